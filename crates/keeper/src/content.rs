@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::new_text::read_up_to;
+use crate::platform::facts::{self, Metadata};
 use crate::platform::files::temporary;
 use crate::stop::{Halt, Stop};
 use std::cell::{Cell, RefCell};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use transcript::{Fault, Source};
@@ -33,7 +34,7 @@ impl Content {
         let fail = |cause| Error::new(&std::env::temp_dir(), "make a temporary file", cause);
         let mut file = temporary().map_err(fail)?;
         io::copy(&mut stream, &mut file).map_err(|cause| Error::new(name, verb, cause))?;
-        let metadata = file.metadata().map_err(fail)?;
+        let metadata = facts::of(&file).map_err(fail)?;
         Ok(Self { path: name.to_path_buf(), file, metadata })
     }
 

@@ -1,5 +1,6 @@
 //! Why a file is left alone for the moment, and when to try again.
 
+use crate::platform::owner;
 use std::fmt;
 use std::time::Duration;
 use transcript::Awaits;
@@ -229,7 +230,7 @@ impl Deferral {
                 "no errors, and saving {saved} bytes is not worth rewriting {bytes} bytes (limits in `[watch]`; `tailor fix` \
                  does it now)"
             ),
-            Self::HeldOpen => f.write_str(&held_open(rustix::process::geteuid().is_root())),
+            Self::HeldOpen => f.write_str(&held_open(owner::may_all())),
             Self::OldFileOpen => f.write_str(
                 "a program still has the replaced file open; its lines are merged, and nothing else is changed until \
                  it closes that file",
@@ -240,19 +241,7 @@ impl Deferral {
                 let (who, quiet, says) = (unanswered(*awaits), Span(*quiet), no_agent(set_by));
                 write!(f, "a turn is in progress: {who} (modified {quiet} ago); {says}")
             }
-            Self::Locked { pid, age } => {
-                write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
-            }
-            Self::Doubtful { age, grace } => {
-                let what = "OpenClaw's write lock names no visible live process";
-                write!(f, "{what}; it counts as stale after {}, and is {} old", Span(*grace), Span(*age))
-            }
-            Self::Compacting { age, grace } => write!(
-                f,
-                "Claude Code is compacting it; its copy of the file counts as left behind after {}, and is {} old",
-                Span(*grace),
-                Span(*age)
-            ),
+            Self::Locked { .. } | Self::Doubtful { .. } | Self::Compacting { .. } => self.claim(f),
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
             Self::InUse { agent, pid, status: Some(status) } => {
                 write!(f, "{agent} is using it (process {pid}, {status})")
@@ -260,7 +249,7 @@ impl Deferral {
             Self::Busy { agent, lock } => write!(f, "{agent} holds its {lock}"),
             Self::Open { pid, name } => write!(f, "process {pid} ({name}) has it open for writing"),
             Self::Unseen { processes, quiet, wanted } => {
-                f.write_str(&unseen(*processes, *quiet, *wanted, rustix::process::geteuid().is_root()))
+                f.write_str(&unseen(*processes, *quiet, *wanted, owner::may_all()))
             }
             Self::Remembered { .. } | Self::MayRemember { .. } => self.memory(set_by, f),
             Self::Unprovable { agent } => {
@@ -270,6 +259,23 @@ impl Deferral {
                 write!(f, "lines appended during the swap are queued beside the file and merged by the next run: {why}")
             }
         }
+    }
+
+    /// A file beside the session says that its agent is at it.
+    fn claim(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, counts, grace, age) = match self {
+            Self::Locked { pid, age } => {
+                return write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age));
+            }
+            Self::Doubtful { age, grace } => {
+                ("OpenClaw's write lock names no visible live process", "it counts as stale", grace, age)
+            }
+            Self::Compacting { age, grace } => {
+                ("Claude Code is compacting it", "its copy of the file counts as left behind", grace, age)
+            }
+            _ => return Ok(()),
+        };
+        write!(f, "{what}; {counts} after {}, and is {} old", Span(*grace), Span(*age))
     }
 
     /// Why what an agent may remember stays as it is, and the way out.

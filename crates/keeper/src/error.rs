@@ -1,5 +1,6 @@
 //! What goes wrong between us and the disk.
 
+use crate::platform::facts::will_pass;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,6 @@ impl Error {
 /// mostly those of a folder or of the vault, which no change to the file tells, and until then a try ends early. What a
 /// disk cannot read (`EIO`) is not: to try that again and again may break the disk for good.
 pub fn is_hindrance(cause: &io::Error) -> bool {
-    use rustix::io::Errno;
     let by_kind = matches!(
         cause.kind(),
         io::ErrorKind::StorageFull
@@ -64,8 +64,7 @@ pub fn is_hindrance(cause: &io::Error) -> bool {
             | io::ErrorKind::OutOfMemory
     );
     // These have no kind of their own.
-    let number = cause.raw_os_error().map(Errno::from_raw_os_error);
-    by_kind || matches!(number, Some(Errno::MFILE | Errno::NFILE))
+    by_kind || will_pass(cause)
 }
 
 impl fmt::Display for Error {

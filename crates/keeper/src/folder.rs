@@ -1,19 +1,15 @@
 //! A folder that is held open. Everything in it is reached by a single name relative to it, and a link under such a name is
 //! never followed. So whoever renames a folder on the way, or puts a link there, leads nobody elsewhere.
 
-use crate::platform::files;
+use crate::platform::facts::{self, Metadata};
+use crate::platform::folder::{self as system, Handle};
+use crate::platform::{OFlags, files};
 use crate::step::{Step, before};
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
-use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Mode of our own files.
-const FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Prefix of the names of files that are still being written.
 const UNFINISHED: &str = ".tmp-";
@@ -21,25 +17,24 @@ const UNFINISHED: &str = ".tmp-";
 /// An open folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
-    file: Arc<File>,
+    handle: Arc<Handle>,
     /// For messages only.
     path: PathBuf,
 }
 
 impl Folder {
-    pub(crate) fn held(file: File, path: &Path) -> Self {
-        Self { file: Arc::new(file), path: path.to_path_buf() }
+    fn held(handle: Handle, path: &Path) -> Self {
+        Self { handle: Arc::new(handle), path: path.to_path_buf() }
     }
 
     /// Opens a folder by its path; `None` if there is none.
     pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
-        Self::open_at(CWD, path, path, OFlags::empty())
+        Ok(existing(system::at(path))?.map(|handle| Self::held(handle, path)))
     }
 
-    fn open_at(at: impl AsFd, name: &Path, path: &Path, more: OFlags) -> io::Result<Option<Self>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
-        let file = existing(rustix::fs::openat(at, name, flags, Mode::empty()))?;
-        Ok(file.map(|file| Self::held(file.into(), path)))
+    /// Opens a folder by a path that has no links in it. One that somebody has put there since is an error.
+    pub(crate) fn without_links(path: &Path) -> io::Result<Self> {
+        Ok(Self::held(system::without_links(path)?, path))
     }
 
     /// Opens a folder by its path. Creates it and its parents if they are missing, and makes their names durable.
@@ -55,7 +50,8 @@ impl Folder {
 
     /// Opens a folder in this one; `None` if there is none.
     pub(crate) fn child(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Self>> {
-        Self::open_at(&*self.file, name.as_ref().as_ref(), &self.path_of(&name), OFlags::NOFOLLOW)
+        let path = self.path_of(&name);
+        Ok(existing(system::child(&self.handle, name.as_ref()))?.map(|handle| Self::held(handle, &path)))
     }
 
     /// Opens a folder in this one. Creates it, for its owner alone, if it is missing, and makes its name durable.
@@ -64,17 +60,16 @@ impl Folder {
         if let Some(child) = self.child(name)? {
             return Ok(child);
         }
-        match rustix::fs::mkdirat(&self.file, name, Mode::RWXU) {
-            Ok(()) => self.sync()?,
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno.into()),
+        match system::make(&self.handle, name) {
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
+            made => made.and_then(|()| self.sync())?,
         }
         self.child(name)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
     /// The folder itself.
-    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
-        self.file.metadata()
+    pub(crate) fn file(&self) -> &File {
+        system::file(&self.handle)
     }
 
     /// The path of the folder, for messages.
@@ -88,9 +83,8 @@ impl Folder {
     }
 
     /// Opens a file of this name; never a link.
-    pub(crate) fn open(&self, name: impl AsRef<OsStr>, flags: OFlags) -> Result<File, Errno> {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.file, name.as_ref(), flags, FILE)?.into())
+    pub(crate) fn open(&self, name: impl AsRef<OsStr>, flags: OFlags) -> io::Result<File> {
+        system::open(&self.handle, name.as_ref(), flags)
     }
 
     /// Opens a regular file; `None` if there is none.
@@ -102,7 +96,7 @@ impl Folder {
 
     /// Makes a file that nobody else may read.
     pub(crate) fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        Ok(self.open(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?)
+        self.open(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
     }
 
     /// Makes such a file under a name that marks it as unfinished.
@@ -119,61 +113,52 @@ impl Folder {
 
     /// Makes a file in the folder that has no name yet, so that nothing is left of it if we die.
     pub(crate) fn create_unnamed(&self) -> io::Result<File> {
-        files::create_unnamed(&self.file)
+        files::create_unnamed(&self.handle)
     }
 
     /// Gives such a file a name.
     pub(crate) fn name_it(&self, file: &File, name: impl AsRef<OsStr>) -> io::Result<()> {
-        files::name_it(file, &self.file, name.as_ref())
+        files::name_it(file, &self.handle, name.as_ref())
     }
 
     /// What stands under a name now; `None` if nothing does.
     pub(crate) fn look(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Metadata>> {
-        existing(self.open(name, files::LOOK))?.map(|file| file.metadata()).transpose()
+        existing(self.open(name, files::LOOK))?.map(|file| facts::of(&file)).transpose()
     }
 
     /// All names in the folder that are UTF-8 (ours are ASCII), sorted.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&self.file)? {
-            if let Ok(name) = entry?.file_name().to_str()
-                && name != "."
-                && name != ".."
-            {
-                names.push(name.to_string());
-            }
-        }
+        let mut names = system::names(&self.handle)?;
         names.sort();
         Ok(names)
     }
 
-    /// Exchanges two names at once.
-    pub(crate) fn exchange(&self, one: impl AsRef<OsStr>, other: impl AsRef<OsStr>) -> Result<(), Errno> {
-        files::exchange(&self.file, one.as_ref(), other.as_ref())
+    /// Exchanges two names at once; `false` if that is not to be had here.
+    pub(crate) fn exchange(&self, one: impl AsRef<OsStr>, other: impl AsRef<OsStr>) -> io::Result<bool> {
+        system::exchange(&self.handle, one.as_ref(), other.as_ref())
     }
 
     pub(crate) fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
-        Ok(rustix::fs::renameat(&self.file, from.as_ref(), &self.file, to.as_ref())?)
+        system::rename(&self.handle, from.as_ref(), to.as_ref())
     }
 
     /// Gives a file one more name.
     pub(crate) fn link(&self, name: impl AsRef<OsStr>, new: impl AsRef<OsStr>) -> io::Result<()> {
-        let flags = AtFlags::empty();
-        Ok(rustix::fs::linkat(&self.file, name.as_ref(), &self.file, new.as_ref(), flags)?)
+        system::link(&self.handle, name.as_ref(), new.as_ref())
     }
 
     pub(crate) fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.file, name.as_ref(), AtFlags::empty())?)
+        system::remove(&self.handle, name.as_ref())
     }
 
     /// Removes an empty folder.
     pub(crate) fn remove_child(&self, name: &str) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::REMOVEDIR)?)
+        system::remove_child(&self.handle, name.as_ref())
     }
 
     /// Makes the names in the folder durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
+        system::sync(&self.handle)
     }
 }
 
@@ -203,10 +188,10 @@ impl Drop for Unfinished {
 }
 
 /// What was opened; `None` if it does not exist.
-fn existing<T>(opened: Result<T, Errno>) -> io::Result<Option<T>> {
+fn existing<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
     match opened {
         Ok(opened) => Ok(Some(opened)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno.into()),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause),
     }
 }

@@ -9,6 +9,7 @@ use crate::leave::{may_be_remembered, may_write};
 use crate::maintain::maintain;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome};
+use crate::platform::facts;
 use crate::policies::Policies;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
@@ -189,7 +190,7 @@ impl Seen {
         let Self { file, before, after } = self;
         match &outcome.ending {
             Ending::Fixed => {
-                let now = std::fs::metadata(path).ok();
+                let now = facts::at(path).ok();
                 after.zip(now).and_then(|(judge, now)| Remembered::of(judge, Stamp::of(&now), false))
             }
             // A repair that would do harm may do none when more has come.

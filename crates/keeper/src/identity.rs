@@ -1,8 +1,7 @@
 //! Which file it is, and whether it has changed.
 
+use crate::platform::facts::{Metadata, MetadataExt};
 use serde::{Deserialize, Serialize};
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 
 /// Which file, on which device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,12 +24,11 @@ pub(crate) enum Refused {
 
 impl From<io::Error> for Refused {
     fn from(error: io::Error) -> Self {
-        let Some(errno) = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) else {
-            return Self::Failed(error);
-        };
-        match errno {
-            rustix::io::Errno::AGAIN => Self::Busy,
-            _ => Self::Unavailable,
+        match error.kind() {
+            io::ErrorKind::WouldBlock => Self::Busy,
+            io::ErrorKind::Unsupported => Self::Unavailable,
+            _ if error.raw_os_error().is_some() => Self::Unavailable,
+            _ => Self::Failed(error),
         }
     }
 }

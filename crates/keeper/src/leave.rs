@@ -53,9 +53,8 @@ pub(crate) fn could_write(
 
 /// Whether an agent says that it is at work on a file, or has just written to it. Leaves no lock behind.
 pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
-    let (Ok(snapshot), Some(format)) = (Snapshot::open(path, Some(Path::new("/"))), facts.format) else {
-        return false;
-    };
+    let Ok(path) = platform::facts::real_path(path) else { return false };
+    let (Ok(snapshot), Some(format)) = (Snapshot::open(&path, None), facts.format) else { return false };
     let pass = gate::pass(format.gates, &target(&snapshot, facts, false), Duration::ZERO);
     gate::quiet_for(&snapshot.metadata, SystemTime::now()) < FRESH || matches!(pass, Err(Stop::Deferred(_)))
 }

@@ -24,6 +24,7 @@ use crate::gate::Pass;
 use crate::lease::Lease;
 use crate::new_text::NewText;
 use crate::place::Place;
+use crate::platform::facts::real_path;
 use crate::replace::{Replaced, replace};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
@@ -154,7 +155,7 @@ pub fn settle_all(path: &Path, vault: &Vault) -> Vec<Error> {
 fn settle_one(path: &Path, vault: &Vault) -> Result<(), Error> {
     let fail = |cause| Error::new(path, FINISH, cause);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let folder = path.parent().unwrap_or(Path::new("/")).canonicalize().map_err(fail)?;
+    let folder = real_path(path.parent().unwrap_or(Path::new("/"))).map_err(fail)?;
     let Some(record) = run_of(name).map(|run| vault.run(run)).transpose()?.flatten() else {
         return Err(fail(io::Error::other("no run in this vault left this file, so it is left alone"))
             .with_way_out(

@@ -9,7 +9,6 @@
 
 #[cfg(test)]
 mod actions;
-mod attributes;
 mod beside;
 mod carry;
 mod compact;
@@ -28,6 +27,7 @@ mod maintain;
 mod new_text;
 mod options;
 mod outcome;
+mod own;
 mod packed;
 mod place;
 mod platform;
@@ -63,8 +63,13 @@ pub use leftover::{settle_all, settle_late};
 pub use maintain::{Stream, maintain, maintain_shown, maintain_stream, read};
 pub use options::{Mode, Options};
 pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
+pub use own::Own;
 pub use platform::exits::{Process, Processes};
+pub use platform::facts::{Metadata, real_path};
+pub use platform::limits::confine;
 pub use platform::network::network;
+#[cfg(windows)]
+pub use platform::writing::create_private;
 pub use policies::Policies;
 pub use recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_from, recovered_since};
 pub use refusal::Refusal;

@@ -1,9 +1,9 @@
 //! A text that is to stand in the place of another one. What it means and where it comes from is not known here.
 
+use crate::platform::{FileExt, writing};
 use blake3::{Hash, Hasher};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Write};
 use transcript::Span;
 use transcript::plan::{Piece, Plan};
 
@@ -68,10 +68,9 @@ impl NewText for Plan {
     }
 }
 
-/// Copies bytes of one file to the end of what was written to another. The kernel does it, without our memory.
-pub(crate) fn copy_span(mut from: &File, span: Span, mut out: &File) -> io::Result<()> {
-    from.seek(SeekFrom::Start(span.start))?;
-    let copied = io::copy(&mut from.take(span.len()), &mut out)?;
+/// Copies bytes of one file to the end of what was written to another.
+pub(crate) fn copy_span(from: &File, span: Span, out: &File) -> io::Result<()> {
+    let copied = writing::copy_span(from, span, out)?;
     if copied < span.len() { Err(io::Error::other("the file shrank meanwhile")) } else { Ok(()) }
 }
 

@@ -14,16 +14,35 @@ mod macos;
 // In tests too, so that it stays whole.
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(
-    any(target_os = "linux", target_os = "macos"),
+    any(target_os = "linux", windows),
     allow(dead_code, unreachable_pub, reason = "it is for another system")
+)]
+mod nothing;
+#[cfg(all(unix, any(test, not(target_os = "linux"))))]
+#[cfg_attr(
+    any(target_os = "linux", target_os = "macos"),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "it is for another system")
 )]
 mod other;
 mod seen;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{exits, files, lease, mounts, network, process};
 #[cfg(target_os = "macos")]
 pub(crate) use macos::{exits, files, lease, mounts, network, process};
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
 pub(crate) use other::{exits, files, lease, mounts, network, process};
 pub(crate) use seen::ProcessState;
+#[cfg(unix)]
+pub(crate) use unix::{
+    FileExt, OFlags, around, attributes, facts, folder, limits, lock, name, own_folder, owner, writing,
+};
+#[cfg(windows)]
+pub(crate) use windows::{
+    FileExt, OFlags, around, attributes, exits, facts, files, folder, lease, limits, lock, mounts, name,
+    network, own_folder, owner, process, writing,
+};

@@ -27,6 +27,8 @@ pub enum Refusal {
     NotAFile,
     /// It belongs to somebody else.
     ForeignOwner(u32),
+    /// It belongs to somebody else, on a system where users have no numbers.
+    AnothersFile,
     /// Root would work in a folder that another user than the file's owner may rename or replace.
     LooseFolder(PathBuf),
     /// Nobody has seen files being replaced beside live agents on this system.
@@ -120,6 +122,9 @@ impl fmt::Display for Refusal {
             Self::Compressed => f.write_str(COMPRESSED),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
+            Self::AnothersFile => {
+                f.write_str("it belongs to another user (run as that user, or use --out DIR)")
+            }
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
             Self::UntriedSystem => f.write_str(UNTRIED_SYSTEM),
             Self::TooManyEntries => {

@@ -1,6 +1,5 @@
 //! How a transcript is replaced while other programs append to it.
 
-use crate::attributes;
 use crate::beside;
 use crate::content::Content;
 use crate::deferral::Deferral;
@@ -10,7 +9,10 @@ use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
 use crate::new_text::{NewText, hash_of, same_bytes};
 use crate::outcome::Guarantee;
+use crate::platform::facts::{self, MetadataExt};
 use crate::platform::files::give_back_memory;
+use crate::platform::writing::{NEW_TEXT, create_private, sync_others, to_its_end};
+use crate::platform::{OFlags, attributes, lock};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::stop::Stop;
@@ -18,12 +20,9 @@ use crate::tail::{Came, Known, State, end_hash, ends_line};
 use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
 use blake3::Hash;
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant, SystemTime};
@@ -63,6 +62,9 @@ const TIMEOUTS: Timeouts = if cfg!(test) {
         holder: Duration::from_secs(2),
     }
 };
+
+/// How the file of the new text is made where it has a name from the beginning.
+const NEW_FILE: OFlags = NEW_TEXT.union(OFlags::CREATE).union(OFlags::EXCL);
 
 /// What is done to the new text.
 const WRITE: &str = "write the new text beside it";
@@ -209,9 +211,9 @@ impl<'a> Replacement<'a> {
         let (new, named) = match old.place.create_unnamed() {
             Ok(new) => (new, false),
             // Not every file system has files without a name.
-            Err(_) => (old.place.create(&temporary).map_err(fail)?, true),
+            Err(_) => (old.place.open(&temporary, NEW_FILE).map_err(fail)?, true),
         };
-        let inode = new.metadata().map_err(fail)?.ino();
+        let inode = facts::of(&new).map_err(fail)?.ino();
         let (known, landed) = (old.known(), Cell::new(after));
         let (named, removed, exchanged) = (Cell::new(named), Cell::new(None), Cell::new(false));
         let start = Instant::now();
@@ -243,7 +245,7 @@ impl<'a> Replacement<'a> {
         self.removed.set(hash_of(old, &text.removed(self.old.bytes()), &|| false).map_err(fail)?);
         let (kept, written) = std::thread::scope(|scope| {
             let write = || {
-                old.sync_data()?;
+                sync_others(old)?;
                 text.write(old, new)?;
                 new.sync_data()
             };
@@ -265,12 +267,10 @@ impl<'a> Replacement<'a> {
         attributes::take_over(&self.old.file, &self.new)?;
         before(Step::SyncText)?;
         self.new.sync_all()?;
-        // From now on every write goes to its end, wherever that is then.
-        let flags = rustix::fs::fcntl_getfl(&self.new)?;
-        rustix::fs::fcntl_setfl(&self.new, flags | OFlags::APPEND)?;
+        to_its_end(&self.new)?;
         // Who finds the new file at the path before we are done finds it locked. On systems without locks for
         // descriptors like these the old file has none either.
-        let _ = rustix::fs::flock(&self.new, FlockOperation::NonBlockingLockExclusive);
+        let _ = lock::take(&self.new);
         Ok(())
     }
 
@@ -331,7 +331,7 @@ impl<'a> Replacement<'a> {
                 Some(bytes) if bytes <= CATCH_UP_BYTES => break,
                 Some(_) => {}
             }
-            self.old.file.sync_data().map_err(fail)?;
+            sync_others(&self.old.file).map_err(fail)?;
             self.carry(run, end).map_err(fail)?;
         }
         Ok(())
@@ -442,7 +442,7 @@ impl<'a> Replacement<'a> {
         // At once, for writers wait.
         std::thread::scope(|scope| {
             let others = [
-                Builder::new().spawn_scoped(scope, || self.old.file.sync_data()),
+                Builder::new().spawn_scoped(scope, || sync_others(&self.old.file)),
                 Builder::new().spawn_scoped(scope, || run.sync()),
             ];
             let spawned = others.iter().all(Result::is_ok);
@@ -451,7 +451,7 @@ impl<'a> Replacement<'a> {
                 done.push(other.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))));
             }
             if !spawned {
-                done.extend([self.old.file.sync_data(), run.sync()]);
+                done.extend([sync_others(&self.old.file), run.sync()]);
             }
             done.into_iter().collect::<io::Result<()>>()
         })
@@ -475,7 +475,7 @@ impl<'a> Replacement<'a> {
     fn exchange(&self) -> Result<bool, Stop> {
         let fail = |cause| self.fail("replace the file", cause);
         before(Step::SetTimes).map_err(fail)?;
-        let now = self.old.file.metadata().map_err(fail)?;
+        let now = facts::of(&self.old.file).map_err(fail)?;
         attributes::set_times(&self.new, &now).map_err(fail)?;
         if !self.named.get() {
             before(Step::Name).map_err(fail)?;
@@ -501,9 +501,8 @@ impl<'a> Replacement<'a> {
     /// name first, which does no harm: it is the same name as after the exchange, but for its end.
     fn swap_names(&self) -> io::Result<()> {
         let (place, temporary) = (&self.old.place, &self.temporary);
-        match place.exchange(temporary, place.name()) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-            other => return Ok(other?),
+        if place.exchange(temporary, place.name())? {
+            return Ok(());
         }
         let aside = beside::aside(temporary);
         place.link(place.name(), &aside)?;
@@ -561,10 +560,9 @@ impl<'a> Replacement<'a> {
         let fail = |cause| self.late(cause);
         drop(hold);
         let place = &self.old.place;
-        let path =
-            place.open(place.name(), OFlags::RDWR | OFlags::APPEND).map_err(|cause| fail(cause.into()))?;
-        let reader = place.open(&self.temporary, OFlags::RDONLY).map_err(|cause| fail(cause.into()))?;
-        let current = path.metadata().map_err(fail)?.ino();
+        let path = place.open(place.name(), OFlags::RDWR | OFlags::APPEND).map_err(fail)?;
+        let reader = place.open(&self.temporary, OFlags::RDONLY).map_err(fail)?;
+        let current = facts::of(&path).map_err(fail)?.ino();
         let ours = Known::of(&reader, self.landed.get()).map_err(fail)?;
         let until = Instant::now() + TIMEOUTS.grace;
         while Instant::now() < until {
@@ -663,10 +661,7 @@ pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(fail)?;
     }
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = File::from(
-        rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| fail(errno.into()))?,
-    );
+    let file = create_private(path).map_err(fail)?;
     let written = plan.write(&snapshot.file, &file).and_then(|()| file.sync_all());
     written.map_err(|cause| {
         let _ = std::fs::remove_file(path);

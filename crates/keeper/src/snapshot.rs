@@ -5,15 +5,14 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
 use crate::place::Place;
+use crate::platform::facts::{self, Metadata, MetadataExt};
+use crate::platform::{FileExt, OFlags, lock, owner};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::tail::{END_BYTES, Known};
-use rustix::fs::{FlockOperation, OFlags};
-use rustix::io::Errno;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -49,9 +48,9 @@ impl Snapshot {
     /// Opens a file for reading. A refusal is about what stands at the path, whatever is in it.
     pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
         let fail = |cause| Error::new(path, Error::OPEN, cause);
-        let real = path.canonicalize().map_err(fail)?;
+        let real = facts::real_path(path).map_err(fail)?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let root = root.unwrap_or(parent).canonicalize().map_err(fail)?;
+        let root = facts::real_path(root.unwrap_or(parent)).map_err(fail)?;
         if !real.starts_with(&root) {
             return Err(Refusal::LinkOutOfRoot.into());
         }
@@ -59,7 +58,7 @@ impl Snapshot {
         let place = Place::hold(&real).map_err(fail)?;
         let file = open_patiently(&place, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?;
         let opened = SystemTime::now();
-        let metadata = file.metadata().map_err(fail)?;
+        let metadata = facts::of(&file).map_err(fail)?;
         if !metadata.is_file() {
             return Err(Refusal::NotAFile.into());
         }
@@ -77,11 +76,10 @@ impl Snapshot {
     pub(crate) fn open_locked(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
         for _ in 0..OPEN_TRIES {
             let snapshot = Self::open(path, root)?;
-            match rustix::fs::flock(&snapshot.file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) => return Err(Deferral::OtherTailor.into()),
-                // Without such locks the exchange itself tells whether another file has come to the path.
-                Err(Errno::BADF | Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => {}
-                Err(errno) => return Err(Error::new(path, "lock the file", errno.into()).into()),
+            // Without such locks the exchange itself tells whether another file has come to the path.
+            let locked = lock::take(&snapshot.file);
+            if !locked.map_err(|cause| Error::new(path, "lock the file", cause))? {
+                return Err(Deferral::OtherTailor.into());
             }
             if snapshot.is_at_path()? {
                 return Ok(snapshot);
@@ -92,9 +90,7 @@ impl Snapshot {
 
     /// Whether another Tailor, or an agent that locks its files in the same way, is at the file, which we have not locked.
     pub(crate) fn is_locked(&self) -> bool {
-        let locked = rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockShared);
-        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
-        locked == Err(Errno::WOULDBLOCK)
+        lock::is_taken(&self.file)
     }
 
     /// Whether it was written to right before it was opened: a change after that may carry the same time.
@@ -114,17 +110,10 @@ impl Snapshot {
 
     /// Why the file must not be replaced, if there is a reason that time will not cure.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
-        let user = rustix::process::geteuid();
         if self.metadata.nlink() > 1 {
             return Some(Refusal::HardLinks(self.metadata.nlink()));
         }
-        let owner = self.metadata.uid();
-        if user.is_root() {
-            // A folder on the way that cannot be looked at is one that somebody has taken away.
-            let loose = self.place.loose_folder(&self.metadata);
-            return loose.unwrap_or_else(|_| Some(self.place.path_of(""))).map(Refusal::LooseFolder);
-        }
-        (owner != user.as_raw()).then_some(Refusal::ForeignOwner(owner))
+        owner::refusal(&self.file, &self.metadata, self.place.path())
     }
 
     /// Whether the path still names this very file.
@@ -137,7 +126,7 @@ impl Snapshot {
     /// last bytes tell. More may have been appended, if what was there ended with a whole line.
     pub(crate) fn begins_as_read(&self) -> Result<bool, Error> {
         let fail = |cause| Error::new(&self.path, "look at the file again", cause);
-        let now = self.file.metadata().map_err(fail)?;
+        let now = facts::of(&self.file).map_err(fail)?;
         if now.len() == self.bytes() {
             return Ok(Stamp::of(&now) == Stamp::of(&self.metadata));
         }
@@ -182,8 +171,10 @@ fn open_patiently(place: &Place, flags: OFlags) -> io::Result<File> {
     let until = Instant::now() + LEASE_MAX;
     loop {
         match place.open(place.name(), flags) {
-            Err(Errno::AGAIN) if Instant::now() < until => sleep(Duration::from_millis(1)),
-            other => return Ok(other?),
+            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                sleep(Duration::from_millis(1));
+            }
+            other => return other,
         }
     }
 }

@@ -1,11 +1,7 @@
 //! The program on whose behalf we run: an agent that runs a hook may hold in memory what is to be changed.
 
+use crate::platform::around::{SHELLS, parent_id};
 use crate::platform::{ProcessState, process};
-use std::os::unix::process::parent_id;
-
-/// What agents run hooks by.
-const SHELLS: &[&str] =
-    &["sh", "bash", "dash", "ash", "busybox", "ksh", "mksh", "zsh", "fish", "env", "nice"];
 
 /// The process that started us, or that started the shell that did.
 pub fn starter() -> u32 {

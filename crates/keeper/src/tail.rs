@@ -1,11 +1,11 @@
 //! The end of a file that others append to: what came after a known place, and how it gets into another file.
 
 use crate::lease::{Lease, Refused};
+use crate::platform::FileExt;
 use blake3::Hash;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 
 /// How much is copied at a time.
 const PIECE_BYTES: usize = 1024 * 1024;

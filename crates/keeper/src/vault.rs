@@ -32,6 +32,8 @@ pub(crate) use record::{Account, CONTEXT_BYTES, Change, Old, Swap, check};
 
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
+use crate::own::Own;
+use crate::platform::OFlags;
 use crate::step::{Step, before};
 use crate::stop::Halt;
 use crate::tail::ends_line;
@@ -40,12 +42,10 @@ use file::{Failure, Section, Writer, broken};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::Stored;
-use rustix::fs::OFlags;
 use spans::marker;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,9 +109,7 @@ impl Vault {
 
     /// The default place; `None` if no home folder is known.
     pub fn default_root() -> Option<PathBuf> {
-        let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = std::env::home_dir().filter(|home| home.is_absolute());
-        Some(state.or_else(|| home.map(|home| home.join(".local/state")))?.join("tailor"))
+        Own::State.folder()
     }
 
     /// The folder.
@@ -609,7 +607,7 @@ fn name_of(run: &str, state: State) -> String {
 
 /// The folder of the runs over a file.
 fn folder_of(path: &Path) -> String {
-    blake3::hash(path.as_os_str().as_bytes()).to_hex()[..16].to_string()
+    blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex()[..16].to_string()
 }
 
 fn run_name(millis: i64, path: &Path) -> io::Result<(String, Timestamp)> {

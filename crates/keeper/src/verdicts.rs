@@ -15,13 +15,15 @@ use crate::identity::{FileId, Stamp};
 use crate::maintain::maintain;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
+use crate::own::Own;
+use crate::platform::OFlags;
+use crate::platform::facts::{self, MetadataExt};
 use crate::platform::network::network;
-use rustix::fs::OFlags;
+use crate::platform::owner::{is_ours, is_private};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,8 +45,6 @@ const ENTRIES_MAX: usize = 100_000;
 const USELESS_LINES_MIN: usize = 256;
 /// Digits of a checksum.
 const CHECK_DIGITS: usize = 16;
-/// What others than the owner may do.
-const OTHERS: u32 = 0o077;
 /// A file that changed this short a time before it was looked at may change once more without other times: clocks of
 /// file systems tick in up to two seconds.
 const FRESH: Duration = Duration::from_secs(2);
@@ -87,7 +87,7 @@ impl Sight {
     /// The file as it is now; `None` if there is no regular file.
     pub fn of(path: &Path) -> Option<Self> {
         let at = SystemTime::now();
-        let metadata = std::fs::symlink_metadata(path).ok()?;
+        let metadata = facts::of_link(path).ok()?;
         metadata.is_file().then(|| Self { stamp: Stamp::of(&metadata), at })
     }
 
@@ -107,9 +107,7 @@ impl Sight {
 impl Verdicts {
     /// The default folder; `None` if no home folder is known.
     pub fn default_folder() -> Option<PathBuf> {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = std::env::home_dir().filter(|home| home.is_absolute());
-        Some(cache.or_else(|| home.map(|home| home.join(".cache")))?.join("tailor"))
+        Own::Cache.folder()
     }
 
     /// What is known of the files below these roots for such looks. Entries of files that are gone go.
@@ -133,7 +131,9 @@ impl Verdicts {
         let mut anew = is_worth_it.then(|| write_anew(&folder, &name, &known).ok()).flatten();
         // There must be room for what is new. What appends are judged by goes first.
         if anew.as_ref().is_some_and(is_long) {
-            known.values_mut().for_each(|entry| entry.judge = Box::default());
+            for entry in known.values_mut() {
+                entry.judge = Box::default();
+            }
             anew = write_anew(&folder, &name, &known).ok();
         }
         if anew.as_ref().is_some_and(is_long) {
@@ -298,10 +298,7 @@ fn key(options: &Options) -> io::Result<String> {
         return Err(io::Error::other("what is asked for depends on the time"));
     }
     let policy = options.policy.map(|policy| policy.now_ms = None);
-    // On Linux the program that runs, also when another one has taken its place.
-    let program = std::fs::metadata("/proc/self/exe")
-        .or_else(|_| std::env::current_exe().and_then(std::fs::metadata))?;
-    let program = (env!("CARGO_PKG_VERSION"), Stamp::of(&program));
+    let program = (env!("CARGO_PKG_VERSION"), Stamp::of(&facts::of_program()?));
     let all = format!("{FORMAT} {program:?} {:?} {policy:?} {:?}", options.mode, options.worth);
     Ok(check(all.as_bytes()))
 }
@@ -318,26 +315,19 @@ fn private(path: &Path) -> io::Result<Folder> {
     let folder = match parent.child(name)? {
         Some(folder) => folder,
         // In the home of somebody else it would be in the way there.
-        None if is_ours(&parent.metadata()?) => parent.make_child(name)?,
+        None if is_ours(parent.file(), &facts::of(parent.file())?) => parent.make_child(name)?,
         None => return Err(io::ErrorKind::PermissionDenied.into()),
     };
-    if is_private(&folder.metadata()?) { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
-}
-
-fn is_ours(metadata: &Metadata) -> bool {
-    metadata.uid() == rustix::process::geteuid().as_raw()
-}
-
-fn is_private(metadata: &Metadata) -> bool {
-    is_ours(metadata) && metadata.mode() & OTHERS == 0
+    let is_private = is_private(folder.file(), &facts::of(folder.file())?);
+    if is_private { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 /// Opens a file for entries, or begins one, and then removes the oldest of the others.
 fn open(folder: &Folder, name: &str) -> io::Result<File> {
     let access = OFlags::RDWR | OFlags::APPEND;
     if let Some(file) = folder.open_file(name, access)? {
-        let metadata = file.metadata()?;
-        let is_usable = is_private(&metadata) && metadata.nlink() == 1 && metadata.len() <= BYTES_MAX;
+        let metadata = facts::of(&file)?;
+        let is_usable = is_private(&file, &metadata) && metadata.nlink() == 1 && metadata.len() <= BYTES_MAX;
         if is_usable {
             return Ok(file);
         }
@@ -351,7 +341,7 @@ fn open(folder: &Folder, name: &str) -> io::Result<File> {
     for name in others.iter().skip(FILES_MAX - 1) {
         folder.remove(name)?;
     }
-    Ok(folder.open(name, access | OFlags::CREATE | OFlags::NONBLOCK)?)
+    folder.open(name, access | OFlags::CREATE | OFlags::NONBLOCK)
 }
 
 /// The entries in a file, and how many lines it has.

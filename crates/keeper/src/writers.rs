@@ -4,13 +4,13 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
-use crate::platform::{network, process};
+use crate::platform::facts::{self, Metadata};
+use crate::platform::{network, owner, process};
 #[cfg(test)]
 use crate::step::fault;
 use crate::step::{Step, before};
 use crate::stop::Stop;
-use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -22,9 +22,6 @@ pub(crate) const PATIENCE: Duration =
 
 /// How often processes are asked what they have open where there are no leases.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-
-/// Permission to write for the group or for everybody; an access list shows as the former.
-const OTHERS_WRITE: u32 = 0o022;
 
 /// A read lease on a file that was opened for reading. As long as it is held, nobody has the file open for writing,
 /// whoever they are and whatever `/proc` shows of them. `None` where there are no leases and no process is seen that
@@ -38,9 +35,9 @@ pub(crate) fn keep_out<'f>(
     let until = Instant::now() + patience;
     match lease(file, until) {
         Ok(lease) => Ok(Some(lease)),
-        Err(Refused::Busy) => Err(writer(metadata).unwrap_or(Deferral::HeldOpen).into()),
+        Err(Refused::Busy) => Err(writer(file, metadata).unwrap_or(Deferral::HeldOpen).into()),
         Err(Refused::Unavailable) => loop {
-            match writer(metadata) {
+            match writer(file, metadata) {
                 None => return Ok(None),
                 Some(_) if Instant::now() < until => sleep(LOOK_EVERY),
                 Some(writer) => return Err(writer.into()),
@@ -51,8 +48,9 @@ pub(crate) fn keep_out<'f>(
 }
 
 /// A process that is seen to have a file open for writing.
-fn writer(metadata: &Metadata) -> Option<Deferral> {
-    let writer = process::holders(FileId::of(metadata)).into_iter().find(|holder| holder.writes);
+fn writer(file: &File, metadata: &Metadata) -> Option<Deferral> {
+    let mut holders = process::holders(file, FileId::of(metadata)).into_iter();
+    let writer = holders.find(|holder| holder.writes);
     writer.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
 }
 
@@ -62,7 +60,7 @@ pub(crate) fn holds(lease: &Result<Lease<'_>, Refused>, file: &File) -> bool {
         Ok(_) => false,
         Err(Refused::Busy) => true,
         Err(Refused::Unavailable | Refused::Failed(_)) => {
-            file.metadata().is_ok_and(|of| writer(&of).is_some())
+            facts::of(file).is_ok_and(|of| writer(file, &of).is_some())
         }
     }
 }
@@ -75,8 +73,10 @@ pub(crate) fn are_seen(file: &File, metadata: &Metadata) -> bool {
         fault::Leases::Given => {}
         seen => return seen == fault::Leases::Seen,
     }
-    let is_shared = metadata.mode() & OTHERS_WRITE != 0;
-    !is_shared && !network::holds(file) && process::sees_all() && process::unseen(metadata.uid()) == 0
+    !owner::others_may_write(metadata)
+        && !network::holds(file)
+        && process::sees_all()
+        && process::unseen(owner::user(metadata)) == 0
 }
 
 fn lease(file: &File, until: Instant) -> Result<Lease<'_>, Refused> {
@@ -108,7 +108,7 @@ mod tests {
         for (mode, is_own) in [(0o600, true), (0o644, true), (0o660, false), (0o602, false)] {
             set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let metadata = file.metadata().unwrap();
-            let seen = process::sees_all() && process::unseen(metadata.uid()) == 0;
+            let seen = process::sees_all() && process::unseen(owner::user(&metadata)) == 0;
             assert_eq!(are_seen(&file, &metadata), is_own && seen, "{mode:o}");
         }
     }

@@ -4,9 +4,10 @@
 mod file;
 
 use crate::settings::{SETTINGS, Scalar, Scope, Settings};
+use crate::system::SYSTEM_CONFIG;
 use crate::value::nearest;
 use file::File;
-use keeper::{Keep, Policies, Vault, Verdicts};
+use keeper::{Keep, Own, Policies, Vault, Verdicts};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,6 @@ use std::time::Duration;
 use toml::{Table, Value};
 use watch::{Config, Roots};
 
-/// For all users of a machine.
-const SYSTEM_FILE: &str = "/etc/tailor/config.toml";
 const PREFIX: &str = "TAILOR_";
 /// `TAILOR_CONFIG` names the file that `--config` would.
 const CONFIG_VARIABLE: &str = "TAILOR_CONFIG";
@@ -90,11 +89,8 @@ fn places(named: Option<&Path>) -> Vec<(PathBuf, bool)> {
     if let Some(path) = named {
         return vec![(path, true)];
     }
-    let mut places = vec![(PathBuf::from(SYSTEM_FILE), false)];
-    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let own = own.or_else(|| Some(std::env::home_dir()?.join(".config")));
-    places.extend(own.map(|folder| (folder.join("tailor/config.toml"), false)));
-    places
+    let own = Own::Config.folder().map(|folder| folder.join("config.toml"));
+    SYSTEM_CONFIG.map(PathBuf::from).into_iter().chain(own).map(|path| (path, false)).collect()
 }
 
 impl Loaded {

@@ -2,12 +2,12 @@
 //! may have sent must not be able to take Tailor with it, whatever is in them. It reads one image and writes one, and
 //! opens nothing. What cannot be made small there is as good as no image: the rule puts a line of text in its place.
 
+use crate::system::own_program;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType as Filter, PngEncoder};
 use image::imageops::FilterType;
 use image::metadata::Orientation;
 use image::{DynamicImage, GenericImage, ImageDecoder, ImageFormat, ImageReader, Limits};
-use rustix::process::{Resource, Rlimit, setrlimit};
 use std::ffi::OsString;
 use std::io::{self, Cursor, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
@@ -35,8 +35,7 @@ pub(crate) fn downscale(asked: TooLarge<'_>) -> Option<Vec<u8>> {
     // One after the other, because of the memory; nothing is behind the lock that a panic could leave half done.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // Not by its name: that may be another program after an update.
-    let mut child = Command::new("/proc/self/exe")
+    let mut child = Command::new(own_program().ok()?)
         .args([WORD, asked.kind.media_type()])
         .args([u64::from(asked.pixels_max), asked.bytes_max].map(|limit| limit.to_string()))
         .env_clear()
@@ -61,11 +60,7 @@ pub(crate) fn child() -> Option<ExitCode> {
 }
 
 fn serve(arguments: impl Iterator<Item = OsString>) -> Option<()> {
-    for (what, limit) in
-        [(Resource::As, MEMORY_BYTES_MAX), (Resource::Cpu, CPU_SECONDS_MAX), (Resource::Core, 0)]
-    {
-        setrlimit(what, Rlimit { current: Some(limit), maximum: Some(limit) }).ok()?;
-    }
+    keeper::confine(MEMORY_BYTES_MAX, CPU_SECONDS_MAX).ok()?;
     let mut arguments = arguments.map(|argument| argument.into_string().ok());
     let format = ImageFormat::from_mime_type(arguments.next()??)?;
     let pixels_max = arguments.next()??.parse().ok()?;

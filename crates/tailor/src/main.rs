@@ -21,6 +21,7 @@ mod sessions;
 mod settings;
 mod size_report;
 mod status;
+mod system;
 mod table;
 mod terminal;
 mod threads;

@@ -1,10 +1,9 @@
 //! Where results go: standard output, standard error beside a transcript, or a file that appears whole or not at all.
 
-use keeper::FileId;
-use std::fs::{self, File, Metadata, Permissions};
+use crate::system::{create_private, make_private, own_stream, share_like};
+use keeper::real_path;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, StderrLock, StdoutLock, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
@@ -33,7 +32,7 @@ impl Output {
             return Ok(Self::Device(BufWriter::new(own)));
         }
         // What a link leads to is replaced, not the link.
-        let whole = match (&there, path.canonicalize()) {
+        let whole = match (&there, real_path(path)) {
             (Some(there), Ok(real)) if there.is_file() => (Whole::beside(&real)?, real),
             (Some(_), _) => {
                 return Ok(Self::Device(BufWriter::new(File::options().write(true).open(path)?)));
@@ -45,7 +44,7 @@ impl Output {
         };
         let (whole, path) = whole;
         if let Some(there) = there {
-            whole.file.get_ref().set_permissions(there.permissions())?;
+            share_like(whole.file.get_ref(), &there)?;
         }
         Ok(Self::File(whole, path))
     }
@@ -53,7 +52,7 @@ impl Output {
     /// Lets nobody else read the file, whatever the mode was of the one that it replaces.
     pub(crate) fn make_private(&self) -> io::Result<()> {
         match self {
-            Self::File(whole, _) => whole.file.get_ref().set_permissions(Permissions::from_mode(0o600)),
+            Self::File(whole, _) => make_private(whole.file.get_ref()),
             _ => Ok(()),
         }
     }
@@ -107,14 +106,6 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The standard stream of ours that a file is, however it was named (`/dev/stdout`): it is written to from where it
-/// stands. A log that a shell appends to would be lost if it were replaced.
-fn own_stream(there: &Metadata) -> Option<File> {
-    let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
-    let same = |file: &File| file.metadata().is_ok_and(|own| FileId::of(&own) == FileId::of(there));
-    streams.into_iter().flatten().map(File::from).find(same)
-}
-
 /// A file that appears whole or not at all: it is written beside its place, for nobody else to read. Errors do not say
 /// its name there, which nobody asked for.
 pub(crate) struct Whole {
@@ -126,8 +117,8 @@ impl Whole {
     /// Begins a file that is to be at this path.
     pub(crate) fn beside(path: &Path) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let make = |path: &Path| File::options().write(true).create_new(true).mode(0o600).open(path);
-        let (file, beside) = tempfile::Builder::new().prefix(".tailor-").make_in(folder, make)?.into_parts();
+        let (file, beside) =
+            tempfile::Builder::new().prefix(".tailor-").make_in(folder, create_private)?.into_parts();
         Ok(Self { file: BufWriter::new(file), beside })
     }
 

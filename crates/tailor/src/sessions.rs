@@ -322,7 +322,7 @@ pub(crate) fn is_refused(looked: &Examination, path: &Path, vault: Option<&Vault
     let Some(failed) = looked.facts.failed.filter(|failed| failed.cause == Cause::ContextOverflow) else {
         return false;
     };
-    let since = |vault: &Vault| recovered_since(vault, &path.canonicalize().ok()?, &failed).ok();
+    let since = |vault: &Vault| recovered_since(vault, &keeper::real_path(path).ok()?, &failed).ok();
     !vault.and_then(since).unwrap_or(false)
 }
 

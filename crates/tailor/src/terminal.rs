@@ -6,8 +6,7 @@ use anstyle::Style;
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
-use terminal_size::{Width, terminal_size_of};
+use terminal_size::{Height, Width, terminal_size_of};
 use textwrap::{Options, WordSeparator, WordSplitter};
 use unicode_width::UnicodeWidthStr;
 
@@ -28,20 +27,22 @@ impl Screen {
     pub(crate) const NONE: Self = Self { columns: None, colour: false, ascii: false };
 
     pub(crate) fn of_stdout() -> Self {
-        Self::of(AutoStream::choice(&io::stdout()), io::stdout().is_terminal(), io::stdout())
+        let size = || terminal_size_of(io::stdout());
+        Self::of(AutoStream::choice(&io::stdout()), io::stdout().is_terminal(), size)
     }
 
     pub(crate) fn of_stderr() -> Self {
-        Self::of(AutoStream::choice(&io::stderr()), io::stderr().is_terminal(), io::stderr())
+        let size = || terminal_size_of(io::stderr());
+        Self::of(AutoStream::choice(&io::stderr()), io::stderr().is_terminal(), size)
     }
 
     /// `NO_COLOR`, `CLICOLOR_FORCE` and `TERM` are heard by the choice.
-    fn of(choice: ColorChoice, is_terminal: bool, stream: impl AsFd) -> Self {
+    fn of(choice: ColorChoice, is_terminal: bool, size: impl FnOnce() -> Option<(Width, Height)>) -> Self {
         let colour = choice != ColorChoice::Never;
         if !is_terminal {
             return Self { colour, ..Self::NONE };
         }
-        let columns = terminal_size_of(stream).map(|(Width(columns), _)| usize::from(columns));
+        let columns = size().map(|(Width(columns), _)| usize::from(columns));
         Self { columns: columns.filter(|columns| *columns >= COLUMNS_MIN), colour, ascii: is_ascii() }
     }
 

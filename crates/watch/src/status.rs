@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many files are named in a list.
-pub(crate) const LISTED_MAX: usize = 20;
-
 /// The state of a daemon.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Status {

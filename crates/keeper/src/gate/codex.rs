@@ -9,17 +9,17 @@
 //!
 //! Threads with a paginated history are refused: their byte offsets stand in a database, and in their children.
 
-use super::target::{Answer, GateTarget, Held, first_line, give_to_owner, is_plain_name, root_above};
+use super::target::{Answer, GateTarget, Held, first_line, is_plain_name, root_above};
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::platform::process;
+use crate::platform::facts::Metadata;
+use crate::platform::{owner, process, writing};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::writers;
 use serde::Deserialize;
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -96,7 +96,7 @@ fn thread(line: Option<&[u8]>) -> Result<String, Refusal> {
 
 /// Whether a program of the file's owner may have it open unseen.
 fn unseen(metadata: &Metadata, quiet: Duration) -> Option<Deferral> {
-    let processes = if quiet < COLD { process::unseen(metadata.uid()) } else { 0 };
+    let processes = if quiet < COLD { process::unseen(owner::user(metadata)) } else { 0 };
     (processes > 0).then_some(Deferral::Unseen { processes, quiet, wanted: COLD })
 }
 
@@ -178,13 +178,13 @@ fn open(path: &Path, target: &GateTarget<'_>) -> Result<Option<(File, bool)>, Er
         Err(_) if !target.makes_locks => return Ok(None),
         Err(_) => {}
     }
-    let file = match options.create_new(true).mode(0o600).open(path) {
+    let file = match writing::create_private(path) {
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
             return File::open(path).map(|file| Some((file, false))).map_err(fail);
         }
         other => other.map_err(fail)?,
     };
-    give_to_owner(&file, target.metadata).map_err(fail)?;
+    owner::give_to_owner(&file, target.metadata).map_err(fail)?;
     Ok(Some((file, true)))
 }
 
@@ -331,7 +331,7 @@ mod tests {
         assert!(ask(&case.target(), Some(Duration::ZERO)).is_ok());
         // Without one only the processes of the file's owner matter, until the file is cold or somebody says that no
         // agent is running. Root sees all of its own, as a rule.
-        let hidden = process::unseen(case.metadata.uid()) > 0;
+        let hidden = process::unseen(owner::user(&case.metadata)) > 0;
         let found = ask_without_lease(&case, Some(Duration::ZERO)).err();
         let found_hidden = matches!(
             found,

@@ -12,15 +12,14 @@
 //! the lock does not replace the care of the writing itself. If we die, the process in our lock is dead, and the
 //! lock is stale for OpenClaw and for us.
 
-use super::target::{Answer, GateTarget, Held, Note, give_to_owner, lock_beside, pid_of};
+use super::target::{Answer, GateTarget, Held, Note, lock_beside, pid_of};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
-use crate::platform::{ProcessState, process};
-use rustix::fs::OFlags;
-use std::fs::{File, Metadata};
+use crate::platform::facts::{self, Metadata};
+use crate::platform::{FileExt, ProcessState, owner, process, writing};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -120,7 +119,7 @@ fn remove_stale(path: &Path, note: &Note) -> Result<(), Error> {
 }
 
 fn is_same(path: &Path, metadata: &Metadata) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|now| FileId::of(&now) == FileId::of(metadata))
+    facts::of_link(path).is_ok_and(|now| FileId::of(&now) == FileId::of(metadata))
 }
 
 /// The lock, taken.
@@ -136,10 +135,7 @@ impl Lock {
     /// `None` if somebody was quicker.
     fn take(path: &Path, transcript: &Metadata) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "take OpenClaw's write lock", cause);
-        let mut options = File::options();
-        options.read(true).write(true).create_new(true).mode(0o600);
-        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-        let file = match options.open(path) {
+        let file = match writing::create_private(path) {
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
             other => other.map_err(fail)?,
         };
@@ -151,14 +147,14 @@ impl Lock {
             fail(cause)
         })?;
         lock.content = content.into_bytes();
-        give_to_owner(&lock.file, transcript).map_err(fail)?;
+        owner::give_to_owner(&lock.file, transcript).map_err(fail)?;
         Ok(Some(lock))
     }
 
     fn is_ours(&self) -> bool {
         let mut now = vec![0; self.content.len() + 1];
         let unchanged = matches!(self.file.read_at(&mut now, 0), Ok(length) if now[..length] == self.content);
-        unchanged && self.file.metadata().is_ok_and(|metadata| is_same(&self.path, &metadata))
+        unchanged && facts::of(&self.file).is_ok_and(|metadata| is_same(&self.path, &metadata))
     }
 }
 

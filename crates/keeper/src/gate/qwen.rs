@@ -9,7 +9,7 @@
 
 use super::target::{Answer, GateTarget, Note, default_root, open_unless, root_above, stem};
 use crate::deferral::Deferral;
-use crate::platform::{ProcessState, process};
+use crate::platform::{ProcessState, around, process};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use serde::Deserialize;
@@ -67,7 +67,7 @@ fn standing(lease: &Lease) -> Option<Stop> {
 /// The start time of the owner, if its number means the same to us.
 fn comparable(lease: &Lease) -> Option<u64> {
     let (boot, start) = lease.identity.as_deref()?.strip_prefix("linux:")?.split_once(':')?;
-    let same = lease.hostname.as_bytes() == rustix::system::uname().nodename().to_bytes()
+    let same = around::host_name()? == lease.hostname.as_bytes()
         && boot.to_ascii_lowercase() == process::boot_id()?
         && lease.namespace? == process::pid_namespace()?;
     same.then_some(start.parse().ok()?)

@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::new_text::read_up_to;
+use crate::platform::facts::{self, Metadata, MetadataExt};
+use crate::platform::writing;
 use crate::stop::Stop;
-use rustix::fs::OFlags;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Facts;
@@ -60,9 +60,7 @@ pub(super) struct Note {
 
 /// Opens a small file of another program, unless there is none.
 pub(super) fn open_lock(path: &Path) -> io::Result<Option<File>> {
-    // Never through a link, and without waiting for the other end of a pipe.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    match File::options().read(true).custom_flags(flags).open(path) {
+    match writing::open_note(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
     }
@@ -80,7 +78,7 @@ impl Note {
     pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "read the lock", cause);
         let Some(file) = open_lock(path).map_err(fail)? else { return Ok(None) };
-        let metadata = file.metadata().map_err(fail)?;
+        let metadata = facts::of(&file).map_err(fail)?;
         if !metadata.is_file() {
             return Err(fail(io::Error::other("it is not a regular file")));
         }
@@ -145,15 +143,6 @@ pub(super) fn root_above<'a>(path: &'a Path, name: &str, depth: usize) -> Option
 pub(super) fn default_root(env: &str, below_home: &str) -> Option<PathBuf> {
     let moved = std::env::var_os(env).filter(|value| !value.is_empty()).map(PathBuf::from);
     moved.or_else(|| Some(std::env::home_dir()?.join(below_home)))
-}
-
-/// Makes a lock the own one of whoever owns the transcript: what root leaves behind must not keep the agent out.
-pub(super) fn give_to_owner(lock: &File, transcript: &Metadata) -> io::Result<()> {
-    let own = lock.metadata()?;
-    if (own.uid(), own.gid()) != (transcript.uid(), transcript.gid()) && own.uid() == 0 {
-        std::os::unix::fs::fchown(lock, Some(transcript.uid()), Some(transcript.gid()))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use super::left::{FINISH, Leftover};
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span, read_up_to, same_bytes};
+use crate::platform::FileExt;
+use crate::platform::facts::MetadataExt;
 use crate::restore::text_before;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
@@ -10,7 +12,6 @@ use crate::tail::{END_BYTES, end_hash, ends_line, lines_end};
 use crate::vault::{self, Account, Ledger, Vault};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use transcript::{Fault, Source, Span};
 
 /// How much is read at a time.

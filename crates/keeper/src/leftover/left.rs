@@ -3,14 +3,13 @@
 use crate::beside::run_of;
 use crate::error::Error;
 use crate::place::Place;
+use crate::platform::facts::{self, Metadata, MetadataExt};
+use crate::platform::{OFlags, owner};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::vault::{Ledger, Record, State, Swap, Vault};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use std::fs::{File, Metadata};
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 
 /// What is done here, for errors.
 pub(super) const FINISH: &str = "finish an interrupted run";
@@ -74,15 +73,16 @@ impl Leftover {
         };
         let file = match place.open(name, OFlags::RDONLY | OFlags::NONBLOCK) {
             Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(Opened::Gone),
-            Err(Errno::LOOP) => return Ok(Opened::NotOurs("it is a link")),
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(Opened::NotOurs("it cannot be read")),
-            Err(errno) => return Err(errno.into()),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Opened::Gone),
+            Err(cause) if facts::is_link(&cause) => return Ok(Opened::NotOurs("it is a link")),
+            Err(cause) if cause.kind() == ErrorKind::PermissionDenied => {
+                return Ok(Opened::NotOurs("it cannot be read"));
+            }
+            Err(cause) => return Err(cause),
         };
-        let found = file.metadata()?;
-        let owners = [Some(rustix::process::geteuid().as_raw()), transcript.map(Metadata::uid)];
+        let found = facts::of(&file)?;
         let inode = found.ino();
-        if !found.is_file() || found.nlink() != 1 || !owners.contains(&Some(found.uid())) {
+        if !found.is_file() || found.nlink() != 1 || !owner::is_ours_or_of(&file, &found, transcript) {
             return Ok(Opened::NotOurs("it is somebody else's, or has another name"));
         }
         if inode != swap.old.inode && inode != swap.new.inode {

@@ -1,55 +1,6 @@
 //! A system of which no more is known than that it is a Unix.
 
-/// There are no leases.
-pub(crate) mod lease {
-    use rustix::io::Errno;
-    use std::fs::File;
-    use std::io;
-
-    pub(crate) const READ: i32 = 0;
-    pub(crate) const WRITE: i32 = 1;
-    pub(crate) const NONE: i32 = 2;
-
-    pub(crate) fn set(_: &File, _: i32) -> io::Result<()> {
-        Err(Errno::OPNOTSUPP.into())
-    }
-
-    pub(crate) fn is_whole(_: &File) -> bool {
-        false
-    }
-}
-
-/// Nothing tells when a process ends, so no daemon can run.
-pub(crate) mod exits {
-    use std::io::{self, ErrorKind};
-
-    /// What keeps a process watched.
-    pub enum Process {}
-
-    /// The processes that are watched.
-    pub enum Processes {}
-
-    impl Processes {
-        /// # Errors
-        ///
-        /// Always.
-        pub fn open() -> io::Result<Self> {
-            Err(ErrorKind::Unsupported.into())
-        }
-
-        /// Watches a process until it ends.
-        pub fn add(&self, _: u32) -> Option<Process> {
-            match *self {}
-        }
-
-        /// # Errors
-        ///
-        /// None: there is nothing to wait with.
-        pub fn wait(&self) -> io::Result<Vec<u32>> {
-            match *self {}
-        }
-    }
-}
+pub(crate) use super::nothing::{exits, lease, mounts};
 
 /// Files are made under a name, and exchange names in two steps.
 pub(crate) mod files {
@@ -99,17 +50,6 @@ pub(crate) mod files {
     }
 }
 
-/// Which mounts there are is not known.
-pub(crate) mod mounts {
-    use crate::refusal::Refusal;
-    use std::fs::File;
-    use std::path::Path;
-
-    pub(crate) fn refusal(_: &Path, _: &File) -> Option<Refusal> {
-        None
-    }
-}
-
 /// Which file systems are on a network is not known. There are no leases that could deceive.
 pub(crate) mod network {
     use std::fs::File;
@@ -131,7 +71,7 @@ pub(crate) mod process {
     use crate::platform::seen::{Holder, ProcessState};
     use rustix::io::Errno;
     use rustix::process::{Pid, test_kill_process};
-    use std::fs::Metadata;
+    use std::fs::{File, Metadata};
     use std::io::{self, ErrorKind};
 
     pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
@@ -160,7 +100,7 @@ pub(crate) mod process {
         std::iter::empty()
     }
 
-    pub(crate) fn holders(_: FileId) -> Vec<Holder> {
+    pub(crate) fn holders(_: &File, _: FileId) -> Vec<Holder> {
         Vec::new()
     }
 

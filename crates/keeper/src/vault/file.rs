@@ -13,12 +13,12 @@
 
 use super::ledger::{BLOCK_BYTES, block, read_block};
 use super::record::{Record, Stored};
+use crate::platform::FileExt;
 use blake3::{Hash, Hasher};
 use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use transcript::{Fault, Span};
 use zstd::bulk::Compressor;

@@ -4,9 +4,8 @@ use super::file::is_wiped;
 use super::{LOCK, Vault, all_names, open_run};
 use crate::error::Error;
 use crate::folder::Folder;
-use rustix::fs::OFlags;
+use crate::platform::{FileExt, OFlags};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Bytes that are written at once.
@@ -36,7 +35,7 @@ impl Vault {
         let mut forgotten = Forgotten { id, runs: 0 };
         let Some(root) = Folder::at(self.root()).map_err(fail)? else { return Ok(forgotten) };
         // Nobody writes to the vault or clears it meanwhile.
-        let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(|cause| fail(cause.into()))?;
+        let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(fail)?;
         lock.lock().map_err(fail)?;
         let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(forgotten) };
         remove_unfinished(&runs).map_err(fail)?;

@@ -1,11 +1,11 @@
 //! How far a replaced file is accounted for in the one that took its place, and where the file of a run says that: its only
 //! bytes that are written to after the file got its name. [`super::file`] has the layout.
 
+use crate::platform::FileExt;
 use blake3::Hasher;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// Length of the header, and of a ledger slot.
 pub(super) const BLOCK_BYTES: usize = 64;

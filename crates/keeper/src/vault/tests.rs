@@ -3,6 +3,7 @@
 use super::*;
 use crate::identity::FileId;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use transcript::Span;
 use transcript::plan::Piece;

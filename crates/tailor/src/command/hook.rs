@@ -9,9 +9,9 @@ use crate::args::{Hook, HookEvent};
 use crate::say::eprint_message;
 use crate::sessions::{Looks, Session, State, candidates};
 use crate::status::Status;
+use crate::system::set_apart;
 use serde::Deserialize;
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -93,6 +93,7 @@ fn repair_later(path: &Path) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     command.args(["fix", "--wait", WAIT, "--after", &agent, "--"]).arg(path);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    set_apart(&mut command);
     command.spawn().map(drop).map_err(|error| error.to_string())
 }

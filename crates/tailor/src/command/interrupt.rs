@@ -2,12 +2,10 @@
 //! files are whole then too, as after any death.
 
 use crate::say::eprint_message;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use crate::system::on_interrupt;
 use signal_hook::low_level::emulate_default_handler;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::thread::Builder;
 
 /// No work is under way that could end early: a signal ends the program at once.
 const IDLE: i32 = -1;
@@ -25,9 +23,7 @@ impl Interrupt {
     /// Listens from now on. Where that is impossible, a signal ends the program as ever.
     pub(super) fn watch() -> Self {
         STATE.store(AT_WORK, Ordering::SeqCst);
-        LISTENER.call_once(|| {
-            let _ = Builder::new().name("signals".to_string()).spawn(listen);
-        });
+        LISTENER.call_once(|| on_interrupt(take));
         Self(&STATE)
     }
 
@@ -51,13 +47,10 @@ impl Drop for Interrupt {
     }
 }
 
-fn listen() {
-    // Only now, so that signals have no one to be kept for where there is no thread to be had.
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
-    for came in signals.forever() {
-        if STATE.compare_exchange(AT_WORK, came, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-            let _ = emulate_default_handler(came);
-        }
-        eprint_message("Finishing the current files; press Ctrl-C again to stop now");
+/// Takes note of a signal; a second one, or one while nothing is at work, ends the program.
+fn take(signal: i32) {
+    if STATE.compare_exchange(AT_WORK, signal, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        let _ = emulate_default_handler(signal);
     }
+    eprint_message("Finishing the current files; press Ctrl-C again to stop now");
 }

@@ -9,10 +9,10 @@ use crate::remedy;
 use crate::say::eprint_message;
 use crate::sessions::{Candidate, Looks, Session, ambiguous, candidates, is_called};
 use crate::status::Status;
+use crate::system::give_way_to;
 use crate::terminal::plain;
 use keeper::{Ending, Options, Outcome, maintain, settle_all};
 use std::io::ErrorKind;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use transcript::format::FORMATS;
@@ -176,8 +176,10 @@ fn start(resume: &Resume, session: &Session) -> Status {
     if let Some(folder) = folder {
         command.current_dir(folder);
     }
-    // It comes back only if that was impossible.
-    let error = command.exec();
+    let error = match give_way_to(command) {
+        Ok(status) => return status,
+        Err(error) => error,
+    };
     if error.kind() == ErrorKind::NotFound {
         return failed(&format!("{} is not in PATH; run it yourself: {line}", words[0]));
     }

@@ -167,7 +167,7 @@ fn list(asked: &Undo, paths: &[PathBuf], vault: &Vault) -> Status {
 
 fn runs_of(found: &Found, vault: &Vault) -> Result<Vec<Result<Record, Error>>, Error> {
     // A file that is gone has its runs all the same.
-    vault.runs(&found.path.canonicalize().unwrap_or_else(|_| found.path.clone()))
+    vault.runs(&keeper::real_path(&found.path).unwrap_or_else(|_| found.path.clone()))
 }
 
 fn print(format: Format, path: &Path, record: &Record, undone: bool) {

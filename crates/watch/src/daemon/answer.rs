@@ -5,12 +5,15 @@ use super::report::name;
 use crate::event::{Answer, RootState};
 use crate::metrics::whole;
 use crate::queue::Tick;
-use crate::status::{LISTED_MAX, RootStatus, Status, Trouble};
+use crate::status::{RootStatus, Status, Trouble};
 use crate::systemd;
 use crate::textfile;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use tracing::error;
+
+/// How many files are named in a list.
+const LISTED_MAX: usize = 20;
 
 impl Daemon {
     pub(super) fn answer(&mut self, now: Tick) -> Answer {

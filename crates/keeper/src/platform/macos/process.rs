@@ -8,7 +8,7 @@ use crate::platform::seen::{Holder, ProcessState, printable};
 use libc::{c_int, proc_bsdinfo, proc_fdinfo, proc_vnodepathinfo, vnode_info};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::unix::ffi::OsStrExt;
@@ -61,7 +61,7 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
 }
 
 /// The processes that have a file open, as far as they let us see it; we are among them if we have.
-pub(crate) fn holders(file: FileId) -> Vec<Holder> {
+pub(crate) fn holders(_: &File, file: FileId) -> Vec<Holder> {
     all().filter_map(|pid| holder(pid, file)).collect()
 }
 

@@ -1,0 +1,62 @@
+//! What a system does not have, or cannot tell, answered such that nothing is written too early.
+
+/// There are no leases.
+pub(crate) mod lease {
+    use std::fs::File;
+    use std::io::{self, ErrorKind};
+
+    pub(crate) const READ: i32 = 0;
+    pub(crate) const WRITE: i32 = 1;
+    pub(crate) const NONE: i32 = 2;
+
+    pub(crate) fn set(_: &File, _: i32) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn is_whole(_: &File) -> bool {
+        false
+    }
+}
+
+/// Nothing tells when a process ends, so no daemon can run.
+pub(crate) mod exits {
+    use std::io::{self, ErrorKind};
+
+    /// What keeps a process watched.
+    pub enum Process {}
+
+    /// The processes that are watched.
+    pub enum Processes {}
+
+    impl Processes {
+        /// # Errors
+        ///
+        /// Always.
+        pub fn open() -> io::Result<Self> {
+            Err(ErrorKind::Unsupported.into())
+        }
+
+        /// Watches a process until it ends.
+        pub fn add(&self, _: u32) -> Option<Process> {
+            match *self {}
+        }
+
+        /// # Errors
+        ///
+        /// None: there is nothing to wait with.
+        pub fn wait(&self) -> io::Result<Vec<u32>> {
+            match *self {}
+        }
+    }
+}
+
+/// Which mounts there are is not known.
+pub(crate) mod mounts {
+    use crate::refusal::Refusal;
+    use std::fs::File;
+    use std::path::Path;
+
+    pub(crate) fn refusal(_: &Path, _: &File) -> Option<Refusal> {
+        None
+    }
+}

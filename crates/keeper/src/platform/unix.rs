@@ -1,0 +1,15 @@
+//! What all Unix systems have in common: descriptors of folders, numbers of users, locks on files, attributes.
+
+pub(crate) mod around;
+pub(crate) mod attributes;
+pub(crate) mod facts;
+pub(crate) mod folder;
+pub(crate) mod limits;
+pub(crate) mod lock;
+pub(crate) mod name;
+pub(crate) mod own_folder;
+pub(crate) mod owner;
+pub(crate) mod writing;
+
+pub(crate) use rustix::fs::OFlags;
+pub(crate) use std::os::unix::fs::FileExt;

@@ -1,0 +1,13 @@
+//! What is around a process of ours: the shells between an agent and us, our parent, the machine.
+
+pub(crate) use std::os::unix::process::parent_id;
+
+/// What agents run hooks by.
+pub(crate) const SHELLS: &[&str] =
+    &["sh", "bash", "dash", "ash", "busybox", "ksh", "mksh", "zsh", "fish", "env", "nice"];
+
+/// The name of this machine.
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it is not known")]
+pub(crate) fn host_name() -> Option<Vec<u8>> {
+    Some(rustix::system::uname().nodename().to_bytes().to_vec())
+}

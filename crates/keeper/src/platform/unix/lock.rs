@@ -1,0 +1,22 @@
+//! Locks on transcripts: `flock`, which programs only heed that ask for it.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+
+/// Locks a file if nobody else has; `false` if somebody has. On systems without such locks there are none.
+pub(crate) fn take(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(Errno::BADF | Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(true),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether somebody else has locked a file, which we have not.
+pub(crate) fn is_taken(file: &File) -> bool {
+    let locked = flock(file, FlockOperation::NonBlockingLockShared);
+    let _ = flock(file, FlockOperation::Unlock);
+    locked == Err(Errno::WOULDBLOCK)
+}

@@ -1,0 +1,15 @@
+//! Names of files: bytes, which need not be text.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// What a name consists of.
+pub(crate) type Unit = u8;
+
+pub(crate) fn units(name: &OsStr) -> Vec<Unit> {
+    name.as_bytes().to_vec()
+}
+
+pub(crate) fn of_units(units: Vec<Unit>) -> OsString {
+    OsString::from_vec(units)
+}

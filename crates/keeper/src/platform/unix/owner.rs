@@ -1,0 +1,107 @@
+//! Whose a file is: users and groups have numbers, and others have rights by the mode.
+
+use crate::refusal::Refusal;
+use rustix::process::geteuid;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A user.
+pub(crate) type User = u32;
+
+/// Others may write, and nothing keeps them from renaming what is not theirs.
+const STICKY: u32 = 0o1000;
+const OTHERS_WRITE: u32 = 0o002;
+const GROUP_WRITES: u32 = 0o020;
+/// What others than the owner may do.
+const OTHERS: u32 = 0o077;
+
+/// Who owns a file.
+pub(crate) fn user(metadata: &Metadata) -> User {
+    metadata.uid()
+}
+
+/// Whether we may do everything.
+pub(crate) fn may_all() -> bool {
+    geteuid().is_root()
+}
+
+/// Whether a file is ours.
+pub(crate) fn is_ours(_: &File, metadata: &Metadata) -> bool {
+    metadata.uid() == geteuid().as_raw()
+}
+
+/// Whether a file is ours, and nobody else may read or write it.
+pub(crate) fn is_private(file: &File, metadata: &Metadata) -> bool {
+    is_ours(file, metadata) && metadata.mode() & OTHERS == 0
+}
+
+/// Whether more users than the owner may write to a file. An access list shows as the group's.
+pub(crate) fn others_may_write(metadata: &Metadata) -> bool {
+    metadata.mode() & (OTHERS_WRITE | GROUP_WRITES) != 0
+}
+
+/// Whether a file is ours or of the owner of another one.
+pub(crate) fn is_ours_or_of(file: &File, metadata: &Metadata, other: Option<&Metadata>) -> bool {
+    is_ours(file, metadata) || other.is_some_and(|other| other.uid() == metadata.uid())
+}
+
+/// Why a file in this folder is not ours to replace.
+pub(crate) fn refusal(_: &File, metadata: &Metadata, folder: &Path) -> Option<Refusal> {
+    let owner = metadata.uid();
+    if may_all() {
+        // A folder on the way that cannot be looked at is one that somebody has taken away.
+        let loose = loose_folder(folder, metadata);
+        return loose.unwrap_or_else(|_| Some(folder.join(""))).map(Refusal::LooseFolder);
+    }
+    (owner != geteuid().as_raw()).then_some(Refusal::ForeignOwner(owner))
+}
+
+/// A folder on the way to a file that a third user may rename or replace: neither root nor the owner of the file, nor
+/// somebody of the file's group.
+fn loose_folder(folder: &Path, file: &Metadata) -> io::Result<Option<PathBuf>> {
+    for folder in folder.ancestors() {
+        let found = std::fs::symlink_metadata(folder)?;
+        let (user, mode) = (found.uid(), found.mode());
+        let group_may = mode & GROUP_WRITES != 0 && found.gid() != 0 && found.gid() != file.gid();
+        let others_may = mode & STICKY == 0 && (mode & OTHERS_WRITE != 0 || group_may);
+        if others_may || (user != 0 && user != file.uid()) {
+            return Ok(Some(folder.to_path_buf()));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes a file the own one of whoever owns another one: what root leaves behind must not keep them out.
+pub(crate) fn give_to_owner(file: &File, other: &Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) != (other.uid(), other.gid()) && own.uid() == 0 {
+        std::os::unix::fs::fchown(file, Some(other.uid()), Some(other.gid()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, create_dir, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_folder_that_a_third_user_may_rename_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().canonicalize().unwrap().join("f");
+        create_dir(&folder).unwrap();
+        let path = folder.join("s.jsonl");
+        std::fs::write(&path, "x").unwrap();
+        let file = std::fs::metadata(&path).unwrap();
+        let loose = |mode| {
+            set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+            loose_folder(&folder, &file).unwrap()
+        };
+        assert_eq!(loose(0o755), None);
+        assert_eq!(loose(0o1777), None);
+        assert_eq!(loose(0o777), Some(folder.clone()));
+    }
+}

@@ -1,0 +1,105 @@
+//! A folder that is held open such that neither it nor one above it can be renamed meanwhile: what is in it is reached by
+//! its path. Others can do with files in it what they want.
+
+use super::{facts, open};
+use crate::platform::OFlags;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::windows::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use windows_sys::Win32::Foundation::{ERROR_STOPPED_ON_SYMLINK, GENERIC_READ};
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, FILE_SHARE_READ, FILE_SHARE_WRITE,
+};
+
+/// An open folder.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    file: File,
+    /// Without links.
+    path: PathBuf,
+}
+
+/// Opens a folder by its path.
+pub(crate) fn at(path: &Path) -> io::Result<Handle> {
+    hold(facts::real_path(path)?)
+}
+
+/// Opens a folder by a path without links in it.
+pub(crate) fn without_links(path: &Path) -> io::Result<Handle> {
+    hold(path.to_path_buf())
+}
+
+/// Opens a folder in another one.
+pub(crate) fn child(folder: &Handle, name: &OsStr) -> io::Result<Handle> {
+    hold(folder.path.join(name))
+}
+
+fn hold(path: PathBuf) -> io::Result<Handle> {
+    let how = FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT;
+    let mut options = File::options();
+    options.access_mode(GENERIC_READ).share_mode(FILE_SHARE_READ | FILE_SHARE_WRITE).custom_flags(how);
+    let file = options.open(&path)?;
+    if !file.metadata()?.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    // Nothing on the way can become a link from now on.
+    if facts::real_path(&path)? != path {
+        return Err(io::Error::from_raw_os_error(ERROR_STOPPED_ON_SYMLINK.cast_signed()));
+    }
+    Ok(Handle { file, path })
+}
+
+/// The folder itself.
+pub(crate) fn file(folder: &Handle) -> &File {
+    &folder.file
+}
+
+/// Makes a folder for its owner alone.
+pub(crate) fn make(folder: &Handle, name: &OsStr) -> io::Result<()> {
+    open::make_folder(&folder.path.join(name))
+}
+
+/// Opens a file of this name; never a link. One that is made is for its owner alone.
+pub(crate) fn open(folder: &Handle, name: &OsStr, flags: OFlags) -> io::Result<File> {
+    open::open(&folder.path.join(name), flags)
+}
+
+/// All names in the folder that are text.
+pub(crate) fn names(folder: &Handle) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in folder.path.read_dir()? {
+        names.extend(entry?.file_name().into_string().ok());
+    }
+    Ok(names)
+}
+
+/// The standard library asks for the semantics of POSIX: a file that is open makes way.
+pub(crate) fn rename(folder: &Handle, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    std::fs::rename(folder.path.join(from), folder.path.join(to))
+}
+
+pub(crate) fn link(folder: &Handle, name: &OsStr, new: &OsStr) -> io::Result<()> {
+    std::fs::hard_link(folder.path.join(name), folder.path.join(new))
+}
+
+/// Names are not exchanged at once here.
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+pub(crate) fn exchange(_: &Handle, _: &OsStr, _: &OsStr) -> io::Result<bool> {
+    Ok(false)
+}
+
+pub(crate) fn remove(folder: &Handle, name: &OsStr) -> io::Result<()> {
+    std::fs::remove_file(folder.path.join(name))
+}
+
+pub(crate) fn remove_child(folder: &Handle, name: &OsStr) -> io::Result<()> {
+    std::fs::remove_dir(folder.path.join(name))
+}
+
+/// NTFS keeps a journal of names, and nobody but an administrator can wait for it.
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+pub(crate) fn sync(_: &Handle) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! Names of files: units of UTF-16, which need not be text.
+
+use std::ffi::{OsStr, OsString};
+use std::os::windows::ffi::{OsStrExt, OsStringExt};
+
+/// What a name consists of.
+pub(crate) type Unit = u16;
+
+pub(crate) fn units(name: &OsStr) -> Vec<Unit> {
+    name.encode_wide().collect()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "elsewhere it becomes the name")]
+pub(crate) fn of_units(units: Vec<Unit>) -> OsString {
+    OsString::from_wide(&units)
+}
+
+/// A name as system calls take it.
+pub(super) fn for_call(name: &OsStr) -> Vec<Unit> {
+    name.encode_wide().chain([0]).collect()
+}
+
+/// A text in a buffer that may be longer.
+pub(super) fn of_buffer(buffer: &[Unit]) -> OsString {
+    OsString::from_wide(buffer.split(|&unit| unit == 0).next().unwrap_or_default())
+}

@@ -1,0 +1,142 @@
+//! How files are opened and read. All are shared: whoever works with one can go on, and may rename or remove it.
+
+use super::facts::{self, Facts};
+use super::security;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::ops::BitOr;
+use std::os::windows::fs::{FileExt as _, OpenOptionsExt};
+use std::path::Path;
+use windows_sys::Win32::Foundation::{ERROR_STOPPED_ON_SYMLINK, GENERIC_READ, GENERIC_WRITE};
+use windows_sys::Win32::Storage::FileSystem::{
+    CREATE_NEW, FILE_APPEND_DATA, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT,
+    FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES, OPEN_ALWAYS, SYNCHRONIZE, WRITE_DAC,
+};
+
+/// What a file is opened for, under the names of Unix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OFlags(u32);
+
+impl OFlags {
+    /// To find out what it is, also where it may not be read.
+    pub(super) const LOOK: Self = Self(0);
+    pub(crate) const RDONLY: Self = Self(1);
+    pub(crate) const RDWR: Self = Self(3);
+    /// Every write goes to the end, wherever that is then.
+    pub(crate) const APPEND: Self = Self(4);
+    pub(super) const RDWR_AT_END: Self = Self::RDWR.union(Self::APPEND);
+    pub(crate) const CREATE: Self = Self(8);
+    pub(crate) const EXCL: Self = Self(16);
+    /// Nothing here would wait.
+    pub(crate) const NONBLOCK: Self = Self(0);
+
+    pub(crate) const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    fn access(self) -> u32 {
+        match self {
+            _ if self.has(Self::RDWR_AT_END) => {
+                GENERIC_READ | FILE_APPEND_DATA | FILE_WRITE_ATTRIBUTES | SYNCHRONIZE
+            }
+            _ if self.has(Self::RDWR) => GENERIC_READ | GENERIC_WRITE,
+            _ if self.has(Self::RDONLY) => GENERIC_READ,
+            _ => FILE_READ_ATTRIBUTES,
+        }
+    }
+}
+
+impl BitOr for OFlags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// Opens a file; never a link, but to look at it. One that is made is for its owner alone.
+pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
+    if flags.has(OFlags::CREATE) {
+        let how = if flags.has(OFlags::EXCL) { CREATE_NEW } else { OPEN_ALWAYS };
+        return not_a_link(security::create(path, flags.access() | WRITE_DAC, how)?);
+    }
+    let open = |more| {
+        let how = FILE_FLAG_BACKUP_SEMANTICS | more;
+        File::options().access_mode(flags.access()).custom_flags(how).open(path)
+    };
+    let file = open(FILE_FLAG_OPEN_REPARSE_POINT)?;
+    match facts::reparse(&file)? {
+        _ if flags == OFlags::LOOK => Ok(file),
+        // What is kept in a cloud, or compressed, is read like any other file.
+        Some(tag) if !facts::is_link_tag(tag) => open(0),
+        _ => not_a_link(file),
+    }
+}
+
+fn not_a_link(file: File) -> io::Result<File> {
+    match facts::reparse(&file)? {
+        Some(tag) if facts::is_link_tag(tag) => {
+            Err(io::Error::from_raw_os_error(ERROR_STOPPED_ON_SYMLINK.cast_signed()))
+        }
+        _ => Ok(file),
+    }
+}
+
+/// What is known of what stands at a path.
+pub(super) fn facts_at(path: &Path, more: u32) -> io::Result<Facts> {
+    let how = FILE_FLAG_BACKUP_SEMANTICS | more;
+    facts::of(&File::options().access_mode(FILE_READ_ATTRIBUTES).custom_flags(how).open(path)?)
+}
+
+/// Makes a file or folder for its owner alone.
+pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    security::create_folder(path)
+}
+
+/// Reading and writing at a place. Unlike on Unix the position of the file moves with it.
+pub(crate) trait FileExt {
+    /// Reads what there is at a place, up to the length of the buffer.
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
+
+    /// Fills the buffer.
+    fn read_exact_at(&self, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read_at(buffer, at) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(got) => {
+                    buffer = &mut buffer[got..];
+                    at += got as u64;
+                }
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of it.
+    fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+}
+
+impl FileExt for File {
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        self.seek_read(buffer, at)
+    }
+
+    fn write_all_at(&self, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.seek_write(bytes, at)? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                put => {
+                    bytes = &bytes[put..];
+                    at += put as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+}

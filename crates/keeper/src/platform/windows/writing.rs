@@ -1,0 +1,57 @@
+//! How files are made, filled and made to last.
+
+use super::open::open;
+use super::security;
+use crate::platform::{FileExt, OFlags};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use transcript::Span;
+
+/// How the file of a new text is opened: what it is opened for cannot change later.
+pub(crate) const NEW_TEXT: OFlags = OFlags::RDWR_AT_END;
+
+/// How much is copied at a time.
+const PIECE_BYTES: u64 = 256 << 10;
+
+/// Makes a file that nobody else may read; not through a link.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    open(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+}
+
+/// Opens a file for reading: never through a link.
+pub(crate) fn open_note(path: &Path) -> io::Result<File> {
+    open(path, OFlags::RDONLY)
+}
+
+/// [`NEW_TEXT`] has seen to that.
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+pub(crate) fn to_its_end(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Makes what others have written to a file last, which is open for reading.
+pub(crate) fn sync_others(file: &File) -> io::Result<()> {
+    security::reopen_to_append(file)?.sync_data()
+}
+
+/// Copies bytes of one file to where another one stands; gives how many there were. The position of the first is
+/// nothing to go by: another thread may read from it.
+pub(crate) fn copy_span(from: &File, span: Span, mut out: &File) -> io::Result<u64> {
+    let mut at = span.start;
+    let mut buffer = vec![0; span.len().min(PIECE_BYTES) as usize];
+    while at < span.end {
+        let wanted = (span.end - at).min(PIECE_BYTES) as usize;
+        let got = from.read_at(&mut buffer[..wanted], at)?;
+        if got == 0 {
+            break;
+        }
+        out.write_all(&buffer[..got])?;
+        at += got as u64;
+    }
+    Ok(at - span.start)
+}

@@ -1,0 +1,80 @@
+//! Unix: descriptors, modes, signals, programs that take our place.
+
+use crate::status::Status;
+use keeper::FileId;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs::{File, Metadata, Permissions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::Builder;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The configuration for all users of a machine.
+pub(crate) const SYSTEM_CONFIG: Option<&str> = Some("/etc/tailor/config.toml");
+
+/// This very program. Not by its name where that is to be had: that may be another program after an update.
+pub(crate) fn own_program() -> io::Result<PathBuf> {
+    const RUNNING: &str = "/proc/self/exe";
+    if cfg!(target_os = "linux") { Ok(RUNNING.into()) } else { std::env::current_exe() }
+}
+
+/// The standard stream of ours that a file is, however it was named (`/dev/stdout`): it is written to from where it
+/// stands. A log that a shell appends to would be lost if it were replaced.
+pub(crate) fn own_stream(there: &Metadata) -> Option<File> {
+    let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
+    let same = |file: &File| file.metadata().is_ok_and(|own| FileId::of(&own) == FileId::of(there));
+    streams.into_iter().flatten().map(File::from).find(same)
+}
+
+/// Makes a file that nobody else may read.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Gives a file that was made like this the rights of the one that it replaces.
+pub(crate) fn share_like(file: &File, there: &Metadata) -> io::Result<()> {
+    file.set_permissions(there.permissions())
+}
+
+/// Lets nobody else read a file.
+pub(crate) fn make_private(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
+/// Puts another program in our place. Comes back only if that was impossible.
+pub(crate) fn give_way_to(mut program: Command) -> io::Result<Status> {
+    Err(program.exec())
+}
+
+/// Lets a program go on when a terminal is closed or its group is interrupted.
+pub(crate) fn set_apart(program: &mut Command) {
+    program.process_group(0);
+}
+
+/// Listens for signals that want an end, from now on; does nothing where that is impossible.
+pub(crate) fn on_interrupt(mut came: impl FnMut(i32) + Send + 'static) {
+    let listen = move || {
+        // Only now, so that signals have no one to be kept for where there is no thread to be had.
+        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+        signals.forever().for_each(&mut came);
+    };
+    let _ = Builder::new().name("signals".to_string()).spawn(listen);
+}
+
+/// Logs to the journal with all fields, if that is where standard error goes; `false` if not.
+pub(crate) fn log_to_journal() -> bool {
+    let is_journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    let Some(journal) = is_journal.then(tracing_journald::layer).and_then(Result::ok) else { return false };
+    let journal = journal.with_field_prefix(Some("TAILOR".to_string()));
+    // A second logger cannot be, and there is none before.
+    let _ = registry().with(LevelFilter::INFO).with(journal).try_init();
+    true
+}

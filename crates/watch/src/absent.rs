@@ -1,0 +1,37 @@
+//! That there is no daemon here.
+
+use crate::{Config, Status};
+use std::fmt;
+use std::path::Path;
+
+/// Why nothing is watched.
+#[derive(Debug)]
+pub struct Error;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the daemon does not run on Windows yet (run tailor fix now and then, or tailor watch in WSL)",
+        )
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Watches nothing.
+///
+/// # Errors
+///
+/// Always.
+pub fn run(_: Config, _: &mut dyn FnMut() -> Result<Config, String>) -> Result<(), Error> {
+    Err(Error)
+}
+
+/// Nobody answers.
+///
+/// # Errors
+///
+/// Always.
+pub fn ask(_: &Path) -> Result<Status, Error> {
+    Err(Error)
+}

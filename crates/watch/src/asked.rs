@@ -1,0 +1,54 @@
+//! What the configuration means for a look at a transcript.
+
+use crate::config::{Config, Mode};
+use crate::queue::{Pace, Settle};
+use keeper::Options;
+use std::time::Duration;
+use transcript::Policy;
+use transcript::policy::SignedThinking;
+
+/// How long a session must have been quiet before it is recovered.
+const RESCUE_SETTLE: Duration = Duration::from_secs(60);
+
+impl Config {
+    /// The times that the queue goes by.
+    pub(crate) fn settle(&self) -> Settle {
+        let rewrites = self.policy.each().any(Policy::rewrites_history);
+        // Waiting for less than a rule that looks at the clock does itself would be in vain.
+        let crowded =
+            self.policy.each().map(|policy| policy.crowded).filter(|crowded| crowded.trim_percent > 0);
+        let ttl = crowded.map(|crowded| Duration::from_millis(crowded.cache_ttl_ms)).max();
+        let stale = self.settle_stale.max(ttl.unwrap_or_default());
+        let late = (rewrites && stale > self.settle).then_some(stale);
+        Settle { soon: self.settle, late }
+    }
+
+    /// How to recover a session that is too long, if that is asked for: as `tailor recover` would. The agent has some
+    /// time to help itself.
+    pub(crate) fn rescue(&self) -> Option<Options> {
+        let policy = self.policy.map(|policy| {
+            if policy.thinking == SignedThinking::Keep {
+                policy.thinking = SignedThinking::Strip;
+            }
+        });
+        let settle = self.settle.max(RESCUE_SETTLE);
+        let options = Options { policy, settle, worth: None, ..self.options(Pace::Late) };
+        (self.recover && self.mode == Mode::Enforce).then_some(options)
+    }
+
+    /// How to deal with a transcript. What changes history that the agent has sent many times is not asked for before
+    /// no cache holds it any more: until then an append is judged by itself, and costs no look at the whole.
+    pub(crate) fn options(&self, pace: Pace) -> Options {
+        let waits = pace == Pace::Soon && self.settle().late.is_some();
+        let policy = if waits { self.policy.map(Policy::leave_history) } else { self.policy.clone() };
+        let mode = match self.mode {
+            Mode::Observe => keeper::Mode::Look,
+            Mode::Enforce => keeper::Mode::Fix,
+        };
+        // What rewrites history waits in the queue.
+        let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
+        let Self { memory_settle, untried_systems, worth, .. } = *self;
+        let worth = Some(worth);
+        Options { policy, mode, settle, settle_stale, memory_settle, untried_systems, vault, worth }
+    }
+}
