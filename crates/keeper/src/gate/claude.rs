@@ -15,7 +15,7 @@ use super::target::{
 };
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::platform::{ProcessState, process};
+use crate::platform::{ProcessState, facts, process};
 use serde::Deserialize;
 use std::fs::{DirEntry, File};
 use std::io;
@@ -54,7 +54,8 @@ fn compacting(path: &Path) -> Option<Deferral> {
         digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
     let copies = std::fs::read_dir(path.parent()?).ok()?.flatten().filter(is_copy);
-    let ages = copies.filter_map(|copy| Some(quiet_for(&copy.metadata().ok()?, SystemTime::now())));
+    let ages =
+        copies.filter_map(|copy| Some(quiet_for(&facts::of_link(&copy.path()).ok()?, SystemTime::now())));
     let age = ages.min().filter(|age| *age < COPY_MAX)?;
     Some(Deferral::Compacting { age, grace: COPY_MAX })
 }
