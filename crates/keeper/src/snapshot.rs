@@ -51,7 +51,7 @@ impl Snapshot {
         let real = facts::real_path(path).map_err(fail)?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let root = facts::real_path(root.unwrap_or(parent)).map_err(fail)?;
-        if !real.starts_with(&root) {
+        if !facts::lies_in(&real, &root) {
             return Err(Refusal::LinkOutOfRoot.into());
         }
         // Without waiting: a named pipe would block here for ever.

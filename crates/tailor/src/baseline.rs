@@ -1,6 +1,6 @@
 //! Which findings are known: by fingerprints that stay what they are when a file grows, or is elsewhere.
 
-use crate::place::relative;
+use crate::place::portable;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -69,7 +69,7 @@ impl Baseline {
 /// there are no ids; and which of several that are alike it is. Neither sizes nor severity: they change as a session
 /// goes on.
 pub(crate) fn fingerprints<'f>(path: &Path, findings: &'f [Finding]) -> Vec<String> {
-    let path = relative(path);
+    let path = portable(path);
     let mut seen: HashMap<_, u64> = HashMap::new();
     let one = |finding: &'f Finding| {
         let Finding { rule, labels, .. } = finding;
@@ -80,7 +80,7 @@ pub(crate) fn fingerprints<'f>(path: &Path, findings: &'f [Finding]) -> Vec<Stri
         *alike += 1;
         let line = line.to_string();
         let texts = [rule.code(), &line, entry, call].into_iter().map(str::as_bytes);
-        hash(texts.chain([path.as_os_str().as_encoded_bytes()]), &alike.to_le_bytes())
+        hash(texts.chain([&path[..]]), &alike.to_le_bytes())
     };
     findings.iter().map(one).collect()
 }

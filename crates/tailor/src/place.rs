@@ -3,7 +3,7 @@
 
 use crate::terminal::shell_word;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
 
 /// What may stand in an address as it is.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
@@ -17,6 +17,21 @@ pub(crate) fn relative(path: &Path) -> PathBuf {
 fn below(path: &Path, here: &Path) -> PathBuf {
     let path = path.strip_prefix(here).unwrap_or(path);
     path.components().filter(|part| *part != Component::CurDir).collect()
+}
+
+/// The same with the separator of Unix on every system, for what is compared or read on another one. As the bytes of a
+/// name, which need not be text.
+pub(crate) fn portable(path: &Path) -> Vec<u8> {
+    let mut bytes = relative(path).into_os_string().into_encoded_bytes();
+    if MAIN_SEPARATOR != '/' {
+        bytes.iter_mut().filter(|byte| **byte == MAIN_SEPARATOR as u8).for_each(|byte| *byte = b'/');
+    }
+    bytes
+}
+
+/// The same as text.
+pub(crate) fn portable_text(path: &Path) -> String {
+    String::from_utf8_lossy(&portable(path)).into_owned()
 }
 
 /// The path for people: from the folder in which the run stands, or from the home folder as `~`.
@@ -51,9 +66,14 @@ fn home() -> Option<PathBuf> {
 
 /// The path as the address of a resource.
 pub(crate) fn uri(path: &Path) -> String {
-    let path = relative(path);
-    let encoded = percent_encode(path.as_os_str().as_encoded_bytes(), PLAIN);
-    if path.is_absolute() { format!("file://{encoded}") } else { encoded.to_string() }
+    let bytes = portable(path);
+    let encoded = percent_encode(&bytes, PLAIN);
+    match bytes.first() {
+        _ if !relative(path).is_absolute() => encoded.to_string(),
+        Some(b'/') => format!("file://{encoded}"),
+        // It begins with a drive.
+        _ => format!("file:///{encoded}"),
+    }
 }
 
 #[cfg(test)]

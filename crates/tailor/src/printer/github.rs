@@ -8,7 +8,7 @@
 use super::fold::fold;
 use super::shape::{Shape, Totals};
 use crate::args::Listing;
-use crate::place::relative;
+use crate::place::portable_text;
 use crate::report::{FileReport, FindingReport};
 use crate::say::eprint_message;
 use crate::terminal::plain;
@@ -93,7 +93,7 @@ fn kind_of(finding: &FindingReport) -> &'static str {
 
 impl Shape for Annotations {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
-        let path = plain(&relative(Path::new(&report.path)).to_string_lossy());
+        let path = plain(&portable_text(Path::new(&report.path)));
         if report.is_passed_over() && !self.listing.shows_all() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
 use crate::args::Listing;
 use crate::baseline::fingerprint_of;
-use crate::place::relative;
+use crate::place::portable_text;
 use crate::report::{FileReport, FindingReport};
 use crate::terminal::json;
 use serde_json::{Value, json as object};
@@ -48,7 +48,7 @@ fn degradation(path: &str, fold: &Fold<'_>) -> Value {
 
 impl Shape for Degradations {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
-        let path = relative(Path::new(&report.path)).to_string_lossy().into_owned();
+        let path = portable_text(Path::new(&report.path));
         for fold in fold(report.left().iter().filter(|finding| !finding.known), &self.listing) {
             self.push(&degradation(&path, &fold), out)?;
         }

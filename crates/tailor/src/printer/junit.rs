@@ -6,7 +6,7 @@ use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
 use crate::amount::plural;
 use crate::args::Listing;
-use crate::place::relative;
+use crate::place::portable_text;
 use crate::report::{FileReport, FindingReport, count};
 use crate::terminal::plain;
 use quick_xml::Writer;
@@ -89,7 +89,7 @@ impl Shape for Suite {
         }
         let notes: Vec<&FindingReport> = report.left().iter().filter(|finding| !finding.fails).collect();
         self.cases.push(Case {
-            name: plain(&relative(Path::new(&report.path)).to_string_lossy()),
+            name: plain(&portable_text(Path::new(&report.path))),
             verdict: Verdict::of(report, &self.listing),
             notes: list(&notes, &self.listing),
         });

@@ -31,6 +31,11 @@ pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
+/// Whether something lies in a folder, both without links.
+pub(crate) fn lies_in(real: &Path, folder: &Path) -> bool {
+    real.starts_with(folder)
+}
+
 /// Of the program that runs: on Linux this very one, also when another has taken its place.
 pub(crate) fn of_program() -> io::Result<Metadata> {
     at(Path::new("/proc/self/exe")).or_else(|_| std::env::current_exe().and_then(|path| at(&path)))

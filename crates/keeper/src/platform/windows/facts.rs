@@ -1,11 +1,12 @@
 //! What is known of a file without reading it.
 
 use super::{name, open};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::windows::io::AsRawHandle;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf, Prefix};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use windows_sys::Win32::Foundation::{
     ERROR_LOCK_VIOLATION, ERROR_SHARING_VIOLATION, ERROR_STOPPED_ON_SYMLINK, ERROR_TOO_MANY_OPEN_FILES,
@@ -218,6 +219,25 @@ pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     };
     // What stands for a share is no path without its beginning.
     Ok(plain.filter(|plain| plain.is_absolute() && is_same(plain)).unwrap_or(real))
+}
+
+/// Such a path in the form in which the system takes it as it is.
+pub(super) fn verbatim(real: &Path) -> PathBuf {
+    let is_plain = matches!(
+        real.components().next(),
+        Some(Component::Prefix(prefix)) if matches!(prefix.kind(), Prefix::Disk(_))
+    );
+    if !is_plain {
+        return real.to_path_buf();
+    }
+    let mut verbatim = OsString::from(VERBATIM);
+    verbatim.push(real);
+    verbatim.into()
+}
+
+/// Whether something lies in a folder, both without links. Only one of them may be too long for people.
+pub(crate) fn lies_in(real: &Path, folder: &Path) -> bool {
+    verbatim(real).starts_with(verbatim(folder))
 }
 
 /// Of the program that runs.

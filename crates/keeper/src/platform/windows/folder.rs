@@ -17,18 +17,18 @@ use windows_sys::Win32::Storage::FileSystem::{
 #[derive(Debug)]
 pub(crate) struct Handle {
     file: File,
-    /// Without links.
+    /// Without links, and as the system takes it: with what is in it, it may be as long as it likes.
     path: PathBuf,
 }
 
 /// Opens a folder by its path.
 pub(crate) fn at(path: &Path) -> io::Result<Handle> {
-    hold(facts::real_path(path)?)
+    hold(path.canonicalize()?)
 }
 
 /// Opens a folder by a path without links in it.
 pub(crate) fn without_links(path: &Path) -> io::Result<Handle> {
-    hold(path.to_path_buf())
+    hold(facts::verbatim(path))
 }
 
 /// Opens a folder in another one.
@@ -45,7 +45,7 @@ fn hold(path: PathBuf) -> io::Result<Handle> {
         return Err(ErrorKind::NotADirectory.into());
     }
     // Nothing on the way can become a link from now on.
-    if facts::real_path(&path)? != path {
+    if path.canonicalize()? != path {
         return Err(io::Error::from_raw_os_error(ERROR_STOPPED_ON_SYMLINK.cast_signed()));
     }
     Ok(Handle { file, path })
