@@ -243,16 +243,8 @@ impl Deferral {
             Self::Locked { pid, age } => {
                 write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
             }
-            Self::Doubtful { age, grace } => {
-                let what = "OpenClaw's write lock names no visible live process";
-                write!(f, "{what}; it counts as stale after {}, and is {} old", Span(*grace), Span(*age))
-            }
-            Self::Compacting { age, grace } => write!(
-                f,
-                "Claude Code is compacting it; its copy of the file counts as left behind after {}, and is {} old",
-                Span(*grace),
-                Span(*age)
-            ),
+            Self::Doubtful { age, grace } => left_behind(NAMELESS, *age, *grace, f),
+            Self::Compacting { age, grace } => left_behind(COMPACTING, *age, *grace, f),
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
             Self::InUse { agent, pid, status: Some(status) } => {
                 write!(f, "{agent} is using it (process {pid}, {status})")
@@ -298,6 +290,14 @@ impl Deferral {
         };
         write!(f, "{who} ({way_out})")
     }
+}
+
+const NAMELESS: &str = "OpenClaw's write lock names no visible live process; it";
+const COMPACTING: &str = "Claude Code is compacting it; its copy of the file";
+
+/// That what another program made counts as stale once it is old enough.
+fn left_behind(what: &str, age: Duration, grace: Duration, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{what} counts as stale after {}, and is {} old", Span(grace), Span(age))
 }
 
 /// What a person says where an agent may be at work.
