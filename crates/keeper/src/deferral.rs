@@ -241,7 +241,11 @@ impl Deferral {
                 let (who, quiet, says) = (unanswered(*awaits), Span(*quiet), no_agent(set_by));
                 write!(f, "a turn is in progress: {who} (modified {quiet} ago); {says}")
             }
-            Self::Locked { .. } | Self::Doubtful { .. } | Self::Compacting { .. } => self.claim(f),
+            Self::Locked { pid, age } => {
+                write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
+            }
+            Self::Doubtful { age, grace } => left_behind(NAMELESS, *age, *grace, f),
+            Self::Compacting { age, grace } => left_behind(COMPACTING, *age, *grace, f),
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
             Self::InUse { agent, pid, status: Some(status) } => {
                 write!(f, "{agent} is using it (process {pid}, {status})")
@@ -259,23 +263,6 @@ impl Deferral {
                 write!(f, "lines appended during the swap are queued beside the file and merged by the next run: {why}")
             }
         }
-    }
-
-    /// A file beside the session says that its agent is at it.
-    fn claim(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, counts, grace, age) = match self {
-            Self::Locked { pid, age } => {
-                return write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age));
-            }
-            Self::Doubtful { age, grace } => {
-                ("OpenClaw's write lock names no visible live process", "it counts as stale", grace, age)
-            }
-            Self::Compacting { age, grace } => {
-                ("Claude Code is compacting it", "its copy of the file counts as left behind", grace, age)
-            }
-            _ => return Ok(()),
-        };
-        write!(f, "{what}; {counts} after {}, and is {} old", Span(*grace), Span(*age))
     }
 
     /// Why what an agent may remember stays as it is, and the way out.
@@ -304,6 +291,14 @@ impl Deferral {
         };
         write!(f, "{who} ({way_out})")
     }
+}
+
+const NAMELESS: &str = "OpenClaw's write lock names no visible live process; it";
+const COMPACTING: &str = "Claude Code is compacting it; its copy of the file";
+
+/// That what another program made counts as stale once it is old enough.
+fn left_behind(what: &str, age: Duration, grace: Duration, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{what} counts as stale after {}, and is {} old", Span(grace), Span(age))
 }
 
 /// What a person says where an agent may be at work.

@@ -131,7 +131,7 @@ mod tests {
             ),
             (
                 Deferral::Compacting { age: secs(10), grace: secs(300) },
-                "left behind after 5 min, and is 10 s old; retry in 5 min",
+                "stale after 5 min, and is 10 s old; retry in 5 min",
             ),
             (
                 Deferral::InUse { agent: "Copilot", pid: 7, status: None },

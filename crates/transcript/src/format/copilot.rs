@@ -204,7 +204,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             complete(data, agent, draft);
             Kind::Message(Role::Tool)
         }
-        b"session.compaction_complete" => {
+        b"session.compaction_complete" if compacts(data) => {
             data.get("summaryContent").into_iter().for_each(|text| draft.text(text));
             Kind::Boundary
         }
@@ -224,6 +224,12 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     };
 }
 
+/// Whether a compaction came to an end with a summary that takes the place of what was before.
+fn compacts(data: Value<'_>) -> bool {
+    let [success, summary] = data.pick(["success", "summaryContent"]);
+    success.map_or_else(|| is_string(summary), Value::is_true)
+}
+
 /// Notes what the schema that Copilot CLI brings along does not allow in a record about the session.
 fn check(kind: &[u8], data: Value<'_>, draft: &mut Draft<'_>) {
     let mut is_count = false;
@@ -235,7 +241,17 @@ fn check(kind: &[u8], data: Value<'_>, draft: &mut Draft<'_>) {
         is_count = inside.kind() == Json::String && COUNTS.iter().any(|name| inside.is(name));
     }
     if kind == b"session.task_complete" && data.get("summary").is_none() && data.kind() == Json::Object {
-        draft.issue(ContentIssueKind::LacksText("summary"), data.span());
+        draft.issue(ContentIssueKind::Lacks("summary", "\"\""), data.span());
+    }
+    if kind == b"session.compaction_complete" && data.kind() == Json::Object {
+        let compacts = compacts(data);
+        if data.get("success").is_none() {
+            let value = if compacts { "true" } else { "false" };
+            draft.issue(ContentIssueKind::Lacks("success", value), data.span());
+        }
+        if !compacts {
+            draft.issue(ContentIssueKind::CompactionFails, draft.entry.span);
+        }
     }
     if kind == b"session.compaction_start" {
         draft.issue(ContentIssueKind::CompactionBegins, draft.entry.span);

@@ -301,10 +301,12 @@ pub enum ContentIssueKind {
     NothingToLearn,
     /// A number that is to be a whole one and not negative, and is not.
     Count,
-    /// An object that is to have a text of this name, and has not.
-    LacksText(&'static str),
+    /// An object that is to have a value of this name, and has not; and what will do.
+    Lacks(&'static str, &'static str),
     /// A compaction begins with the record.
     CompactionBegins,
+    /// A compaction ends with the record, and nothing came of it.
+    CompactionFails,
     /// A call of a tool that the API runs itself, with this id.
     ServerCall(Id),
     /// The result of such a call.

@@ -15,12 +15,14 @@ pub(super) static REFUSED: Rule = Rule {
         name: "refused-record",
         help: Help {
             what: "A record has a field that Copilot CLI's schema for session events does not allow: a count with a fraction \
-                   or below zero, or a finished task without its summary.",
+                   or below zero, a compaction that does not say whether it succeeded, or a finished task without its summary.",
             why: "\"Session file is corrupted (line 10: invalid type: floating point `2.5`, expected i64)\": one record, and \
-                  the whole session is not loaded. 1.0.102 refuses fractions; older versions refuse negative counts \
+                  the whole session is not loaded. 1.0.102 refuses fractions and a missing `success`; older versions refuse negative counts \
                   (`tokensRemoved`) and a missing `summary` as well.",
             fix: "Only that field changes: a count becomes a whole number, 0 if it was negative; a missing summary is written \
-                  as an empty one. Nothing of that is sent to the model.",
+                  as an empty one, and a missing `success` as true where there is a summary. Nothing of that is sent to the \
+                  model. `copilot sessions import` is no way out: it reads another format, and not the session's own \
+                  file.",
             source: "copilot-cli #2089, #2899, #3432, #3454, #3598; copilot-sdk #1007; tried with Copilot CLI 1.0.102",
         },
         ..INFO
@@ -66,12 +68,18 @@ fn refused(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
                 let replace = |with: &str| Op::Replace { at: issue.block, with: with.as_bytes().to_vec() };
                 (severity, message.to_string(), whole.map(replace))
             }
-            ContentIssueKind::LacksText(name) => {
+            ContentIssueKind::Lacks(name, value) => {
                 let at = issue.block.start + 1;
                 let comma = if read_span(session.source, issue.block)?.contains(&b':') { "," } else { "" };
-                let with = format!("\"{name}\":\"\"{comma}").into_bytes();
-                let message = format!("{name} is missing, which older versions of the agent require");
-                (Severity::Warning, message, Some(Op::Replace { at: Span::new(at, at), with }))
+                let with = format!("\"{name}\":{value}{comma}").into_bytes();
+                let (severity, message) = match name {
+                    "success" => (Severity::Error, format!("{name} is missing, which the agent refuses")),
+                    _ => (
+                        Severity::Warning,
+                        format!("{name} is missing, which older versions of the agent require"),
+                    ),
+                };
+                (severity, message, Some(Op::Replace { at: Span::new(at, at), with }))
             }
             _ => continue,
         };
@@ -82,8 +90,13 @@ fn refused(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 }
 
 fn unfinished(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let begins = |issue: &&ContentIssue| issue.kind == ContentIssueKind::CompactionBegins;
-    let Some(begun) = session.transcript.issues().iter().rev().find(begins) else { return Ok(()) };
+    let tells = |issue: &&ContentIssue| {
+        matches!(issue.kind, ContentIssueKind::CompactionBegins | ContentIssueKind::CompactionFails)
+    };
+    let last = session.transcript.issues().iter().rev().find(tells);
+    let Some(begun) = last.filter(|last| last.kind == ContentIssueKind::CompactionBegins) else {
+        return Ok(());
+    };
     let after = &session.transcript.entries[begun.entry as usize + 1..];
     if !after.iter().any(|entry| matches!(entry.kind, Kind::Boundary | Kind::Message(_))) {
         let message = "a compaction began here and did not end".to_string();

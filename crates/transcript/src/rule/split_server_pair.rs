@@ -3,7 +3,7 @@
 use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use super::removal::take_out_blocks;
 use crate::format::Shape;
-use crate::model::entry::{ContentIssue, ContentIssueKind, Kind, Role, Service};
+use crate::model::entry::{ContentIssue, ContentIssueKind, Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Op, Severity};
 use crate::model::ids::Id;
 use crate::session::Session;
@@ -47,28 +47,33 @@ struct Half<'a> {
     is_call: bool,
     /// Which stretch of the conversation it is in that nobody but the model and its tools speaks in.
     turn: usize,
+    /// How many rows came before it that only some versions send between the blocks of a turn.
+    rows: usize,
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let halves = halves(session);
+    let halves = halves(session)?;
     let mut open: HashMap<Id, Half<'_>> = HashMap::new();
     for &half in &halves {
         if half.is_call {
             open.insert(half.id, half);
             continue;
         }
-        let (fix, message) = match open.remove(&half.id) {
-            Some(call) if call.turn == half.turn => continue,
-            Some(call) => (
-                pull_up(session, call.issue.entry, half.issue)?,
-                "something comes between a server tool's call and its result",
-            ),
+        let in_context = severity_in_context(session, half.issue.entry);
+        let (severity, fix, message) = match open.remove(&half.id) {
+            Some(call) if (call.turn, call.rows) == (half.turn, half.rows) => continue,
+            Some(call) => {
+                let fix = pull_up(session, call.issue.entry, half.issue)?;
+                let severity = if call.turn == half.turn { Severity::Warning } else { in_context };
+                (severity, fix, "something comes between a server tool's call and its result")
+            }
             None => (
+                in_context,
                 take_out_blocks(session, half.issue.entry, &[half.issue.block])?,
                 "result of a server tool without its call",
             ),
         };
-        out.push(finding(session, half, severity_in_context(session, half.issue.entry), message, fix));
+        out.push(finding(session, half, severity, message, fix));
     }
     for &call in halves.iter().filter(|half| half.is_call) {
         let unanswered = open.get(&call.id).is_some_and(|open| core::ptr::eq(open.issue, call.issue));
@@ -94,42 +99,52 @@ fn finding(session: &Session<'_>, half: Half<'_>, severity: Severity, message: &
 }
 
 /// All halves on the live branch, as the model sees them.
-fn halves<'a>(session: &'a Session<'_>) -> Vec<Half<'a>> {
+fn halves<'a>(session: &'a Session<'_>) -> Result<Vec<Half<'a>>, Fault> {
     let issues = session.transcript.issues();
     let half = |issue: &ContentIssue| {
         matches!(issue.kind, ContentIssueKind::ServerCall(_) | ContentIssueKind::ServerResult(_))
     };
     // Most sessions have none, and are not walked through.
     if !issues.iter().any(half) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let (mut halves, mut turn) = (Vec::new(), 0);
+    let (mut halves, mut turn, mut rows) = (Vec::new(), 0, 0);
     for &entry in session.model_order() {
-        turn += usize::from(ends_the_turn(session, entry));
+        turn += usize::from(ends_the_turn(session, entry)?);
+        rows += usize::from(is_attachment(session, entry));
         for issue in session.transcript.issues_of(entry) {
             let (id, is_call) = match issue.kind {
                 ContentIssueKind::ServerCall(id) => (id, true),
                 ContentIssueKind::ServerResult(id) => (id, false),
                 _ => continue,
             };
-            halves.push(Half { issue, id, is_call, turn });
+            halves.push(Half { issue, id, is_call, turn, rows });
         }
     }
-    halves
+    Ok(halves)
+}
+
+/// Claude Code 2.1.330 sends it behind the turn.
+fn is_attachment(session: &Session<'_>, entry: u32) -> bool {
+    let found = session.entry(entry);
+    session.format.shape == Shape::Graph && found.kind == Kind::Note && found.text_chars == 0
 }
 
 /// Whether an entry ends the assistant's turn for the API. Results of other tools do not: code that the provider runs may
-/// call them, and goes on when it has them. Of Claude Code's own rows between blocks some are sent as the user's.
-fn ends_the_turn(session: &Session<'_>, entry: u32) -> bool {
+/// call them, and goes on when it has them. Of Claude Code's own rows it sends commands, as the user's.
+fn ends_the_turn(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
     let found = session.entry(entry);
-    match found.kind {
+    Ok(match found.kind {
         Kind::Message(role) => matches!(role, Role::User | Role::System),
-        Kind::Note | Kind::Boundary => true,
+        Kind::Note | Kind::Boundary => !is_attachment(session, entry),
         Kind::Opaque => {
-            session.format.shape == Shape::Graph && found.id.is_some() && found.service == Service::None
+            let is_row = session.format.shape == Shape::Graph && found.id.is_some();
+            let doc = if is_row { json::parse(session.source, found.span)? } else { None };
+            let subtype = doc.as_ref().and_then(|doc| doc.get("subtype"));
+            subtype.is_some_and(|subtype| subtype.is("local_command"))
         }
         Kind::Header | Kind::Leaf => false,
-    }
+    })
 }
 
 /// Puts a result right behind its call, if its line holds nothing else: it moves there, or in a graph its links do.
