@@ -195,8 +195,11 @@ fn an_append_costs_its_new_bytes() {
 fn what_every_fixture_says_is_judged_behind_a_known_session() {
     let dir = Dir::new();
     let claude = |number: usize| {
-        let (role, parent) =
-            if number % 2 == 0 { ("user", number.wrapping_sub(1)) } else { ("assistant", number - 1) };
+        let (role, parent) = if number.is_multiple_of(2) {
+            ("user", number.wrapping_sub(1))
+        } else {
+            ("assistant", number - 1)
+        };
         let parent = if number == 0 { "null".into() } else { format!("\"c{parent}\"") };
         let text = "word ".repeat(200);
         format!(
