@@ -23,7 +23,7 @@ use crate::platform::owner::{is_ours, is_private};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -346,16 +346,16 @@ fn open(folder: &Folder, name: &str) -> io::Result<File> {
 
 /// The entries in a file, and how many lines it has.
 fn read(file: &File) -> io::Result<(HashMap<PathBuf, Entry>, usize)> {
-    let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    let (mut known, mut lines) = (HashMap::new(), 0);
-    for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+    let mut bytes = BufReader::with_capacity(LINE_BYTES_MAX, file.take(BYTES_MAX));
+    let (mut known, mut lines, mut line) = (HashMap::new(), 0, Vec::new());
+    while bytes.read_until(b'\n', &mut line)? > 0 {
         lines += 1;
-        if let Some((path, entry)) = entry(line)
+        if let Some((path, entry)) = entry(line.strip_suffix(b"\n").unwrap_or(&line))
             && (known.len() < ENTRIES_MAX || known.contains_key(&path))
         {
             known.insert(path, entry);
         }
+        line.clear();
     }
     Ok((known, lines))
 }
