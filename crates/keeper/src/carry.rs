@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::find;
 use crate::gate;
 use crate::leave::{CONVERSATION_GATES, could_write, may_be_remembered, may_write};
-use crate::leftover::{ROUNDS_MAX, replace_and_settle, settle};
+use crate::leftover::{ROUNDS_MAX, finish_leftovers, replace_and_finish};
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::policies::Policies;
@@ -244,12 +244,12 @@ impl<T> Work<'_, T> {
             let _pass = enter()?;
             // Lines that an interrupted run has left beside the file come first; then we look again. As long as more may
             // come, the file stays as it is: the places that the ledger of that run names are places in this text.
-            if settle(snapshot, vault)? {
+            if finish_leftovers(snapshot, vault)? {
                 return Ok(None);
             }
         }
         let keep = |pending, swap| job.keep(snapshot, pending, Some(swap), options);
-        replace_and_settle(snapshot, &job.repair.plan, vault, keep, enter).map(Some)
+        replace_and_finish(snapshot, &job.repair.plan, vault, keep, enter).map(Some)
     }
 
     /// What was found, and what is to be done about it; `None` if nothing can be.

@@ -6,7 +6,7 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
 use crate::leave::{could_write, may_be_remembered, may_write};
-use crate::leftover::{replace_and_settle, settled};
+use crate::leftover::{open_finished, replace_and_finish};
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome};
 use crate::refusal::Refusal;
@@ -39,7 +39,7 @@ pub fn undo(
         let vault = options.vault(path)?;
         // Late lines must be in the file before places are looked for.
         let snapshot = match options.mode {
-            Mode::Fix => settled(path, root, vault)?,
+            Mode::Fix => open_finished(path, root, vault)?,
             _ => Snapshot::open(path, root)?,
         };
         snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))
@@ -113,7 +113,7 @@ fn take_back(
     let keep = |pending: Pending, swap| {
         snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, swap))
     };
-    let done = replace_and_settle(snapshot, &text, vault, keep, enter)?;
+    let done = replace_and_finish(snapshot, &text, vault, keep, enter)?;
     // The record of another file that is still there belongs to that one.
     let of = &runs.target.path;
     if *of == snapshot.path || !of.exists() {

@@ -90,8 +90,8 @@ pub struct Run {
     notes: AtomicU64,
 }
 
-/// A change of [`Purpose::Merge`]: `length` bytes were put in at offset `at` of the new text, in the place of others.
-pub(crate) struct Merged<'a> {
+/// A change of [`Purpose::Merge`]: at offset `at` of the new text, `length` bytes take the place of others.
+pub(crate) struct MergeEdit<'a> {
     pub(crate) at: u64,
     pub(crate) length: u64,
     /// What was removed there.
@@ -435,7 +435,7 @@ impl Pending {
         self,
         new: &dyn Source,
         bytes_before: u64,
-        edits: Vec<Merged<'_>>,
+        edits: Vec<MergeEdit<'_>>,
         swap: Option<Swap>,
         accounts: Vec<Account>,
     ) -> Result<Run, Halt> {
