@@ -1,4 +1,4 @@
-//! Every place at which the disk is touched has a name, so that tests can make it fail there, or die.
+//! Names for all places at which the disk is written to, so that tests can make each of them fail, or die before it.
 
 use std::io;
 
