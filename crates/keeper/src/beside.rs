@@ -1,10 +1,10 @@
-//! What the second file of a replacement is called, which lies beside the transcript.
+//! The name of the second file of a replacement, which is beside the transcript.
 
 use crate::place::Place;
 
 const BEGIN: &str = ".tailor-";
 const END: &str = ".tmp";
-/// End of the name that an old file has for an instant where names cannot be exchanged.
+/// Ending of the additional name of an old file, where names cannot be exchanged atomically.
 const ASIDE_END: &str = ".old";
 
 /// The name for the second file of a replacement.
@@ -12,12 +12,12 @@ pub(crate) fn name(run: &str) -> String {
     format!("{BEGIN}{run}{END}")
 }
 
-/// Another name for the same file, for an instant.
+/// The additional name that the old file has while names are exchanged in two steps.
 pub(crate) fn aside(temporary: &str) -> String {
     format!("{}{ASIDE_END}", temporary.strip_suffix(END).unwrap_or(temporary))
 }
 
-/// Whether a run has left a file beside a transcript. As long as it has, its record stays too.
+/// Whether a run has left a file beside a transcript. If so, its record must stay too.
 pub(crate) fn is_left(place: &Place, run: &str) -> bool {
     place.look(name(run)).is_ok_and(|left| left.is_some())
 }

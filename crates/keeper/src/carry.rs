@@ -1,6 +1,6 @@
-//! From a file to what came of it: it is read, a plan for it is drawn, and that is carried out as the mode says.
+//! Carries work on one file through all its steps: open it, have a plan drawn for it, and do with the plan what the mode says.
 //!
-//! What a plan is for is the business of whoever draws it.
+//! What the plan is for (a repair, a recovery, a compaction) is up to the caller, which passes a function that draws it.
 
 use crate::content::Content;
 use crate::deferral::Deferral;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::find;
 use crate::gate;
 use crate::leave::{CONVERSATION_GATES, could_write, may_be_remembered, may_write};
-use crate::leftover::{ROUNDS_MAX, replace_and_settle, settle};
+use crate::leftover::{ROUNDS_MAX, finish_leftovers, replace_and_finish};
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::policies::Policies;
@@ -24,36 +24,36 @@ use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
 use transcript::{Examination, Facts, Finding, Mended, Policy, Repair};
 
-/// How it ends with a file that is no text as it stands, whatever is asked for; told by its name alone.
+/// The ending for a file that is not plain text, such as a database or a compressed file. Goes by the name alone.
 pub(crate) fn sealed(path: &Path) -> Option<Ending> {
     let store = Store::of(path).map(|store| Ending::Unsupported(Unsupported::Store(*store)));
     store.or_else(|| find::plain(path).map(|_| Ending::Refused(Refusal::Compressed)))
 }
 
-/// What is to become of a file, told from its text.
+/// What a drawing function returns: what it found in the text, and what to do next.
 pub(crate) struct Drawn<T> {
     pub(crate) before: Examination,
     pub(crate) next: Next,
-    /// What whoever drew this wants to know later. `None` leaves what an earlier drawing told.
+    /// A result for the caller of `carry`. `None` keeps the one of an earlier drawing.
     pub(crate) told: Option<T>,
 }
 
-/// What is to be done next.
+/// What to do with a file next.
 pub(crate) enum Next {
-    /// Nothing.
+    /// Nothing: the ending is that of the examination.
     Leave,
-    /// Nothing, and it ends like this.
+    /// Nothing, with this ending.
     End(Ending),
-    /// The file is changed.
+    /// Change it.
     Change(Box<Job>),
 }
 
-/// What is to be done about a file.
+/// A change to be made to a file.
 pub(crate) struct Job {
     pub(crate) repair: Repair,
-    /// What it is for, if it is more than mending.
+    /// What it is for; `None` for a repair.
     pub(crate) purpose: Option<Purpose>,
-    /// What it takes out, as far as that is compressed already.
+    /// What it removes, as far as that is compressed already.
     pub(crate) packed: Packed,
 }
 
@@ -73,7 +73,7 @@ impl<T> Drawn<T> {
 }
 
 impl Next {
-    /// A repair is made, for this if it is more than mending.
+    /// To make this change. `purpose` is `None` for a repair.
     pub(crate) fn change(repair: Repair, purpose: Option<Purpose>) -> Self {
         Self::Change(Box::new(Job { repair, purpose, packed: Packed::default() }))
     }
@@ -96,10 +96,10 @@ impl Job {
         snapshot.read(|source| pending.keep(source, &repair.plan, packed, spill, *purpose, swap))
     }
 
-    /// Writes the mended copy. What is cut out of it is kept too, so that its markers lead somewhere.
+    /// Writes the repaired copy. What is cut is stored in the vault too, so that the markers in the copy lead somewhere.
     fn copy(&self, snapshot: &Snapshot, path: &Path, options: &Options) -> Result<Option<String>, Stop> {
         let real = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        // Whether the folder can be made is told when the copy is written.
+        // If the folder cannot be created, writing the copy fails later with an error.
         let _ = real.parent().map(std::fs::create_dir_all);
         let real = match (real.parent().map(Path::canonicalize), real.file_name()) {
             (Some(Ok(folder)), Some(name)) => folder.join(name),
@@ -117,11 +117,11 @@ impl Job {
     }
 }
 
-/// Draws the plan for a file by these policies, which are those of the options, with history held if that has to wait.
-/// May be called again if the file has changed meanwhile.
+/// Draws the plan for a file by these policies: those of the options, with some changes held back if they have to wait. Is
+/// called again if the file has changed meanwhile, or if something more has to be held back.
 type Draw<'d, T> = &'d dyn Fn(&Content, &Policies) -> Result<Drawn<T>, Stop>;
 
-/// Does with a file what the mode says and `draw` draws. Also gives what that told.
+/// Has `draw` draw a plan for a file, and does with it what the mode says. Also returns the result of `draw`, if any.
 pub(crate) fn carry<T>(
     path: &Path,
     root: Option<&Path>,
@@ -136,7 +136,7 @@ pub(crate) fn carry<T>(
     Ok((Outcome::of(done)?, work.told))
 }
 
-/// The same for a stream, whose text somebody else writes.
+/// The same for a stream, whose text the caller writes.
 pub(crate) fn carry_stream<T>(
     content: &Content,
     options: &Options,
@@ -147,7 +147,7 @@ pub(crate) fn carry_stream<T>(
     Ok((Outcome::of(done)?, work.told))
 }
 
-/// One file on its way.
+/// Work on one file.
 struct Work<'a, T> {
     options: &'a Options,
     draw: Draw<'a, T>,
@@ -155,7 +155,7 @@ struct Work<'a, T> {
 }
 
 impl<T> Work<'_, T> {
-    /// Changes nothing in the file.
+    /// Does everything that leaves the file as it is: an examination, a dry run, a repaired copy.
     fn look(&mut self, path: &Path, root: Option<&Path>) -> Result<Outcome, Stop> {
         let snapshot = Snapshot::open(path, root)?;
         let (mut outcome, job) = self.plan(&snapshot)?;
@@ -199,13 +199,13 @@ impl<T> Work<'_, T> {
         Err(Deferral::Changed.into())
     }
 
-    /// `None` if the file has to be looked at again.
+    /// `None` if the file has to be examined again.
     fn fix_once(&mut self, snapshot: &Snapshot) -> Result<Option<Outcome>, Stop> {
         let (mut outcome, job) = self.plan(snapshot)?;
         let job = job.filter(|job| !job.repair.plan.is_empty());
         let (Some(job), Some(facts)) = (job, outcome.facts()) else { return Ok(Some(outcome)) };
         if let Some(reason) = self.is_not_worth_it(&outcome, &job) {
-            // What else waits may be worth it with this.
+            // If something else waits too, the change may be worth it together with that; then the other reason is given.
             if !matches!(outcome.ending, Ending::Deferred(_)) {
                 outcome.ending = Ending::Deferred(reason);
             }
@@ -230,7 +230,7 @@ impl<T> Work<'_, T> {
         worth.waits(before, &job.repair, self.options.policy.of(before.facts.format))
     }
 
-    /// `None` if the file has to be looked at again.
+    /// `None` if the file has to be examined again.
     fn replace(
         &self,
         snapshot: &Snapshot,
@@ -242,17 +242,17 @@ impl<T> Work<'_, T> {
         let enter = || may_write(snapshot, facts, options, job.gates());
         {
             let _pass = enter()?;
-            // Lines that an interrupted run has left beside the file come first; then we look again. As long as more may
-            // come, the file stays as it is: the places that the ledger of that run names are places in this text.
-            if settle(snapshot, vault)? {
+            // An interrupted run is finished first, and then the file is examined again. As long as more late lines may come,
+            // the file must not be replaced, because the ledger of that run holds offsets into it.
+            if finish_leftovers(snapshot, vault)? {
                 return Ok(None);
             }
         }
         let keep = |pending, swap| job.keep(snapshot, pending, Some(swap), options);
-        replace_and_settle(snapshot, &job.repair.plan, vault, keep, enter).map(Some)
+        replace_and_finish(snapshot, &job.repair.plan, vault, keep, enter).map(Some)
     }
 
-    /// What was found, and what is to be done about it; `None` if nothing can be.
+    /// What was found, and the change to make; `None` if there is none.
     fn plan(&mut self, content: &Content) -> Result<(Outcome, Option<Box<Job>>), Stop> {
         if content.is_empty() {
             return Ok((Outcome::empty(), None));
@@ -267,7 +267,7 @@ impl<T> Work<'_, T> {
             if drawn.job().is_some_and(|job| job.purpose.is_some()) {
                 drawn.next = Next::End(Ending::Deferred(reason.clone()));
             } else {
-                // What the model does not see, or does not take as it is, need not wait.
+                // Draw it again without changes to what the model sees. The others need not wait.
                 drawn = self.draw(content, &policies.map(|policy| policy.hold_remembered = true))?;
             }
         }
@@ -298,12 +298,12 @@ impl<T> Work<'_, T> {
         Ok(drawn)
     }
 
-    /// Whether the file itself changes. A copy is nobody's history, and nobody remembers it.
+    /// Whether the file itself would change. A copy is in no prompt cache, and no agent remembers it.
     fn is_in_place(&self) -> bool {
         matches!(self.options.mode, Mode::Fix | Mode::DryRun)
     }
 
-    /// Why older history is not rewritten yet; `None` if it may be, or nothing asks for it.
+    /// Why older history must not be rewritten yet; `None` if it may be, or if no policy rewrites it.
     fn history_waits(&self, content: &Content) -> Option<Deferral> {
         let quiet = gate::quiet_for(&content.metadata, SystemTime::now());
         let wanted = self.options.settle_stale;
@@ -312,8 +312,8 @@ impl<T> Work<'_, T> {
         waits.then_some(Deferral::RecentHistory { quiet, wanted })
     }
 
-    /// Why what the model sees has to stay in place, if the plan for a file changes that. A session that is too long is
-    /// refused as it is, whatever an agent remembers.
+    /// Why the plan has to wait because it changes what the model sees and an agent may remember it. A recovery never waits for
+    /// that: the API refuses the session as it is.
     fn memory_waits(&self, content: &Content, drawn: &Drawn<T>) -> Option<Deferral> {
         let job = drawn.job().filter(|_| self.is_in_place())?;
         let waits = job.repair.plan.unsettles_memory() && !job.purpose.is_some_and(Purpose::is_recovery);

@@ -22,15 +22,14 @@ pub enum Deferral {
         /// How long it should be.
         wanted: Duration,
     },
-    /// Nothing but older history would change, and it was written to so short a while ago that a prompt cache may
-    /// hold that.
+    /// Only older history would change, and the file was written to so recently that a prompt cache may hold that history.
     RecentHistory {
         /// How long ago.
         quiet: Duration,
         /// How long it should be.
         wanted: Duration,
     },
-    /// So little would be gained that the whole file is not written anew for it.
+    /// So little would be gained that rewriting the whole file is not worth it.
     NotWorth {
         /// How many bytes would be saved.
         saved: u64,
@@ -39,15 +38,15 @@ pub enum Deferral {
     },
     /// It changed while we looked at it.
     Changed,
-    /// Somebody has it open for writing who does not show himself.
+    /// A process that we cannot see has it open for writing.
     HeldOpen,
-    /// A program has the file open that an earlier run replaced, and may still append to it.
+    /// A program still has the old file of an earlier run open, and may append to it.
     OldFileOpen,
-    /// Another Tailor, or a program that locks its files in the same way, is at it.
+    /// Another Tailor is working on it, or a program that locks its files in the same way.
     OtherTailor,
-    /// Its conversation waits for somebody, and that was not long ago.
+    /// Its conversation waits for a tool or the model, and was written to not long ago.
     Running {
-        /// For whom.
+        /// For which of them.
         awaits: Awaits,
         /// How long ago it was written to.
         quiet: Duration,
@@ -84,7 +83,7 @@ pub enum Deferral {
         /// What the process says that it is doing.
         status: Option<&'static str>,
     },
-    /// A lock of an agent's is held, by a process that the lock does not name.
+    /// An agent's lock is held by a process that the lock does not name.
     Busy {
         /// The agent.
         agent: &'static str,
@@ -98,7 +97,7 @@ pub enum Deferral {
         /// Its name.
         name: String,
     },
-    /// Some processes do not show what they have open, and it is not old enough to do without.
+    /// Some processes hide what they have open, and the file has not been quiet for long enough to ignore them.
     Unseen {
         /// How many processes.
         processes: usize,
@@ -107,7 +106,7 @@ pub enum Deferral {
         /// How long it should be.
         wanted: Duration,
     },
-    /// An agent's lock is there, and nothing here tells whether its owner lives.
+    /// An agent's lock is there, and nothing here shows whether its owner is alive.
     Unprovable {
         /// The agent.
         agent: &'static str,
@@ -120,26 +119,25 @@ pub enum Deferral {
         /// Its name.
         name: String,
     },
-    /// The same of a process that cannot be seen from here.
+    /// The same, for a process that we cannot see.
     MayRemember {
         /// How long ago it was written to.
         quiet: Duration,
         /// How long it should be.
         wanted: Duration,
     },
-    /// What was to be done to it is done, but lines that other programs appended meanwhile to the old file still wait
-    /// beside it for their place, or may still come to it; and why.
+    /// The change is made, but lines that other programs appended to the old file still have to be inserted, or may still be
+    /// appended there; and why.
     LateLines(String),
 }
 
-/// After which time it is worth looking at a lock again whose holder says nothing about its end.
+/// Time to the next try where nothing says when a lock will be released.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Deferral {
-    /// When to try again. Where time alone is missing, that is what remains of it; a lock that OpenClaw holds
-    /// only while it writes is waited for as long again as it has been held, within a second and a minute; what
-    /// ends with a process or by a person's hand is looked at again after a minute; a mere change, after a second, and so
-    /// are lines that wait for their place.
+    /// When to try again. If only time is missing, when it is over. For OpenClaw's lock, after as long again as it has been
+    /// held, but between a second and a minute. For what ends with a process or needs a person, after a minute. For a change
+    /// of the file, or late lines, after a second.
     pub fn retry_after(&self) -> Duration {
         match self {
             Self::Growing { quiet, settle: wanted }
@@ -163,7 +161,7 @@ impl Deferral {
         }
     }
 
-    /// What a person can close to have it done now.
+    /// What the user can quit so that it can be done now.
     fn held_by(&self) -> Option<&str> {
         match self {
             Self::InUse { agent, .. } | Self::Busy { agent, .. } | Self::Unprovable { agent } => Some(agent),

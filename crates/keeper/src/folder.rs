@@ -133,7 +133,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Exchanges two names at once; `false` if that is not to be had here.
+    /// Exchanges two names atomically; `false` if the system or the file system cannot.
     pub(crate) fn exchange(&self, one: impl AsRef<OsStr>, other: impl AsRef<OsStr>) -> io::Result<bool> {
         system::exchange(&self.handle, one.as_ref(), other.as_ref())
     }

@@ -1,9 +1,10 @@
-//! May we touch it now?
+//! Whether the agent that owns a file may be at work on it right now.
 //!
-//! First comes a quiet period, for every file. Then come the gates that the file's format declares, one file
-//! each below this one: what the owning program says about being at work. Locks that others are to take are
-//! taken, and given back when the [`Pass`] is dropped. How a file is replaced, and what a transcript means, is
-//! not known here; neither is whether anybody writes who follows no protocol.
+//! First, every file must have been quiet for a while. Then come the gates that its format declares: each asks one agent's
+//! locks, leases or registers, and has a file in this folder. Where the agent expects other programs to take its lock, the
+//! gate takes it, and it is given back when the [`Pass`] is dropped.
+//!
+//! A gate cannot see a program that follows no protocol. For those there is `writers`, and the care that `replace` takes.
 
 mod claude;
 mod codex;
@@ -24,24 +25,24 @@ use target::{Held, open_unless};
 use transcript::Facts;
 use transcript::format::Gate;
 
-/// How long a conversation that waits for a tool or the model must have been quiet to count as given up.
+/// How long a conversation that waits for a tool or the model must have been quiet to count as abandoned.
 const RUN_SETTLE: Duration = Duration::from_secs(10 * 60);
 
-/// Leave to write, until it is dropped.
+/// Permission to write, until it is dropped. Holds the agents' locks.
 #[derive(Default)]
 pub(crate) struct Pass {
     held: Vec<Box<dyn Held>>,
 }
 
 impl Pass {
-    /// Whether a program is kept out by a lock of its own kind.
+    /// Whether it holds a lock of an agent.
     pub(crate) fn holds_lock(&self) -> bool {
         !self.held.is_empty()
     }
 }
 
-/// Asks all gates. A `settle` of 0 says that no agent is running, so that ages do not matter; what a program
-/// says itself is obeyed all the same.
+/// Asks all gates. A `settle` of 0 means that no agent is running, so ages do not matter; locks and registers are obeyed
+/// all the same.
 pub(crate) fn pass(gates: &[Gate], target: &GateTarget<'_>, settle: Duration) -> Result<Pass, Stop> {
     let quiet = quiet_for(target.metadata, SystemTime::now());
     if quiet < settle {
@@ -64,8 +65,9 @@ pub(crate) fn pass(gates: &[Gate], target: &GateTarget<'_>, settle: Duration) ->
     Ok(pass)
 }
 
-/// Between the prompt and the answer OpenClaw holds no lock, and a file that was replaced meanwhile ends the
-/// turn (`run/attempt.session-lock.ts`). Only the transcript itself tells.
+/// Why to wait for a conversation that waits for a tool or the model. OpenClaw holds no lock between the prompt and the
+/// answer, but ends the turn if the file was replaced meanwhile (`run/attempt.session-lock.ts`). Only the transcript itself
+/// shows that a turn is under way.
 fn run(facts: &Facts, quiet: Duration, settle: Duration) -> Option<Deferral> {
     let awaits = facts.awaits?;
     let young = quiet < RUN_SETTLE && !settle.is_zero();

@@ -1,4 +1,4 @@
-//! File leases: nobody comes in while we hold one.
+//! File leases: while we hold one, other programs that open the file wait.
 
 use crate::platform::lease as system;
 use std::fs::File;
@@ -6,17 +6,18 @@ use std::io;
 
 /// A lease on an open file, given back on drop.
 ///
-/// While a read lease is held, opening the file for writing blocks; it is to be had only while nobody has the file
-/// open for writing. While a write lease is held, opening it at all blocks; it is to be had only by the one who has
-/// it open. Whoever blocks waits until the lease is given back, `/proc/sys/fs/lease-break-time` at most.
+/// While a read lease is held, opening the file for writing blocks. The kernel grants it only while no process has the file
+/// open for writing. While a write lease is held, opening the file at all blocks. The kernel grants it only if no other process
+/// has the file open. A blocked program waits until the lease is given back, for `/proc/sys/fs/lease-break-time` seconds at
+/// most.
 pub(crate) struct Lease<'f>(&'f File);
 
 /// Why there is no lease.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// Somebody has the file open.
+    /// A process has the file open.
     Busy,
-    /// There are none here: another owner's file, a network file system, another system than Linux.
+    /// There are no leases here: the file is another user's or on a network file system, or the system is not Linux.
     Unavailable,
     /// Something else failed.
     Failed(io::Error),
@@ -39,7 +40,7 @@ impl<'f> Lease<'f> {
         Self::of(file, system::READ)
     }
 
-    /// Keeps everybody else out of a file.
+    /// Keeps all other programs out of a file.
     pub(crate) fn write(file: &'f File) -> Result<Self, Refused> {
         Self::of(file, system::WRITE)
     }
@@ -54,7 +55,7 @@ impl<'f> Lease<'f> {
 }
 
 impl Lease<'_> {
-    /// Whether somebody waits for it, or has waited for so long that the kernel took it.
+    /// Whether a program is waiting for it, or has waited for so long that the kernel took it away.
     pub(crate) fn is_wanted(&self) -> bool {
         !system::is_whole(self.0)
     }
@@ -62,7 +63,7 @@ impl Lease<'_> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        // It is gone already if somebody waited for longer than the kernel's limit.
+        // This fails if a program waited longer than the kernel's limit, and the lease is gone already.
         let _ = system::set(self.0, system::NONE);
     }
 }

@@ -1,4 +1,4 @@
-//! Leave to replace a file: what is asked before anything is written.
+//! Permission to replace a file: everything that is checked before anything is written.
 
 use crate::content::Content;
 use crate::deferral::Deferral;
@@ -14,13 +14,13 @@ use std::time::{Duration, SystemTime};
 use transcript::Facts;
 use transcript::format::Gate;
 
-/// What is asked before the gates of the format if the conversation changes: that waits for runs in every format.
+/// Gates that are asked first, in every format, if a run changes the conversation and does not only repair it.
 pub(crate) const CONVERSATION_GATES: &[Gate] = &[Gate::RunInProgress];
 
-/// How long after a write a file counts as being written.
+/// How long after a write a file counts as in use.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// Leave to replace the file, or why not. Asks `more` gates first.
+/// Permission to replace the file, or why not. Asks the gates in `more` first.
 pub(crate) fn may_write(
     snapshot: &Snapshot,
     facts: &Facts,
@@ -33,11 +33,11 @@ pub(crate) fn may_write(
     snapshot.refusal().map_or(Ok(()), Err)?;
     let gates = [more, facts.format.map_or(&[][..], |format| format.gates)].concat();
     let pass = gate::pass(&gates, &target(snapshot, facts, options.mode == Mode::Fix), options.settle)?;
-    // Last, for it reads the mounts of all processes.
+    // Last, because it reads the mounts of all processes.
     mounts::refusal(&snapshot.path, &snapshot.file).map_or(Ok(pass), |refusal| Err(refusal.into()))
 }
 
-/// Whether the file could be replaced now. Nothing is written to find out.
+/// Whether the file could be replaced now, for a dry run. Writes nothing.
 pub(crate) fn could_write(
     snapshot: &Snapshot,
     facts: &Facts,
@@ -51,7 +51,7 @@ pub(crate) fn could_write(
     writers::keep_out(&snapshot.path, &snapshot.file, &snapshot.metadata, writers::PATIENCE).map(drop)
 }
 
-/// Whether an agent says that it is at work on a file, or has just written to it. Leaves no lock behind.
+/// Whether an agent says that it is at work on a file, or the file has just been written to. Creates no lock.
 pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
     let Ok(path) = platform::facts::real_path(path) else { return false };
     let (Ok(snapshot), Some(format)) = (Snapshot::open(&path, None), facts.format) else { return false };
@@ -59,8 +59,8 @@ pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
     gate::quiet_for(&snapshot.metadata, SystemTime::now()) < FRESH || matches!(pass, Err(Stop::Deferred(_)))
 }
 
-/// Why an agent may hold a conversation in memory; `None` if none can, or nobody minds. A `settle` of 0 says that no agent
-/// is running.
+/// Why to wait because an agent may hold the conversation in memory; `None` if none can, or if it does not matter. A `settle`
+/// of 0 means that no agent is running.
 pub(crate) fn may_be_remembered(content: &Content, facts: &Facts, options: &Options) -> Option<Deferral> {
     if options.settle.is_zero() || options.policy.reloads(facts.format) {
         return None;

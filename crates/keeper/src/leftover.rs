@@ -1,16 +1,23 @@
-//! What a run left beside a transcript, and how lines get from there into the transcript.
+//! Finishes what an earlier run left beside a transcript, and moves late lines from there into the transcript.
 //!
-//! The second file of a replacement is called `.tailor-RUN.tmp`. It is believed only if a record in the vault names this
-//! run and this inode, if it has one name, and if it is ours or the transcript's owner's: a file that somebody planted, or
-//! that came here with a copied folder, is left alone and reported.
+//! The second file of a replacement is called `.tailor-RUN.tmp`; here it is a *leftover*. It is trusted only if a record in
+//! the vault names this run and this inode, if it has no other name, and if it belongs to us or to the owner of the
+//! transcript. A file that somebody planted, or that came here with a copied folder, is left alone and reported.
 //!
-//! Which of the two files of the run it is, its inode tells. The new text was never put in place, unless lines were
-//! appended to it that the [`Ledger`] does not account for. The old text may hold late lines: what stands after the
-//! place up to which the ledger accounts for it. Lines are told by their place in the file, never by what they say: the
-//! transcript may have been mended since.
+//! | the run ended | the path has | left behind | what is done |
+//! |---|---|---|---|
+//! | before the vault kept the originals | the old text | a `.tmp-RUN` file in the vault | `gc` removes it |
+//! | before the new file had a name | the old text | a `.kept` file in the vault | nothing; such a run never landed |
+//! | before the exchange of the names | the old text | the new text, as a leftover | remove it and its record |
+//! | after the exchange | the new text | the old text, as a leftover | bring over its late lines, then remove it |
+//! | after the exchange was reverted | another text | the new text, as a leftover | bring over what others appended, then remove it |
 //!
-//! The text at the path always stays. What cannot be brought over goes into the vault, with a record by which
-//! `tailor undo --run` puts it into the transcript.
+//! The inode of a leftover shows which of the two files of its run it is. Late lines are those after the offset up to which
+//! the [`Ledger`] accounts for the leftover. They are identified by their offset, never by their content, because the
+//! transcript may have been repaired since.
+//!
+//! What is at the path is never discarded. What cannot be brought over goes into the vault, under a run of its own, which
+//! `tailor undo --run` puts into the transcript.
 
 mod late;
 mod left;
@@ -30,7 +37,7 @@ use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
-use late::{Late, Merged};
+use late::{Late, MergedText};
 use left::{FINISH, Leftover, Opened, left_of};
 use std::io;
 use std::path::Path;
@@ -38,13 +45,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use walkdir::WalkDir;
 
-/// Finishes what was left of replacements of one file, of which we hold the lock. `true` if there was something: the
-/// snapshot may be of a file that is not at the path any more, so look again. Deferred if all lines are in their place, but
-/// a program has an old file open and may write more to it.
-pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<bool, Stop> {
+/// Finishes interrupted replacements of a file whose lock we hold. `true` if there were any: then the file must be opened
+/// and examined again, because another one may be at the path now. Deferred if all lines are in place, but a program still
+/// has an old file open and may append to it.
+pub(crate) fn finish_leftovers(now: &Snapshot, vault: &Vault) -> Result<bool, Stop> {
     let fail = |cause| Error::new(&now.path, FINISH, cause);
     let left = left_of(now, vault)?;
-    // Nobody may be in the middle of a line when we look for the last time.
+    // With a lease, no program can be in the middle of a line when we look for the last time.
     let leases: Vec<_> = left.iter().map(|leftover| Lease::read(&leftover.file)).collect();
     let held: Vec<bool> =
         leases.iter().zip(&left).map(|(lease, of)| writers::holds(lease, &of.file)).collect();
@@ -52,7 +59,7 @@ pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<bool, Stop> {
     for (leftover, held) in left.iter().zip(&held) {
         late.push(Late::of(leftover, now, vault, !held).map_err(fail)?);
     }
-    if let Some(merged) = Merged::of(&late, now) {
+    if let Some(merged) = MergedText::of(&late, now) {
         bring_over(&merged, &late, now, vault)?;
         return Ok(true);
     }
@@ -67,10 +74,11 @@ pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<bool, Stop> {
     if held.contains(&true) { Err(Deferral::OldFileOpen.into()) } else { Ok(!left.is_empty()) }
 }
 
-/// Puts late lines into the transcript: a run of its own, whose record says how far each old file is accounted for then.
-fn bring_over(merged: &Merged<'_>, late: &[Late<'_>], now: &Snapshot, vault: &Vault) -> Result<(), Stop> {
+/// Inserts late lines into the transcript. This is a run of its own, whose record says how far each leftover is accounted
+/// for once it has landed.
+fn bring_over(merged: &MergedText<'_>, late: &[Late<'_>], now: &Snapshot, vault: &Vault) -> Result<(), Stop> {
     let keep = |pending, swap: Swap| merged.keep(pending, merged.accounts(late, swap.new.inode), swap, now);
-    // Whoever calls us has asked already.
+    // The caller has asked the gates already.
     let done = replace(now, merged, vault, keep, || Ok(Pass::default()))?;
     for (late, account) in late.iter().zip(merged.accounts(late, done.inode)) {
         late.leftover.note(vault, &account.ledger);
@@ -78,8 +86,8 @@ fn bring_over(merged: &Merged<'_>, late: &[Late<'_>], now: &Snapshot, vault: &Va
     Ok(())
 }
 
-/// As [`replace`], and puts late lines into place. Also gives why they still wait for it.
-pub(crate) fn replace_and_settle(
+/// Like [`replace`], but also inserts late lines. Also returns why some still wait, if any do.
+pub(crate) fn replace_and_finish(
     old: &Snapshot,
     text: &(dyn NewText + Sync),
     vault: &Vault,
@@ -87,72 +95,72 @@ pub(crate) fn replace_and_settle(
     enter: impl FnOnce() -> Result<Pass, Stop>,
 ) -> Result<(Replaced, Option<Deferral>), Stop> {
     let done = replace(old, text, vault, keep, enter)?;
-    // The run has landed whatever becomes of them.
-    let settled = if done.late { settle_late(&old.path, vault) } else { Ok(None) };
-    Ok((done, settled.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())))))
+    // The run has landed, whatever becomes of the late lines.
+    let waits = if done.late { settle_late(&old.path, vault) } else { Ok(None) };
+    Ok((done, waits.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())))))
 }
 
-/// How often a file is looked at again after something was settled. Each round settles one leftover for good, unless
-/// its program goes on writing to it.
+/// How many times a file is examined again after a leftover was finished. Each round gets rid of one leftover, unless a
+/// program keeps writing to it.
 pub(crate) const ROUNDS_MAX: usize = 8;
 
-/// How long late lines are tried to be put into place before they are left to the next run. Most programs are out in
+/// How long to retry inserting late lines before they are left to the next run. Most programs close the file within
 /// milliseconds.
 const LATE_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 5 });
 
-/// After which time that is tried again.
+/// Pause between these retries.
 const LATE_EVERY: Duration = Duration::from_millis(20);
 
-/// Puts lines into place that came late to a file that one of us has replaced. Gives why they still have to wait; then
-/// nothing is lost, and another call goes on.
+/// Inserts lines that were appended too late to a file that a run has replaced. Returns why they still have to wait, if
+/// they do; then nothing is lost, and the next call goes on.
 ///
 /// # Errors
 ///
-/// When what an interrupted run left, or the transcript, cannot be read or written.
+/// When a leftover or the transcript cannot be read or written.
 pub fn settle_late(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
     let until = Instant::now() + LATE_PATIENCE;
     loop {
-        match settle_path(path, vault)? {
+        match finish_at(path, vault)? {
             Some(_) if Instant::now() < until => sleep(LATE_EVERY),
             waits => return Ok(waits.map(|why| Deferral::LateLines(why.why()))),
         }
     }
 }
 
-/// Gives why something that was left has to wait.
-fn settle_path(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
-    match settled(path, None, vault) {
-        // Nothing of ours can be beside what is refused.
+/// Finishes the leftovers of the transcript at a path. Returns why one has to wait, if one does.
+fn finish_at(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
+    match open_finished(path, None, vault) {
+        // A file that is refused was never replaced, so it has no leftovers.
         Ok(_) | Err(Stop::Refused(_)) => Ok(None),
         Err(Stop::Deferred(reason)) => Ok(Some(reason)),
         Err(Stop::Failed(error)) => Err(error),
     }
 }
 
-/// The file, locked, with nothing left of interrupted runs beside it.
-pub(crate) fn settled(path: &Path, root: Option<&Path>, vault: &Vault) -> Result<Snapshot, Stop> {
+/// Opens and locks a file, once no leftovers are beside it any more.
+pub(crate) fn open_finished(path: &Path, root: Option<&Path>, vault: &Vault) -> Result<Snapshot, Stop> {
     for _ in 0..ROUNDS_MAX {
         let snapshot = Snapshot::open_locked(path, root)?;
-        if !settle(&snapshot, vault)? {
+        if !finish_leftovers(&snapshot, vault)? {
             return Ok(snapshot);
         }
     }
     Err(Deferral::Changed.into())
 }
 
-/// Finishes what was left of replacements of files at or below a path. Gives what went wrong, and what is not ours and
-/// stays; files that another Tailor is working on are passed over.
+/// Finishes interrupted replacements of the files at or below a path. Returns what went wrong, and which files are not ours
+/// and stay. Files that another Tailor is working on are skipped.
 pub fn settle_all(path: &Path, vault: &Vault) -> Vec<Error> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = if path.is_dir() { path } else { parent };
     let depth = if path.is_dir() { usize::MAX } else { 1 };
     let walk = WalkDir::new(folder).max_depth(depth).into_iter().filter_map(Result::ok);
     let found: Vec<_> = walk.filter(|entry| entry.file_name().to_str().and_then(run_of).is_some()).collect();
-    found.iter().filter_map(|entry| settle_one(entry.path(), vault).err()).collect()
+    found.iter().filter_map(|entry| finish_one(entry.path(), vault).err()).collect()
 }
 
-/// The same for one file that was left.
-fn settle_one(path: &Path, vault: &Vault) -> Result<(), Error> {
+/// The same for one leftover.
+fn finish_one(path: &Path, vault: &Vault) -> Result<(), Error> {
     let fail = |cause| Error::new(path, FINISH, cause);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let folder = real_path(path.parent().unwrap_or(Path::new("/"))).map_err(fail)?;
@@ -173,7 +181,7 @@ fn settle_one(path: &Path, vault: &Vault) -> Result<(), Error> {
     if there.is_none() {
         return leftover.abandoned(&place, vault);
     }
-    match settle_path(&target, vault)? {
+    match finish_at(&target, vault)? {
         None | Some(Deferral::OtherTailor) => Ok(()),
         Some(reason) => Err(Error::new(&target, FINISH, io::Error::other(reason.to_string()))),
     }

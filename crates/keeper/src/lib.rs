@@ -1,11 +1,21 @@
 //! One transcript on disk: whether it may be touched, and how it is replaced.
 //!
-//! The only crate that writes files. It does not know what a transcript means; that is [`transcript`]'s.
+//! The only crate that writes transcripts. It does not know what is in them; [`transcript`] does.
 //!
-//! [`maintain`] scans and fixes, [`recover`] and [`compact`] shorten a conversation, and [`follow`] is [`maintain`] for a
-//! file that is looked at again and again. All of them draw a plan, and `carry` does the rest: it reads the file
-//! (`snapshot`), asks whether it may be written (`leave`, `gate`), keeps what goes (`vault`), puts the new text in place
-//! (`replace`) and finishes what was interrupted (`leftover`). [`undo`] goes the same way back.
+//! [`maintain`] scans and fixes, [`recover`] and [`compact`] shorten a conversation, and [`follow`] is [`maintain`] for a file
+//! that is examined again and again. Each of them draws a plan, and `carry` does the rest:
+//!
+//! - `snapshot` opens the file, locks it, and later tells whether it is still the same; `place` and `folder` hold its folder.
+//! - `leave` decides whether it may be replaced now: `gate` asks the agents, `writers` who has it open.
+//! - `leftover` finishes what an earlier run was interrupted in.
+//! - `vault` stores what the plan removes, and the record by which it can be put back.
+//! - `replace` puts the new text in place; `tail` copies what other programs append meanwhile, and `lease` makes them wait.
+//!
+//! [`undo`] uses the same modules: `restore` finds where the changes of a run are now, and makes a new text with the originals
+//! put back.
+//!
+//! Work on a file can end early with a [`Stop`]: a [`Deferral`] (not now), a [`Refusal`] (not at all) or an [`Error`]. What
+//! the user is told is an [`Outcome`] with its [`Ending`].
 
 #[cfg(test)]
 mod actions;

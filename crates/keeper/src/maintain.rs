@@ -1,4 +1,4 @@
-//! A file, or a stream, scanned or mended.
+//! Scans or repairs one file or stream.
 
 use crate::carry::{Drawn, Next, carry, carry_stream};
 use crate::content::Content;
@@ -17,20 +17,20 @@ use std::thread::Builder;
 use transcript::plan::Plan;
 use transcript::{Fault, Rendered, Source, Span, examine, mend_while};
 
-/// Looks at one file and does with it what the mode says.
+/// Examines one file, and does with it what the mode says.
 ///
-/// `root` is the folder that was asked for, if it was a folder: links that lead out of it are not followed.
+/// `root` is the folder that the user named, if it was a folder: links that lead out of it are not followed.
 ///
 /// # Errors
 ///
-/// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
+/// When the file cannot be read or written. Then it is unchanged, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
     maintain_shown(path, root, options, |_, _| Ok(())).map(|(outcome, _)| outcome)
 }
 
-/// The same. `show` is shown the text as it is together with the plan that was drawn for it, before anything is written;
-/// once more if the file had to be looked at again. Gives what it made of the last one, which is the plan of the outcome if
-/// that has one.
+/// The same, but calls `show` with the text as it is and the plan that was drawn for it, before anything is written, and again
+/// if the file had to be examined again. Also returns what the last call of `show` returned; that plan is the one of the
+/// outcome, if it has one.
 ///
 /// # Errors
 ///
@@ -47,8 +47,8 @@ pub fn maintain_shown<S>(
     carry(path, root, options, &|content, policies| draw(content, policies, &options.mode, &show))
 }
 
-/// The same for a stream. It is mended unless it is only to be looked at, and then whoever calls writes it. What is cut out
-/// of it is kept if there is a vault.
+/// The same for a stream. Unless the mode is [`Mode::Look`] it is repaired, and the caller writes the result. What is cut out
+/// of it is stored if there is a vault.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub fn maintain_stream<S>(
     show: impl Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<Stream<S>, Error> {
     let content = Content::spool(stream)?;
-    // Nobody appends to it, and no agent remembers it.
+    // A stream has no writers, and no agent remembers it, so it is treated like a copy.
     let mode = if options.mode == Mode::Look { Mode::Look } else { Mode::CopyTo("-".into()) };
     let options = Options { mode, ..options.clone() };
     let (outcome, shown) =
@@ -67,17 +67,17 @@ pub fn maintain_stream<S>(
     Ok(Stream { content, outcome, shown })
 }
 
-/// A stream that was looked at, or mended.
+/// A stream that was examined, and perhaps repaired.
 pub struct Stream<S> {
     content: Content,
     /// What was done.
     pub outcome: Outcome,
-    /// What was made of the plan; `None` if there was none.
+    /// What `show` returned; `None` if there was no plan.
     pub shown: Option<S>,
 }
 
 impl<S> Stream<S> {
-    /// Writes the text as it is now.
+    /// Writes the text, repaired if it was.
     ///
     /// # Errors
     ///
@@ -98,13 +98,13 @@ impl<S> Stream<S> {
     }
 }
 
-/// Lets `work` read one file as it is now.
+/// Opens one file and lets `work` read it.
 ///
 /// `root` is as for [`maintain`].
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or what stands at the path is refused.
+/// When the file cannot be read, or is refused.
 pub fn read<T>(
     path: &Path,
     root: Option<&Path>,
@@ -113,7 +113,7 @@ pub fn read<T>(
     Snapshot::open(path, root)?.read(work)
 }
 
-/// Looks, or draws a repair and shows it.
+/// Examines a file or, unless the mode is [`Mode::Look`], draws a repair and shows it.
 fn draw<S>(
     content: &Content,
     policies: &Policies,
@@ -132,8 +132,8 @@ fn draw<S>(
     Ok(Drawn { told, ..drawn })
 }
 
-/// The plan that mends a file. What it takes out and the vault `keeps` is compressed by another processor while the plan
-/// is checked; nothing is written yet.
+/// Draws the plan that repairs a file. If the vault `keeps` what it removes, another thread compresses that while the plan is
+/// checked; nothing is written yet.
 fn draw_repair<T>(content: &Content, policies: &Policies, keeps: bool) -> Result<Drawn<T>, Stop> {
     let checked = AtomicBool::new(false);
     std::thread::scope(|scope| {

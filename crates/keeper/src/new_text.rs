@@ -1,4 +1,4 @@
-//! A text that is to stand in the place of another one. What it means and where it comes from is not known here.
+//! A text that will replace another one, whether it comes from a plan, an undo or a merge.
 
 use crate::platform::{FileExt, writing};
 use blake3::{Hash, Hasher};
@@ -12,10 +12,10 @@ const PIECE_BYTES: usize = 256 * 1024;
 
 /// A new text for a file, made from the old one and from what is put in.
 pub(crate) trait NewText {
-    /// How long each part of it is, and the span of the old text that stands there, if it is one.
+    /// The parts of it: the length of each, and the span of the old text that it is a copy of, if it is one.
     fn parts(&self) -> Vec<(u64, Option<Span>)>;
 
-    /// Writes all of it. What cannot be written in full is an error; `out` is thrown away then.
+    /// Writes all of it, or fails; then `out` is thrown away.
     fn write(&self, original: &File, out: &File) -> io::Result<()>;
 
     /// Its length in bytes, as long as nothing is appended to the old text.
@@ -23,7 +23,7 @@ pub(crate) trait NewText {
         self.parts().iter().map(|(length, _)| length).sum()
     }
 
-    /// The spans of the old text that stand in the new one, and where they do.
+    /// The spans of the old text that the new one keeps, each with its offset there.
     fn kept(&self) -> Vec<(Span, u64)> {
         let mut at = 0;
         let place = |(length, span): (u64, Option<Span>)| {
@@ -33,7 +33,7 @@ pub(crate) trait NewText {
         self.parts().into_iter().filter_map(place).collect()
     }
 
-    /// The spans of the old text, which has so many bytes, that do not stand in the new one.
+    /// The spans of the old text, which has `length` bytes, that the new one does not keep.
     fn removed(&self, length: u64) -> Vec<Span> {
         let mut kept: Vec<Span> = self.kept().into_iter().map(|(span, _)| span).collect();
         kept.sort_by_key(|span| span.start);
@@ -74,7 +74,7 @@ pub(crate) fn copy_span(from: &File, span: Span, out: &File) -> io::Result<()> {
     if copied < span.len() { Err(io::Error::other("the file shrank meanwhile")) } else { Ok(()) }
 }
 
-/// The hash of some spans of a file, one after the other; `None` if `stop` said so.
+/// The hash of some spans of a file, one after the other; `None` if `stop` interrupted it.
 pub(crate) fn hash_of(file: &File, spans: &[Span], stop: &dyn Fn() -> bool) -> io::Result<Option<Hash>> {
     let mut hasher = Hasher::new();
     let mut buffer = vec![0; PIECE_BYTES];
@@ -91,7 +91,7 @@ pub(crate) fn hash_of(file: &File, spans: &[Span], stop: &dyn Fn() -> bool) -> i
     Ok(Some(hasher.finalize()))
 }
 
-/// How many of the first bytes of a span stand in another file as well, from `at` on; `None` if `stop` said so.
+/// How many bytes from the start of a span are the same in another file from `at` on; `None` if `stop` interrupted it.
 pub(crate) fn same_bytes(
     one: &File,
     span: Span,

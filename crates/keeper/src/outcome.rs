@@ -71,14 +71,14 @@ impl Ending {
 /// What kept other programs' lines safe while a file was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
-    /// A file lease: nobody could come in between.
+    /// A file lease: no program could write in between.
     Lease,
-    /// There are no leases here, but every process that could have the old file open was seen: the names were exchanged
-    /// at once, and whatever came to the old file was brought over until nobody had it open. Not covered is a process
-    /// that has found the old file and opens it later than a second after that.
+    /// There are no leases here, but we could see every process that might have the old file open. The names were exchanged
+    /// atomically, and what was appended to the old file was copied until no process had it open. Not covered is a process
+    /// that resolved the path before the exchange and opens the file more than a second after it.
     Drained,
-    /// Quiet: there are no leases here; nobody had written for the settle time, nothing had changed up to the
-    /// exchange, and the old file was watched for a second after it.
+    /// There are no leases here, and a process that we cannot see may have the file open. Nothing had been written for the
+    /// settle time, nothing had changed up to the exchange, and the old file was watched for a second after it.
     Quiet,
 }
 

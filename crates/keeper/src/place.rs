@@ -1,4 +1,4 @@
-//! Where a transcript lies: its folder, held open, and its name in there.
+//! Where a transcript is: its folder, held open, and its name in that folder.
 
 use crate::folder::Folder;
 use std::ffi::{OsStr, OsString};
@@ -21,7 +21,7 @@ impl Deref for Place {
 }
 
 impl Place {
-    /// Holds the folder of a path that has no links in it. A link that somebody has put there since is an error.
+    /// Opens the folder of a path that has no links in it. A link that has appeared in it since is an error.
     pub(crate) fn hold(path: &Path) -> io::Result<Self> {
         let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_os_string();
         let parent = path.parent().unwrap_or(Path::new("/"));

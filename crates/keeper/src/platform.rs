@@ -1,17 +1,23 @@
-//! What differs between systems, a folder or file for each, with the same names in all of them.
+//! What differs between systems. Each system has a file or folder, with modules of the same names and functions:
 //!
-//! What a system does not have or cannot tell is answered such that nothing is written too early: there are no leases, a
-//! process counts as alive, and programs have files open that nobody sees.
+//! - from the system itself: `lease`, `process` (which are alive, and what they have open), `exits` (waiting for the end of a
+//!   process), `mounts`, `network` (file systems), `files` (files without a name, exchange of names)
+//! - from `unix` or `windows`: `folder`, `facts` (metadata of a file), `owner`, `attributes`, `lock`, `name`, `writing`,
+//!   `limits`, `own_folder`, `around` (our parent process and host)
+//!
+//! What a system cannot do or tell is answered so that nothing is written too early: there are no leases, a process counts as
+//! alive, and programs that we cannot see have files open. `nothing` has these answers, and `other` is a Unix about which no
+//! more is known.
 
-/// Whether the tests with live writers have passed on this system. Where they have not, nothing is replaced unless that is
-/// asked for.
+/// Whether the tests with live writers have passed on this system. If not, files are replaced only if the user asks for it
+/// (`untried_systems`).
 pub(crate) const TRIED: bool = cfg!(target_os = "linux");
 
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
-// In tests too, so that it stays whole.
+// Also compiled in tests, so that it keeps compiling.
 #[cfg(any(test, not(target_os = "linux")))]
 #[allow(dead_code, unreachable_pub, reason = "each system takes of it what it does not have")]
 mod nothing;

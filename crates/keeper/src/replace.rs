@@ -16,7 +16,7 @@ use crate::platform::{OFlags, attributes, lock};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::stop::Stop;
-use crate::tail::{Came, Known, State, end_hash, ends_line};
+use crate::tail::{Came, DrainState, Known, end_hash, ends_line};
 use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
 use blake3::Hash;
@@ -29,19 +29,19 @@ use std::time::{Duration, Instant, SystemTime};
 use transcript::Span;
 use transcript::plan::Plan;
 
-/// Timeouts of a replacement. Tests have less patience, so that there can be more of them.
+/// Timeouts of a replacement. They are short in tests, so that there can be many tests.
 struct Timeouts {
-    /// How long those who open the new file may wait for the drain, if somebody has slipped into the old one and
-    /// stays.
+    /// How long programs that open the new file may be kept waiting while another program has the old one open and is
+    /// drained.
     drain: Duration,
-    /// How long a program may take between finding the old file and opening it, if programs used it lately.
+    /// How long a program may take between resolving the path and opening the old file, if the file was used lately.
     grace: Duration,
-    /// The same for a file that nobody used lately.
+    /// The same for a file that was not used lately.
     grace_quiet: Duration,
-    /// How long late lines are waited for where there are no leases that tell when the last program is out.
+    /// How long to wait for late lines where there are no leases, which would show when the last writer has closed the file.
     grace_without_lease: Duration,
-    /// How long to wait, beyond the grace, for a program that has the old file open. It may be a program that holds
-    /// it for good; then the old file keeps its name, and the next start goes on.
+    /// How long to wait, beyond the grace period, for a program that has the old file open. It may never close it; then
+    /// the old file keeps its second name, and a later run goes on from there.
     holder: Duration,
 }
 
@@ -63,38 +63,38 @@ const TIMEOUTS: Timeouts = if cfg!(test) {
     }
 };
 
-/// How the file of the new text is made where it has a name from the beginning.
+/// Flags that create the new file where it must have a name from the start.
 const NEW_FILE: OFlags = NEW_TEXT.union(OFlags::CREATE).union(OFlags::EXCL);
 
-/// What is done to the new text.
+/// What failed, in an error: writing the new text.
 const WRITE: &str = "write the new text beside it";
 
-/// What is done to lines that others append.
+/// What failed, in an error: copying lines that other programs appended.
 const COPY: &str = "copy what was appended meanwhile";
 
-/// What is done to the bytes that were read.
+/// What failed, in an error: comparing the file with what was read.
 const LOOK_AGAIN: &str = "look again at";
 
-/// How long ago is "lately". Whoever keeps to the default settle time finds files quiet for longer.
+/// How long ago "lately" is. With the default settle time, files have been quiet for longer than this.
 const LATELY: Duration = Duration::from_secs(2);
 
-/// How often the old file is looked at during the grace.
+/// Time between two looks at the old file during the grace period.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
-/// The same where that takes a question to every process.
+/// The same without leases, where each look has to examine every process.
 const LOOK_EVERY_WITHOUT_LEASE: Duration = Duration::from_millis(10);
 
-/// How much may be left to copy when the lease is asked for, in bytes. More is copied and made to last before.
+/// How many bytes may be left to copy when we ask for the lease. Anything beyond is copied and synced before that.
 const CATCH_UP_BYTES: u64 = 64 * 1024;
 
-/// How many times we try to get below that.
+/// How many times we try to get below [`CATCH_UP_BYTES`].
 const CATCH_UP_ROUNDS: usize = 8;
 
-/// How many times the comparison of a file that has grown gives way to a writer. After that it is put off until the new
-/// text is in place, where nobody has to wait for it.
+/// How many times the comparison of a file that has grown is attempted; a writer that arrives meanwhile interrupts it.
+/// After that, it is postponed until the new text is in place, where nobody has to wait for it.
 const COMPARE_TRIES: usize = 3;
 
-/// For how long others go first after that.
+/// Pause after an interrupted comparison, so that the writer can go first.
 const COMPARE_PAUSE: Duration = Duration::from_millis(2);
 
 /// A file that was replaced.
@@ -104,13 +104,13 @@ pub(crate) struct Replaced {
     pub(crate) run: String,
     /// Inode of the new file.
     pub(crate) inode: u64,
-    /// Whether lines came to the old file that have yet to be put in before those that others appended to the new one:
-    /// `leftover` does that.
+    /// Whether the old file has lines that must still be inserted before those that other programs appended to the new
+    /// file. `leftover` does that.
     pub(crate) late: bool,
 }
 
-/// Puts a new text in the place of a file, of which we hold the lock, after `keep` has kept what it loses, and records in
-/// the vault whether the run landed. `enter` says whether the file may be replaced. [`Replacement`] says how.
+/// Replaces the text of a file whose lock we hold, and records in the vault whether the run landed. `keep` stores in the
+/// vault what the new text leaves out, and `enter` asks the gates. [`Replacement`] describes the procedure.
 pub(crate) fn replace(
     old: &Snapshot,
     text: &(dyn NewText + Sync),
@@ -124,7 +124,7 @@ pub(crate) fn replace(
     let (swap, inode) = (work.swap(), work.inode);
     let kept = work.write(text, || keep(pending, swap))?;
     let landed = work.land(&kept, text, enter);
-    // After a failure the path tells. If not even that is to be found out, undo will ask the text.
+    // After a failure, the file at the path shows it. If we cannot look, the next `undo` finds out from the text.
     let is_new = match &landed {
         Err(Stop::Failed(_)) => !old.is_at_path().unwrap_or(false),
         other => other.is_ok(),
@@ -137,60 +137,62 @@ pub(crate) fn replace(
     landed.map(|(guarantee, late)| Replaced { guarantee, run, inode, late })
 }
 
-/// Puts a new text in the place of a file, of which we hold the lock, without losing what others append meanwhile:
+/// Replaces the text of a file whose lock we hold, without losing lines that other programs append meanwhile:
 ///
-/// 1. (Done: the file was opened, locked, read and examined.)
-/// 2. [`stage`](Replacement::stage): make a temporary file in the same folder, without a name yet.
-///    [`write`](Replacement::write): the new text goes there, while the originals are put into the vault and made to
-///    last, and the old file too, since agents do not see to that; then the owner, mode, access list and attributes of
-///    the old one; fsync. [Catch up](Replacement::catch_up): what was appended since goes verbatim to its end.
-/// 3. [`land`](Replacement::land): the locks of the programs that own it. [`shut`](Replacement::shut): read lease on the
-///    old file. From here on a program that opens it for writing waits. Not to be had: somebody holds it open; wait for
-///    another time. No leases here: go on without, and compare after 6 (`drained`), or, where not everybody is seen who may
-///    have it open, only if nothing at all has changed (`quiet`).
-/// 4. Is it still the file at the path, and does it still begin with what was read, byte for byte? If not, give up. Where
-///    writers come so often that the comparison would make them wait, it is part of 7, and 5 is taken back then.
-///    [Catch up](Replacement::catch_up_last) with the rest; make it last in both files.
-/// 5. [`lease_new`](Replacement::lease_new): write lease on the new file, so that whoever finds it at the path waits
-///    until 6 is done: this keeps the order. Times. A name that no agent looks for. [`exchange`](Replacement::exchange) the names of both files: the
-///    old one keeps a name until its last line is out.
-/// 6. Give back the old lease. [`drain`](Replacement::drain): who had found the old file before 5 opens it now and
-///    appends; as soon as a read lease is to be had again, nobody is in. What came goes to the end of the new
-///    file. Give back the new lease and the locks. fsync file and folder.
-/// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain again, for a program
-///    may have been interrupted between finding and opening it. Unlink it, and make that last. If others had appended
-///    to the new file by then, `leftover` puts the late lines in before theirs, with this same recipe.
+/// 1. (Done by the caller: the file was opened, locked, read and examined.)
+/// 2. [`stage`](Replacement::stage): create a temporary file in the same folder, still without a name.
+///    [`write`](Replacement::write): write the new text to it, and at the same time store the originals in the vault. Sync
+///    both, and the old file too, because agents do not. Copy the owner, mode, access list and attributes.
+///    [`catch_up`](Replacement::catch_up): copy verbatim what was appended to the old file since it was read.
+/// 3. [`land`](Replacement::land): ask the gates again, and hold the agents' locks from here on.
+///    [`shut_out_writers`](Replacement::shut_out_writers): take a read lease on the old file. From here on, a program that
+///    opens it for writing waits. If a program already has it open for writing, give up for now. Where there are no leases,
+///    go on without one: compare the bytes after step 6 (`drained`), or, where a program that we cannot see may have the
+///    file open, go on only if nothing at all has changed (`quiet`).
+/// 4. Check that it is still the file at the path, and that it still begins with the bytes that were read. If not, give up.
+///    If writers arrive so often that the comparison would keep them waiting, compare after step 6, and revert step 5 if
+///    the bytes differ. [`catch_up_last`](Replacement::catch_up_last): copy the rest, and sync both files.
+/// 5. [`lease_new`](Replacement::lease_new): take a write lease on the new file, so that a program that finds it at the
+///    path waits until step 6 is done; this keeps all lines in order. Copy the times. Give the new file a second name that no
+///    agent looks for, and [`exchange`](Replacement::exchange) the two names. The old file now has the second name, and
+///    keeps it until its last line is copied.
+/// 6. Give back the lease on the old file. [`drain`](Replacement::drain): a program that resolved the path before step 5
+///    opens the old file now and appends to it. Copy its lines to the end of the new file. Once we get a read lease again, no
+///    program has the old file open for writing. Give back the new lease and the locks. Sync the file and the folder.
+/// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain it again, because a program may
+///    have been interrupted between resolving the path and opening the file. Then unlink it, and sync the folder. If lines
+///    arrive after others were appended to the new file, `leftover` inserts them before those, by this same procedure.
 ///
-/// The run's file in the vault names both files by their inodes, and a [`Ledger`] in it says how much of the old one is
-/// accounted for in the new one. It is written before anything is copied, so that `leftover` can finish 6 and 7 after
-/// a crash at any step, which leaves the old bytes or the new ones at the path.
+/// A crash at any step leaves the old text or the new one at the path. The run's file in the vault holds the inodes of both
+/// files, and its [`Ledger`] says how much of the old file is accounted for in the new one. The ledger is written before
+/// anything is copied, so that `leftover` can finish steps 6 and 7.
 struct Replacement<'a> {
     old: &'a Snapshot,
     new: File,
     /// Inode of the new file.
     inode: u64,
-    /// Length of the new text, without what is appended to it.
+    /// Length of the new text, without the lines that are appended to it.
     after: u64,
-    /// The second name: of the new file right before the exchange, of the old one after it.
+    /// The second name: of the new file just before the exchange, and of the old file after it.
     temporary: String,
-    /// Whether the new file has that name yet. Before that nothing is left of it if we die.
+    /// Whether the new file has a name yet. Until then, a crash leaves nothing of it.
     named: Cell<bool>,
     /// How many bytes of the old file are accounted for in the new one.
     known: Known,
-    /// Of what the new text leaves out: the bytes as they were before anything was written.
+    /// Hash of the bytes that the new text leaves out, taken before anything was written.
     removed: Cell<Option<Hash>>,
-    /// Whether the second name is that of the old file.
+    /// Whether the old file has the second name now.
     exchanged: Cell<bool>,
-    /// Length of the new file, as far as it is of our making.
-    landed: Cell<u64>,
+    /// Length that the new file has if nobody but us has written to it.
+    new_length: Cell<u64>,
     start: Instant,
 }
 
-/// What keeps others' lines safe from here to the exchange of names.
-struct Shut<'f> {
+/// How writers are kept out of the old file from step 3 to the exchange of the names.
+struct WritersShutOut<'f> {
     lease: Option<Lease<'f>>,
     guarantee: Guarantee,
-    /// Whether all bytes are known to be those that were read.
+    /// Whether the old file is known to hold the bytes that were read; otherwise they are compared after the exchange.
     compared: bool,
 }
 
@@ -203,24 +205,24 @@ impl Drop for Replacement<'_> {
 }
 
 impl<'a> Replacement<'a> {
-    /// Makes the file beside the old one that is to hold the new text, of this many bytes, in this run.
+    /// Creates the file for the new text, which has `after` bytes, beside the old one.
     fn stage(old: &'a Snapshot, run: &str, after: u64) -> Result<Self, Error> {
         let fail = |cause| Error::new(&old.path, WRITE, cause);
         let temporary = beside::name(run);
         before(Step::CreateTemporary).map_err(fail)?;
         let (new, named) = match old.place.create_unnamed() {
             Ok(new) => (new, false),
-            // Not every file system has files without a name.
+            // Not every file system can create a file without a name.
             Err(_) => (old.place.open(&temporary, NEW_FILE).map_err(fail)?, true),
         };
         let inode = facts::of(&new).map_err(fail)?.ino();
-        let (known, landed) = (old.known(), Cell::new(after));
+        let (known, new_length) = (old.known(), Cell::new(after));
         let (named, removed, exchanged) = (Cell::new(named), Cell::new(None), Cell::new(false));
         let start = Instant::now();
-        Ok(Self { old, new, inode, after, temporary, named, known, removed, exchanged, landed, start })
+        Ok(Self { old, new, inode, after, temporary, named, known, removed, exchanged, new_length, start })
     }
 
-    /// What the run's file says of this replacement.
+    /// What the run's file in the vault says about this replacement.
     fn swap(&self) -> Swap {
         let old = FileId::of(&self.old.metadata);
         Swap {
@@ -232,7 +234,7 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Writes the new text and makes it last, and the old one as well, while `keep` keeps what goes.
+    /// Writes the new text, and syncs it and the old file, while `keep` stores in the vault what is removed.
     fn write<T>(
         &self,
         text: &(dyn NewText + Sync),
@@ -241,7 +243,7 @@ impl<'a> Replacement<'a> {
         let fail = |cause| self.fail(WRITE, cause);
         before(Step::WriteText).map_err(fail)?;
         let (old, new) = (&self.old.file, &self.new);
-        // Before the vault and the new file read these bytes: an edit in between must not go unseen.
+        // Hashed before these bytes are copied to the vault and the new file, so that an edit in between is noticed.
         self.removed.set(hash_of(old, &text.removed(self.old.bytes()), &|| false).map_err(fail)?);
         let (kept, written) = std::thread::scope(|scope| {
             let write = || {
@@ -253,7 +255,7 @@ impl<'a> Replacement<'a> {
                 Ok(writing) => {
                     (keep(), writing.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))))
                 }
-                // No more threads are to be had.
+                // The system gives us no more threads.
                 Err(_) => (keep(), write()),
             }
         });
@@ -268,8 +270,8 @@ impl<'a> Replacement<'a> {
         before(Step::SyncText)?;
         self.new.sync_all()?;
         to_its_end(&self.new)?;
-        // Who finds the new file at the path before we are done finds it locked. On systems without locks for
-        // descriptors like these the old file has none either.
+        // A program that locks transcripts and finds the new file at the path must wait until we are done. Where this
+        // cannot be locked, the old file is not locked either.
         let _ = lock::take(&self.new);
         Ok(())
     }
@@ -278,10 +280,10 @@ impl<'a> Replacement<'a> {
         Error::new(&self.old.path, verb, cause)
     }
 
-    /// Steps 3 to 7, in `run`. `enter` asks the programs that own the file, and takes their locks: these are held for no
-    /// longer than others have to stay out. Since the file was examined such a program may have begun something that
-    /// only the new lines tell of; then another look is needed. Gives what kept others' lines safe, and whether lines came
-    /// late.
+    /// Steps 3 to 7. `enter` asks the gates and takes the locks of the agents, which are held until step 6 is done. If a
+    /// lock was taken and the file has changed since it was examined, the agent may have begun something that only the new
+    /// lines show, so the file has to be examined again. Returns what kept the lines of others safe, and whether there are
+    /// late lines.
     fn land(
         self,
         run: &Run,
@@ -293,34 +295,36 @@ impl<'a> Replacement<'a> {
         if pass.holds_lock() && !self.old.is_current()? {
             return Err(Deferral::Changed.into());
         }
-        let Shut { lease, guarantee, compared } = self.shut(run, text)?;
+        let WritersShutOut { lease, guarantee, compared } = self.shut_out_writers(run, text)?;
         self.catch_up_last(run)?;
-        let hold = self.lease_new()?;
+        let new_lease = self.lease_new()?;
         if !self.exchange()? {
-            return Err(self.take_back(run, hold)?.into());
+            return Err(self.hand_over_appended(run, new_lease)?.into());
         }
         drop(lease);
-        if self.drain(run, hold.as_ref(), guarantee)? == State::Rewritten {
-            return Err(self.give_way(run, hold)?.into());
+        if self.drain(run, new_lease.as_ref(), guarantee)? == DrainState::Rewritten {
+            return Err(self.revert_exchange(run, new_lease)?.into());
         }
-        drop(hold);
+        drop(new_lease);
         drop(pass);
-        if !compared && self.has_kept(text, &|| false).map_err(|cause| self.late(cause))? == Some(false) {
-            return Err(self.give_way(run, None)?.into());
+        if !compared
+            && self.has_kept(text, &|| false).map_err(|cause| self.fail_after_exchange(cause))? == Some(false)
+        {
+            return Err(self.revert_exchange(run, None)?.into());
         }
         let lingered = std::thread::scope(|scope| {
-            // Without a thread it is done when the file is closed.
+            // If no thread can be started, the kernel does it when the file is closed.
             let _ = Builder::new().spawn_scoped(scope, || give_back_memory(&self.old.file));
             self.sync()?;
             self.linger(run, guarantee)
         });
         match lingered? {
-            State::Rewritten => Err(self.give_way(run, None)?.into()),
-            state => Ok((guarantee, state != State::Empty)),
+            DrainState::Rewritten => Err(self.revert_exchange(run, None)?.into()),
+            state => Ok((guarantee, state != DrainState::Empty)),
         }
     }
 
-    /// Copies what was appended, until little is left.
+    /// Copies what was appended to the old file until at most [`CATCH_UP_BYTES`] are left.
     fn catch_up(&self, run: &Run) -> Result<(), Stop> {
         let fail = |cause| self.fail(COPY, cause);
         before(Step::CatchUp).map_err(fail)?;
@@ -332,15 +336,15 @@ impl<'a> Replacement<'a> {
                 Some(_) => {}
             }
             sync_others(&self.old.file).map_err(fail)?;
-            self.carry(run, end).map_err(fail)?;
+            self.copy_up_to(run, end).map_err(fail)?;
         }
         Ok(())
     }
 
-    /// Brings over what the old file has up to `end`. The ledger tells of it first, so that after a crash what had come
-    /// over is told from what others have appended.
-    fn carry(&self, run: &Run, end: u64) -> io::Result<()> {
-        let (known, at) = (self.known.at(), self.landed.get());
+    /// Copies the old file up to `end` to the end of the new one. The ledger records the copy first, so that after a crash
+    /// these bytes can be told from what others have appended.
+    fn copy_up_to(&self, run: &Run, end: u64) -> io::Result<()> {
+        let (known, at) = (self.known.at(), self.new_length.get());
         if end <= known {
             return Ok(());
         }
@@ -350,16 +354,17 @@ impl<'a> Replacement<'a> {
         self.known.copy(&self.old.file, &self.new, end)?;
         self.new.sync_data()?;
         let at = self.new.metadata()?.len();
-        self.landed.set(at);
+        self.new_length.set(at);
         run.note(&Ledger { known: end, upto: end, at, current: self.inode })
     }
 
-    /// Keeps writers out of the old file, if it is still what was read but for what was appended. Whether it is takes a
-    /// comparison of all bytes if it has changed at all; a writer who comes meanwhile goes first, a few times.
+    /// Keeps writers out of the old file, provided that it still begins with what was read. If it has changed at all, that
+    /// takes a comparison of all bytes; a writer that arrives meanwhile goes first, up to [`COMPARE_TRIES`] times.
     ///
-    /// Nobody comes in as long as the lease is held. Without one others may come as long as the names are not
-    /// exchanged: the comparison comes after that if all of them are seen, and else nothing at all may have changed.
-    fn shut(&self, run: &Run, text: &dyn NewText) -> Result<Shut<'_>, Stop> {
+    /// With a lease, no writer can open the file. Without one, writers may come until the names are exchanged: the
+    /// comparison is then postponed until after the exchange if all writers can be seen; if not, nothing at all may have
+    /// changed.
+    fn shut_out_writers(&self, run: &Run, text: &dyn NewText) -> Result<WritersShutOut<'_>, Stop> {
         for attempt in 1..=COMPARE_TRIES {
             let Content { path, file, metadata } = &**self.old;
             let lease = writers::keep_out(path, file, metadata, writers::PATIENCE)?;
@@ -375,10 +380,10 @@ impl<'a> Replacement<'a> {
                 known => known,
             };
             match compared {
-                Some(true) => return Ok(Shut { lease, guarantee, compared: true }),
+                Some(true) => return Ok(WritersShutOut { lease, guarantee, compared: true }),
                 Some(false) => break,
                 None if attempt == COMPARE_TRIES || guarantee == Guarantee::Drained => {
-                    return Ok(Shut { lease, guarantee, compared: false });
+                    return Ok(WritersShutOut { lease, guarantee, compared: false });
                 }
                 None => {}
             }
@@ -389,8 +394,8 @@ impl<'a> Replacement<'a> {
         Err(Deferral::Changed.into())
     }
 
-    /// Whether the file at the path is the one that was read, and still has what was read. `None` if somebody may have
-    /// appended to it, and only a comparison tells whether anything else was done.
+    /// Whether the file at the path is the one that was read, and still holds what was read. `None` if it may have been
+    /// appended to, so that only a comparison of all bytes can tell.
     fn is_as_read(&self, guarantee: Guarantee) -> Result<Option<bool>, Error> {
         if self.old.is_current()? {
             return Ok(match guarantee {
@@ -399,14 +404,14 @@ impl<'a> Replacement<'a> {
                 Guarantee::Quiet => Some(true),
             });
         }
-        // A line that was torn may be a whole one now.
+        // If the text that was read ended inside a line, an append has changed that line.
         let may_have_grown =
             guarantee != Guarantee::Quiet && self.old.ends_line() && self.old.is_at_path()?;
         let holds = || self.known.holds(&self.old.file).map_err(|cause| self.fail(LOOK_AGAIN, cause));
         Ok(if may_have_grown && holds()? { None } else { Some(false) })
     }
 
-    /// Whether the old file still has each byte that was read. `None` if `stop` said so.
+    /// Whether the old file still has every byte that was read; `None` if `stop` interrupted the comparison.
     fn has_kept(&self, text: &dyn NewText, stop: &dyn Fn() -> bool) -> io::Result<Option<bool>> {
         before(Step::Compare)?;
         let caught_up = (Span::new(self.old.bytes(), self.known.at()), self.after);
@@ -420,13 +425,13 @@ impl<'a> Replacement<'a> {
         Ok(removed.map(|removed| Some(removed) == self.removed.get()))
     }
 
-    /// Copies the rest, and makes it last in both files: after a power cut nobody must be able to take what the disk lost
-    /// for what a program wrote.
+    /// Copies the rest, and syncs both files: after a power cut, bytes that the disk has lost must not be mistaken for
+    /// bytes that a program wrote.
     fn catch_up_last(&self, run: &Run) -> Result<(), Stop> {
         let fail = |cause| self.fail(COPY, cause);
         before(Step::CatchUpLast).map_err(fail)?;
         let end = self.old.file.metadata().map_err(fail)?.len();
-        let (known, at) = (self.known.at(), self.landed.get());
+        let (known, at) = (self.known.at(), self.new_length.get());
         if end < known {
             return Err(Deferral::Changed.into());
         }
@@ -436,10 +441,10 @@ impl<'a> Replacement<'a> {
         run.note(&Ledger { known, upto: end, at, current: self.inode }).map_err(fail)?;
         self.known.copy(&self.old.file, &self.new, end).map_err(fail)?;
         let at = self.new.metadata().map_err(fail)?.len();
-        self.landed.set(at);
+        self.new_length.set(at);
         run.note(&Ledger { known: end, upto: end, at, current: self.inode }).map_err(fail)?;
         before(Step::SyncTail).map_err(fail)?;
-        // At once, for writers wait.
+        // In parallel, because writers are waiting.
         std::thread::scope(|scope| {
             let others = [
                 Builder::new().spawn_scoped(scope, || sync_others(&self.old.file)),
@@ -458,8 +463,8 @@ impl<'a> Replacement<'a> {
         .map_err(|cause| fail(cause).into())
     }
 
-    /// The lease on the new file, if there is one to be had: somebody who looks into every new file (a search index)
-    /// may have it open; then nothing is appended to it, and lines that come late wait for `leftover`.
+    /// Takes a write lease on the new file. `None` if there are no leases, or if a program has the file open, such as a
+    /// search index that reads every new file. Then late lines are not appended here but left to `leftover`.
     fn lease_new(&self) -> Result<Option<Lease<'_>>, Error> {
         let fail = |cause| self.fail("ask for a lease on the new text of", cause);
         before(Step::LeaseNew).map_err(fail)?;
@@ -470,8 +475,8 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Puts the new file at the path and the old one at the second name. `false` if there was another file at the path; it
-    /// is there again, and for an instant ours was.
+    /// Puts the new file at the path and the old one at the second name. `false` if a program had put another file at the
+    /// path: that one is back there now, after ours took its place for an instant.
     fn exchange(&self) -> Result<bool, Stop> {
         let fail = |cause| self.fail("replace the file", cause);
         before(Step::SetTimes).map_err(fail)?;
@@ -492,13 +497,13 @@ impl<'a> Replacement<'a> {
             self.exchanged.set(true);
             return Ok(true);
         }
-        // Somebody put another file there after we had looked: it belongs there.
+        // A program put another file there after our last look. That file belongs there.
         self.swap_names().map_err(fail)?;
         Ok(false)
     }
 
-    /// Exchanges the names of the two files. Where the file system cannot do that at once, the old file gets its second
-    /// name first, which does no harm: it is the same name as after the exchange, but for its end.
+    /// Exchanges the names of the two files. Where the file system cannot do that atomically, the old file gets an
+    /// additional name first, which differs from the second name only in its ending.
     fn swap_names(&self) -> io::Result<()> {
         let (place, temporary) = (&self.old.place, &self.temporary);
         if place.exchange(temporary, place.name())? {
@@ -512,58 +517,64 @@ impl<'a> Replacement<'a> {
         place.rename(&aside, temporary)
     }
 
-    /// Brings over what those appended who had found the old file in time.
-    fn drain(&self, run: &Run, hold: Option<&Lease<'_>>, guarantee: Guarantee) -> Result<State, Error> {
-        before(Step::Drain).map_err(|cause| self.late(cause))?;
+    /// Copies what was appended by programs that resolved the path before the exchange.
+    fn drain(
+        &self,
+        run: &Run,
+        new_lease: Option<&Lease<'_>>,
+        guarantee: Guarantee,
+    ) -> Result<DrainState, Error> {
+        before(Step::Drain).map_err(|cause| self.fail_after_exchange(cause))?;
         let until = Instant::now() + TIMEOUTS.drain;
         loop {
-            let state = self.drain_once(run, hold)?;
-            if state != State::Busy || guarantee != Guarantee::Lease || Instant::now() > until {
+            let state = self.drain_once(run, new_lease)?;
+            if state != DrainState::Busy || guarantee != Guarantee::Lease || Instant::now() > until {
                 return Ok(state);
             }
             sleep(Duration::from_micros(20));
         }
     }
 
-    /// Brings over what came to the old file, while nobody else can append to the new one, and only if nobody has:
-    /// otherwise these lines have to be put in before theirs. So what was brought over always follows the new text.
-    fn drain_once(&self, run: &Run, hold: Option<&Lease<'_>>) -> Result<State, Error> {
-        let fail = |cause| self.late(cause);
+    /// Copies what was appended to the old file to the end of the new one, while nobody else can append there, and only if
+    /// nobody has: otherwise these lines belong before the others', which is `leftover`'s work. So the lines that are copied
+    /// here always follow the new text directly.
+    fn drain_once(&self, run: &Run, new_lease: Option<&Lease<'_>>) -> Result<DrainState, Error> {
+        let fail = |cause| self.fail_after_exchange(cause);
         let (end, state, _closed) = match self.known.came(&self.old.file).map_err(fail)? {
-            Came::Rewritten => return Ok(State::Rewritten),
-            Came::All(end, lease) => (end, State::Empty, Some(lease)),
-            Came::Lines(end) => (end, State::Busy, None),
+            Came::Rewritten => return Ok(DrainState::Rewritten),
+            Came::All(end, lease) => (end, DrainState::Empty, Some(lease)),
+            Came::Lines(end) => (end, DrainState::Busy, None),
         };
         if end == self.known.at() {
             return Ok(state);
         }
-        // Held until this look is over.
-        let own = hold.is_none().then(|| Lease::write(&self.new));
+        // Held until this function returns.
+        let own = new_lease.is_none().then(|| Lease::write(&self.new));
         let length = self.new.metadata().map_err(fail)?.len();
-        if matches!(own, Some(Err(_))) || length != self.landed.get() {
-            return Ok(State::Late);
+        if matches!(own, Some(Err(_))) || length != self.new_length.get() {
+            return Ok(DrainState::Late);
         }
-        self.carry(run, end).map(|()| state).map_err(fail)
+        self.copy_up_to(run, end).map(|()| state).map_err(fail)
     }
 
-    /// Somebody who had found the old file has written it anew from the beginning. That is what they want to see
-    /// at the path, so it goes back there.
-    fn give_way(&self, run: &Run, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
-        before(Step::Exchange).map_err(|cause| self.late(cause))?;
-        self.swap_names().map_err(|cause| self.late(cause))?;
+    /// A program that had opened the old file has rewritten it from the beginning. It expects to find its own text at the
+    /// path, so the old file goes back there.
+    fn revert_exchange(&self, run: &Run, new_lease: Option<Lease<'_>>) -> Result<Deferral, Error> {
+        before(Step::Exchange).map_err(|cause| self.fail_after_exchange(cause))?;
+        self.swap_names().map_err(|cause| self.fail_after_exchange(cause))?;
         self.exchanged.set(false);
-        self.take_back(run, hold)
+        self.hand_over_appended(run, new_lease)
     }
 
-    /// Another file is at the path again. What others appended to ours while that was there goes to the end of it.
-    fn take_back(&self, run: &Run, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
-        let fail = |cause| self.late(cause);
-        drop(hold);
+    /// Another file is at the path again. Copies to its end what was appended to ours while that was at the path.
+    fn hand_over_appended(&self, run: &Run, new_lease: Option<Lease<'_>>) -> Result<Deferral, Error> {
+        let fail = |cause| self.fail_after_exchange(cause);
+        drop(new_lease);
         let place = &self.old.place;
         let path = place.open(place.name(), OFlags::RDWR | OFlags::APPEND).map_err(fail)?;
         let reader = place.open(&self.temporary, OFlags::RDONLY).map_err(fail)?;
         let current = facts::of(&path).map_err(fail)?.ino();
-        let ours = Known::of(&reader, self.landed.get()).map_err(fail)?;
+        let ours = Known::of(&reader, self.new_length.get()).map_err(fail)?;
         let until = Instant::now() + TIMEOUTS.grace;
         while Instant::now() < until {
             let at = path.metadata().map_err(fail)?.len();
@@ -583,30 +594,31 @@ impl<'a> Replacement<'a> {
     }
 
     fn sync(&self) -> Result<(), Error> {
-        before(Step::SyncNew).map_err(|cause| self.late(cause))?;
-        self.new.sync_all().map_err(|cause| self.late(cause))?;
-        before(Step::SyncFolder).map_err(|cause| self.late(cause))?;
-        self.old.place.sync().map_err(|cause| self.late(cause))
+        before(Step::SyncNew).map_err(|cause| self.fail_after_exchange(cause))?;
+        self.new.sync_all().map_err(|cause| self.fail_after_exchange(cause))?;
+        before(Step::SyncFolder).map_err(|cause| self.fail_after_exchange(cause))?;
+        self.old.place.sync().map_err(|cause| self.fail_after_exchange(cause))
     }
 
-    fn linger(&self, run: &Run, guarantee: Guarantee) -> Result<State, Error> {
-        let fail = |cause| self.late(cause);
+    /// Step 7: drains the old file through the grace period, and unlinks it once no program can append to it any more.
+    fn linger(&self, run: &Run, guarantee: Guarantee) -> Result<DrainState, Error> {
+        let fail = |cause| self.fail_after_exchange(cause);
         let until = Instant::now() + self.grace(guarantee);
         before(Step::Drain).map_err(fail)?;
         loop {
-            // The last look comes after the grace.
+            // There is always one look after the grace period has ended.
             let over = Instant::now() >= until;
-            // Who is out before the look has written all of it.
+            // Asked before draining: a program that has closed the file by now has written everything.
             let may_be_open = over && self.is_open(guarantee);
             let state = self.drain_once(run, None)?;
-            let open = state == State::Busy && may_be_open;
+            let open = state == DrainState::Busy && may_be_open;
             let held = open && Instant::now() >= until + TIMEOUTS.holder;
-            if state == State::Rewritten || (over && state == State::Late) || held {
+            if state == DrainState::Rewritten || (over && state == DrainState::Late) || held {
                 return Ok(state);
             }
             if over && !open {
-                if state == State::Busy && !self.is_over().map_err(fail)? {
-                    return Ok(State::Late);
+                if state == DrainState::Busy && !self.is_all_copied().map_err(fail)? {
+                    return Ok(DrainState::Late);
                 }
                 break;
             }
@@ -614,20 +626,21 @@ impl<'a> Replacement<'a> {
         }
         before(Step::Unlink).map_err(fail)?;
         self.old.place.remove(&self.temporary).map_err(fail)?;
-        // A power cut must not bring it back when its record says nothing of it any more.
+        // A power cut must not bring the name back after the record says that the old file is gone.
         before(Step::SyncUnlink).map_err(fail)?;
         self.old.place.sync().map_err(fail)?;
-        // What turns up under this name from now on is not ours.
+        // From here on, a file that appears under this name is not ours.
         run.note(&Ledger::CLOSED).map_err(fail)?;
-        Ok(State::Empty)
+        Ok(DrainState::Empty)
     }
 
-    /// Whether all of the old file is accounted for: no program has died there in the middle of a line.
-    fn is_over(&self) -> io::Result<bool> {
+    /// Whether all bytes of the old file are copied. If not, a program has died in the middle of a line.
+    fn is_all_copied(&self) -> io::Result<bool> {
         Ok(self.old.file.metadata()?.len() <= self.known.at())
     }
 
-    /// Whether somebody may have the old file open. Without leases every look says so; then those count that are seen.
+    /// Whether a program may have the old file open after a look that could not rule it out. Without leases no look can, so
+    /// then only processes that we see count.
     fn is_open(&self, guarantee: Guarantee) -> bool {
         match guarantee {
             Guarantee::Lease => true,
@@ -636,6 +649,7 @@ impl<'a> Replacement<'a> {
         }
     }
 
+    /// How long the grace period is.
     fn grace(&self, guarantee: Guarantee) -> Duration {
         if guarantee != Guarantee::Lease {
             return TIMEOUTS.grace_without_lease;
@@ -647,15 +661,15 @@ impl<'a> Replacement<'a> {
         if grew || lately { TIMEOUTS.grace } else { TIMEOUTS.grace_quiet }
     }
 
-    /// The new text is in place, but what came late may not be.
-    fn late(&self, cause: io::Error) -> Error {
+    /// An error after the exchange: the new text is in place, but late lines may not be.
+    fn fail_after_exchange(&self, cause: io::Error) -> Error {
         let verb = "finish after the new text was put in place";
         self.fail(verb, cause)
             .with_way_out("lines appended meanwhile are queued beside it, and the next run merges them")
     }
 }
 
-/// Writes what the plan makes of a file to a new one, which must not exist.
+/// Writes the repaired text to a new file, which must not exist.
 pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(), Error> {
     let fail = |cause| Error::new(path, "write the mended copy", cause);
     if let Some(folder) = path.parent() {

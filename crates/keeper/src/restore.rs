@@ -1,4 +1,10 @@
-//! The text as it was before a run: where each place that the run changed is by now, and what stood there.
+//! Puts back what a run removed: finds each place that the run changed in the text as it is now, and makes the new text.
+//!
+//! 1. [`Runs::choose`] picks the run, and tells which later ones landed.
+//! 2. [`History`] maps the places of the run through the later runs, by offsets alone.
+//! 3. `standing` verifies by its hash that a place still holds what the run wrote. If another program has moved a cut, the marker
+//!    that the run left there shows where.
+//! 4. [`Way`] is the new text as a list of parts, and [`Restored`] writes it, with the originals from the vault.
 
 mod history;
 mod standing;
@@ -37,13 +43,13 @@ pub(crate) struct Runs {
     pub(crate) later: Vec<Record>,
 }
 
-/// Whether it brought over lines of an interrupted run. Undoing it puts back what it dropped, and leaves these lines.
+/// Whether it merged late lines. Undoing it puts back what it could not merge, and leaves the lines that it merged.
 fn is_merge(record: &Record) -> bool {
     record.purpose == Some(Purpose::Merge)
 }
 
-/// Whether the file was replaced in this run. If nobody lived to write that down, the file tells: it holds what the
-/// run wrote, or, for a run that took another back, no longer what that one wrote.
+/// Whether the file was replaced in this run. If the run died before it could record that, the text shows it: it holds what
+/// the run wrote or, if the run undid another one, no longer holds what that one wrote.
 fn landed(
     record: &Record,
     earlier: &[Result<Record, Error>],
@@ -62,27 +68,27 @@ fn landed(
     Ok(first_wrong(target, &History::through(between.chain(later)), source)?.is_some())
 }
 
-/// Part of the text as it is to be.
+/// Part of the restored text.
 pub(crate) enum Part {
     /// Bytes of the file as it is.
     Kept(Span),
-    /// What stood at the place with this number.
+    /// What was removed from the place with this number.
     Old(usize),
-    /// Nothing of what stood at the place with this number.
+    /// Nothing: what was removed from the place with this number does not come back.
     Skipped(usize),
     /// A line break.
     Break,
 }
 
-/// How to get back.
+/// The restored text, as parts, and what is recorded about it.
 pub(crate) struct Way {
     pub(crate) parts: Vec<Part>,
     pub(crate) length: u64,
-    /// Where what the run left ends by now.
+    /// Where the text that the run left behind ends now.
     pub(crate) left_to: u64,
-    /// How many places go back.
+    /// How many places are restored.
     pub(crate) restored: usize,
-    /// The same, to be kept.
+    /// What this changes, for the record of the undo.
     pub(crate) changes: Vec<Change>,
 }
 
@@ -121,7 +127,7 @@ impl Way {
         Ok(way)
     }
 
-    /// The way back at these places; nothing of what stood at the others.
+    /// Restores these places. What was removed from the others (`None`) does not come back.
     fn with(target: &Record, places: &[Option<u64>], source: &dyn Source) -> Self {
         let mut way = Self { parts: Vec::new(), length: 0, left_to: 0, restored: 0, changes: Vec::new() };
         let mut from = 0;
@@ -136,7 +142,7 @@ impl Way {
             way.parts.extend([Part::Kept(Span::new(from, goes.start)), Part::Old(number)]);
             from = end;
             let mut length = change.length_before();
-            // What was appended to a whole line must not end up on the same line as half a one.
+            // If the old text ended inside a line, lines that were appended since must not continue that line.
             let is_end = change.at + change.length == target.bytes_after;
             if is_end && !target.ends_line && from < source.len() {
                 way.parts.push(Part::Break);
@@ -148,12 +154,12 @@ impl Way {
             way.left_to = at + (target.bytes_after - change.at);
         }
         way.parts.push(Part::Kept(Span::new(from, source.len())));
-        way.settle(source.len());
+        way.place_changes(source.len());
         way
     }
 
-    /// Works out where each change stands in the text as it is to be, and how long that is.
-    fn settle(&mut self, length: u64) {
+    /// Computes the offset of each change in the restored text, and the length of that text.
+    fn place_changes(&mut self, length: u64) {
         let (mut gone, mut come) = (0, 0);
         for change in &mut self.changes {
             change.at = change.at + come - gone;
@@ -165,13 +171,13 @@ impl Way {
 }
 
 impl Runs {
-    /// Picks the run to be taken back and finds out which of the later ones landed.
+    /// Picks the run to undo, and finds out which of the later ones landed.
     pub(crate) fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Self, Stop> {
         let mut records = vault.runs(&snapshot.path)?;
         if let Some(run) = run
             && !records.iter().flatten().any(|record| record.run == run)
         {
-            // The file may have had another name then.
+            // The file may have had another path then.
             let record = vault.run(run)?.ok_or_else(|| Refusal::NoSuchRun(run.to_string()))?;
             let older = |other: &Result<Record, Error>| other.as_ref().is_ok_and(|other| *other.run < *run);
             records.insert(records.iter().rposition(older).map_or(0, |at| at + 1), Ok(record));
@@ -202,7 +208,8 @@ impl Runs {
         Err(Refusal::NothingToUndo.into())
     }
 
-    /// Where each place of the target is that can go back, and whether another program has changed or moved any.
+    /// Where each place of the target is now, `None` if it cannot be restored; and whether another program has changed or
+    /// moved any.
     fn places(
         &self,
         history: &History<'_>,
@@ -221,7 +228,7 @@ impl Runs {
             Wrong::Touched => self.who_touched().map_or(Ok(0), Err)?,
             Wrong::Other(at) => at,
         };
-        // Cuts stand alone. Other edits belong together: half of a repair would break what the other half mended.
+        // A cut can be restored by itself. Other edits belong together: undoing half of a repair would break the session.
         let is_cut = |change: &Change| change.texts().next().is_some();
         if edits.iter().zip(&places).any(|(change, place)| place.is_none() && !is_cut(change)) {
             let others = places.iter_mut().zip(edits).filter(|(_, change)| !is_cut(change));
@@ -238,8 +245,7 @@ impl Runs {
         Err(Refusal::ChangedSince { line: line_of(source, at)?, edits: edits.len(), back, texts }.into())
     }
 
-    /// The first of the later runs that is still in effect and behind which a place of the target is not to be
-    /// found any more.
+    /// The first later run, not undone itself, after which a place of the target cannot be found any more.
     fn who_touched(&self) -> Option<Refusal> {
         let lost =
             |upto: usize| History::through(&self.later[..upto]).places(&self.target.edits).contains(&None);
@@ -250,8 +256,8 @@ impl Runs {
     }
 }
 
-/// The line of an entry that hangs on the compaction with which the run ended the file, if there is one. Whatever else a
-/// run writes stands in front of entries that are hung back when it is undone.
+/// The line of an entry whose parent is the compaction that the run appended, if there is one: it would lose its parent. All
+/// other entries that a run writes come before existing ones, whose links are restored with them.
 fn built_upon(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<u64>, Fault> {
     let compacts = |purpose| purpose != Purpose::Merge;
     let last = record.edits.last().filter(|_| record.purpose.is_some_and(compacts));
@@ -263,8 +269,8 @@ fn built_upon(record: &Record, history: &History<'_>, source: &dyn Source) -> Re
     let found = transcript::scan::scan(source)?.transcript;
     let ours = |id| found.entries.iter().any(|entry| entry.id == Some(id) && written.contains(entry.span));
     let mut later = found.entries.iter().filter(|entry| entry.span.start >= written.end);
-    let hangs = later.find(|entry| matches!(entry.parent, Link::To(id) if ours(id)));
-    Ok(hangs.map(|entry| entry.line))
+    let child = later.find(|entry| matches!(entry.parent, Link::To(id) if ours(id)));
+    Ok(child.map(|entry| entry.line))
 }
 
 /// The line in which a place is, from 1.
@@ -277,7 +283,7 @@ fn line_of(source: &dyn Source, at: u64) -> Result<u64, Fault> {
     Ok(line)
 }
 
-/// The text with what a run took out.
+/// The restored text, to be written.
 pub(crate) struct Restored<'a> {
     pub(crate) vault: &'a Vault,
     pub(crate) record: &'a Record,
@@ -285,7 +291,7 @@ pub(crate) struct Restored<'a> {
 }
 
 impl Restored<'_> {
-    /// What stood at the place with this number.
+    /// What was removed from the place with this number.
     fn old(&self, index: usize) -> &[Old] {
         self.record.edits.get(index).map_or(&[][..], |change| &change.old)
     }
@@ -318,8 +324,8 @@ impl NewText for Restored<'_> {
     }
 }
 
-/// The text that a run replaced, in a file without a name; `None` if it cannot be told any more. Undoing the run need not
-/// give this text: that leaves lines which the run brought over, and puts back what was never in the transcript.
+/// The text that a run replaced, in a file without a name; `None` if it cannot be restored any more. This is not what undoing
+/// the run gives: for a merge, an undo leaves the lines that it merged, and puts back bytes that were never in the transcript.
 pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io::Result<Option<File>> {
     let length = record.edits.iter().fold(record.bytes_after, |length, change| {
         (length + change.length_before()).saturating_sub(change.length)
@@ -339,6 +345,6 @@ pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io:
     parts.push(Part::Kept(Span::new(from, record.bytes_after)));
     let text = Restored { vault, record, parts };
     let file = temporary()?;
-    // A run that took another back has not kept what it removed.
+    // An undo does not store what it removes, so its old text cannot be written.
     Ok(text.write(&now.file, &file).ok().map(|()| file))
 }

@@ -1,4 +1,4 @@
-//! A file where it lies, as it was when we opened it, and what tells it from another.
+//! A file as it was when we opened it, and whether it is still the same.
 
 use crate::content::Content;
 use crate::deferral::Deferral;
@@ -17,10 +17,10 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// An open file and who it is.
+/// An open file: its place, its identity and its end when it was opened.
 pub(crate) struct Snapshot {
     content: Content,
-    /// Where it is, for everything that is done to it.
+    /// Its folder and name, through which everything is done to it.
     pub(crate) place: Place,
     /// The last bytes of what was there when it was opened.
     end: Vec<u8>,
@@ -35,13 +35,13 @@ impl Deref for Snapshot {
     }
 }
 
-/// How far apart two changes must be to have different times, on kernels before 6.13.
+/// How far apart two changes must be to get different times, on kernels before 6.13.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
 
-/// How long somebody may hold a lease on a file that we want to read.
+/// How long to wait for another process to give back its lease on a file that we want to open.
 const LEASE_MAX: Duration = Duration::from_secs(5);
 
-/// How often a path is opened again that another Tailor has put a new file at in between.
+/// How many times a path is opened again because another Tailor has replaced the file in between.
 const OPEN_TRIES: usize = 5;
 
 impl Snapshot {
@@ -88,7 +88,8 @@ impl Snapshot {
         Err(Deferral::Changed.into())
     }
 
-    /// Whether another Tailor, or an agent that locks its files in the same way, is at the file, which we have not locked.
+    /// Whether another process has locked the file, which we have not: another Tailor, or an agent that locks its transcripts in
+    /// the same way.
     pub(crate) fn is_locked(&self) -> bool {
         lock::is_taken(&self.file)
     }
@@ -147,7 +148,7 @@ impl Snapshot {
         }
     }
 
-    /// What is known of it: all that was there when it was opened.
+    /// Everything up to the length that the file had when it was opened.
     pub(crate) fn known(&self) -> Known {
         Known::new(self.bytes(), &self.end)
     }
@@ -157,7 +158,7 @@ impl Snapshot {
         Ok(self.at_path()?.is_some_and(|now| Stamp::of(&now) == Stamp::of(&self.metadata)))
     }
 
-    /// What stands at the path now.
+    /// The metadata of the file at the path now.
     fn at_path(&self) -> Result<Option<Metadata>, Error> {
         self.place
             .look(self.place.name())
@@ -165,8 +166,8 @@ impl Snapshot {
     }
 }
 
-/// Opens a file. Another Tailor that has just replaced it holds a lease on it for some milliseconds, for which those
-/// who open it without waiting are turned away.
+/// Opens a file. Another Tailor that has just replaced it holds a lease on it for some milliseconds, during which opening it
+/// without blocking fails.
 fn open_patiently(place: &Place, flags: OFlags) -> io::Result<File> {
     let until = Instant::now() + LEASE_MAX;
     loop {

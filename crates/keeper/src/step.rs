@@ -1,4 +1,4 @@
-//! Every place at which the disk is touched has a name, so that tests can make it fail there, or die.
+//! Names for all places at which the disk is written to, so that tests can make each of them fail, or die before it.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use std::io;
 pub(crate) enum Step {
     /// An original or a spilled text is written.
     WriteOriginal,
-    /// … and made to last.
+    /// … and synced.
     SyncOriginal,
     /// The undo record is written.
     WriteRecord,
-    /// … and made to last, and its name with it.
+    /// … and synced, and its name with it.
     SyncRecord,
     /// The temporary file is made.
     CreateTemporary,
@@ -19,7 +19,7 @@ pub(crate) enum Step {
     WriteText,
     /// It gets the mode, owner, access list and attributes of the old file.
     CopyAttributes,
-    /// It is made to last.
+    /// It is synced.
     SyncText,
     /// What was appended meanwhile is copied, without a lease.
     CatchUp,
@@ -31,7 +31,7 @@ pub(crate) enum Step {
     Compare,
     /// The rest of what was appended is copied, under the lease.
     CatchUpLast,
-    /// … and made to last.
+    /// … and synced.
     SyncTail,
     /// Write lease on the new file.
     LeaseNew,
@@ -39,23 +39,23 @@ pub(crate) enum Step {
     SetTimes,
     /// The new file gets a name beside the old one.
     Name,
-    /// Old and new change names.
+    /// The old and the new file exchange their names.
     Exchange,
-    /// What still came to the old file is copied.
+    /// What was still appended to the old file is copied.
     Drain,
-    /// … and made to last.
+    /// … and synced.
     SyncNew,
-    /// The new name is made to last.
+    /// The new name is synced.
     SyncFolder,
     /// The old file loses its last name.
     Unlink,
-    /// … and that is made to last.
+    /// … and that is synced.
     SyncUnlink,
-    /// A file of ours that is of no use any more is removed.
+    /// A file of ours that is no longer needed is removed.
     Clean,
 }
 
-/// To be called before each of these places. Does nothing outside of tests.
+/// Must be called before each of these steps. Does nothing outside tests.
 #[cfg_attr(not(test), expect(clippy::unnecessary_wraps, reason = "in tests it fails"))]
 pub(crate) fn before(step: Step) -> io::Result<()> {
     #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Why nothing became of the work on a file.
+//! Why work on a file ended early.
 
 use crate::deferral::Deferral;
 use crate::error::Error;
@@ -6,14 +6,14 @@ use crate::refusal::Refusal;
 use std::fmt;
 use transcript::Fault;
 
-/// Why nothing became of the work on a file.
+/// Why work on a file ended early.
 #[derive(Debug)]
 pub enum Stop {
-    /// Not now.
+    /// Not now; try again later.
     Deferred(Deferral),
-    /// Not at all.
+    /// Not at all; time changes nothing.
     Refused(Refusal),
-    /// Something went wrong between us and the disk.
+    /// The disk or the system failed.
     Failed(Error),
 }
 
@@ -45,7 +45,8 @@ impl fmt::Display for Stop {
     }
 }
 
-/// Why work on a text ended early: the text could not be read, and whoever opened it knows the cause; or a stop.
+/// Why work on a text ended early: a [`Stop`], or a fault, which says only where the text could not be read. The caller that
+/// opened the file knows the cause and turns a fault into a stop.
 pub(crate) enum Halt {
     Fault(Fault),
     Stop(Stop),

@@ -1,4 +1,5 @@
-//! The end of a file that others append to: what came after a known place, and how it gets into another file.
+//! The end of a file that other programs append to: what was appended after a known offset, and how to copy it to another
+//! file.
 
 use crate::lease::{Lease, Refused};
 use crate::platform::FileExt;
@@ -7,74 +8,74 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Write};
 
-/// How much is copied at a time.
+/// How much is read at a time when searching for a line end.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// How much is appended at once while others may be writing. A longer line stays where it is until its program is
-/// done.
+/// How much is appended in one piece while other programs may be writing. A longer line stays where it is until its
+/// program has closed the file.
 const LINES_BYTES_MAX: usize = 16 * PIECE_BYTES;
 
-/// How a file stands that is being drained.
+/// What a look at a file that is being drained has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// Nobody has it open for writing, and all that came is over.
+pub(crate) enum DrainState {
+    /// No program has it open for writing, and everything appended to it was copied.
     Empty,
-    /// Somebody may be writing; all complete lines that came are over.
+    /// A program may be writing to it; all complete lines were copied.
     Busy,
-    /// Lines came that cannot go to the end of the new file any more, because others have appended to that.
+    /// It has lines that must not go to the end of the new file, because other programs have appended there since.
     Late,
-    /// It was emptied or written anew.
+    /// It was truncated or rewritten.
     Rewritten,
 }
 
-/// What there is to be brought over.
+/// What was appended to a file after a known offset.
 pub(crate) enum Came<'f> {
-    /// All up to this place; nobody has the file open for writing as long as the lease is held.
+    /// Everything up to this offset. No program has the file open for writing as long as the lease is held.
     All(u64, Lease<'f>),
-    /// The complete lines up to this place. Somebody may be writing.
+    /// Complete lines up to this offset. A program may still be writing.
     Lines(u64),
-    /// What was known is not there any more.
+    /// The bytes before the known offset have changed.
     Rewritten,
 }
 
-/// Tells the end of one text from that of another.
+/// Hash of the last bytes of a text.
 pub(crate) fn end_hash(end: &[u8]) -> Hash {
     blake3::hash(end)
 }
 
-/// Up to where a file is known, and what stands right before that place: who rewrites a file in place rewrites its
-/// end.
+/// Up to which offset a file was read or copied, and the bytes right before that. A program that rewrites a file in place
+/// changes those bytes too, so comparing them again shows it.
 pub(crate) struct Known {
     at: Cell<u64>,
     end: RefCell<Vec<u8>>,
 }
 
-/// How many bytes before the place are looked at.
+/// How many bytes before the offset are compared.
 pub(crate) const END_BYTES: u64 = 4096;
 
 impl Known {
-    /// `end` are the last bytes before `at`.
+    /// `end` holds the last bytes before `at`.
     pub(crate) fn new(at: u64, end: &[u8]) -> Self {
         Self { at: Cell::new(at), end: RefCell::new(end.to_vec()) }
     }
 
-    /// A file is known up to this place.
+    /// Reads the end of what a file has before `at`.
     pub(crate) fn of(file: &File, at: u64) -> io::Result<Self> {
         let length = at.min(END_BYTES);
         Ok(Self::new(at, &read(file, at - length, length as usize)?))
     }
 
-    /// The place: an offset in bytes.
+    /// The offset.
     pub(crate) fn at(&self) -> u64 {
         self.at.get()
     }
 
-    /// What stands right before the place.
+    /// The bytes right before the offset.
     pub(crate) fn end(&self) -> Vec<u8> {
         self.end.borrow().clone()
     }
 
-    /// Whether the file still has at its known end what it had.
+    /// Whether the file still has the same bytes right before the offset.
     pub(crate) fn holds(&self, file: &File) -> io::Result<bool> {
         let end = self.end.borrow();
         if file.metadata()?.len() < self.at() {
@@ -91,13 +92,13 @@ impl Known {
         self.at.set(self.at() + bytes.len() as u64);
     }
 
-    /// What came after the known place: all of it when nobody has the file open for writing, else the complete lines.
+    /// What was appended after the offset: all of it if no program has the file open for writing, else the complete lines.
     pub(crate) fn came<'f>(&self, from: &'f File) -> io::Result<Came<'f>> {
         if !self.holds(from)? {
             return Ok(Came::Rewritten);
         }
         match Lease::read(from) {
-            // It may have been rewritten just before the lease.
+            // It may have been rewritten just before we got the lease.
             Ok(_) if !self.holds(from)? => Ok(Came::Rewritten),
             Ok(lease) => Ok(Came::All(from.metadata()?.len(), lease)),
             Err(Refused::Busy | Refused::Unavailable) => self.lines(from),
@@ -116,8 +117,8 @@ impl Known {
         Ok(Came::Lines(self.at() + lines as u64))
     }
 
-    /// Appends what stands between the known place and `end` to another file, which is open for appending. In one piece
-    /// if it is not too long, so that no other program's line comes into the middle of one.
+    /// Copies the bytes between the offset and `end` to another file, which is open for appending. Unless they are too
+    /// many, it does so with one write, so that no other program's line ends up in the middle of one.
     pub(crate) fn copy(&self, from: &File, mut to: &File, end: u64) -> io::Result<()> {
         while self.at() < end {
             let piece = read(from, self.at(), (end - self.at()).min(LINES_BYTES_MAX as u64) as usize)?;
@@ -134,7 +135,7 @@ fn read(from: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a line ends at `end`, or nothing stands before it.
+/// Whether a line ends at `end`, or `end` is the start of the file.
 pub(crate) fn ends_line(file: &File, end: u64) -> io::Result<bool> {
     Ok(end == 0 || read(file, end - 1, 1)? == b"\n")
 }

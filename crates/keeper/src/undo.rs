@@ -1,12 +1,13 @@
-//! A run taken back: what it wrote goes, what it took out comes, and what was appended since stays.
+//! Undoes a run: removes what it wrote, puts back what it removed, and leaves what was appended since.
 //!
-//! How a file is replaced is not known here, nor what its text means.
+//! `restore` chooses the run, finds its places in the text as it is now, and makes the new text. That goes to `replace` like any
+//! repair, as a run of its own.
 
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
 use crate::leave::{could_write, may_be_remembered, may_write};
-use crate::leftover::{replace_and_settle, settled};
+use crate::leftover::{open_finished, replace_and_finish};
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome};
 use crate::refusal::Refusal;
@@ -20,10 +21,10 @@ use transcript::overflow::Cause;
 use transcript::policy::SignedThinking;
 use transcript::{Examination, examine};
 
-/// Takes a run over a file back: the newest one, or the one of that name.
+/// Undoes a run over a file: the newest one, or the one named `run`.
 ///
-/// `root` is the folder that was asked for, if it was a folder: links that lead out of it are not followed. The
-/// mode of the options is [`Mode::Fix`], or anything else to say what would be done.
+/// `root` is the folder that the user named, if it was a folder: links that lead out of it are not followed. The file is
+/// changed only if the mode of the options is [`Mode::Fix`].
 ///
 /// # Errors
 ///
@@ -37,9 +38,9 @@ pub fn undo(
 ) -> Result<Outcome, Error> {
     let undo = || {
         let vault = options.vault(path)?;
-        // Late lines must be in the file before places are looked for.
+        // Late lines must be in the file before we look for the places of the run.
         let snapshot = match options.mode {
-            Mode::Fix => settled(path, root, vault)?,
+            Mode::Fix => open_finished(path, root, vault)?,
             _ => Snapshot::open(path, root)?,
         };
         snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))
@@ -55,7 +56,7 @@ fn undo_once(
     extent: Extent,
 ) -> Result<Outcome, Stop> {
     let runs = Runs::choose(vault, snapshot, run)?;
-    // Where the vault cannot be read, that is told when the texts are read.
+    // If the vault cannot be read, reading the texts fails later with a better message.
     let forgotten = vault.forgotten(&runs.target).unwrap_or_default();
     let way = snapshot.read(|source| Way::back(&runs, extent, &forgotten, source))?;
     let now = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
@@ -68,7 +69,7 @@ fn undo_once(
     outcome.places_restored = way.restored;
     outcome.places_left = runs.target.edits() - way.restored;
     outcome.before = Some(now);
-    // The model sees what comes back.
+    // What comes back is seen by the model, so an agent that remembers the session matters here too.
     let forgotten = || -> Result<(), Stop> {
         let reason = if binds { may_be_remembered(snapshot, &facts, options) } else { None };
         reason.map_or(Ok(()), |reason| Err(reason.into()))
@@ -79,9 +80,9 @@ fn undo_once(
         return Ok(outcome);
     }
     let enter = || may_write(snapshot, &facts, options, &[]);
-    // Asked first, so that nothing is written in vain.
+    // Asked before anything is written, and once more by `replace`.
     let asked = enter().map(drop).and_then(|()| forgotten());
-    match asked.and_then(|()| take_back(vault, snapshot, &runs, way, enter)) {
+    match asked.and_then(|()| restore_and_record(vault, snapshot, &runs, way, enter)) {
         Ok((done, late)) => {
             outcome.guarantee = Some(done.guarantee);
             outcome.late = late;
@@ -92,8 +93,8 @@ fn undo_once(
     Ok(outcome)
 }
 
-/// Whether the model has signed over what the run left: the API would refuse what it signed beside what comes back. If it
-/// does so now, it was signed over that.
+/// Refuses if the model has signed thinking after the run's changes: once they are undone, the API would refuse those
+/// signatures. If the API refuses them now already, they were made over the text that comes back.
 fn signed_since(runs: &Runs, way: &Way, now: &Examination, options: &Options) -> Option<Refusal> {
     let facts = &now.facts;
     let refused = facts.failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking);
@@ -102,7 +103,7 @@ fn signed_since(runs: &Runs, way: &Way, now: &Examination, options: &Options) ->
     (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run.clone()))
 }
 
-fn take_back(
+fn restore_and_record(
     vault: &Vault,
     snapshot: &Snapshot,
     runs: &Runs,
@@ -113,8 +114,8 @@ fn take_back(
     let keep = |pending: Pending, swap| {
         snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, swap))
     };
-    let done = replace_and_settle(snapshot, &text, vault, keep, enter)?;
-    // The record of another file that is still there belongs to that one.
+    let done = replace_and_finish(snapshot, &text, vault, keep, enter)?;
+    // If the run was over another file that still exists, its record stays as it is for that file.
     let of = &runs.target.path;
     if *of == snapshot.path || !of.exists() {
         vault.undone(&runs.target);

@@ -1,16 +1,17 @@
-//! The vault: the originals of each run over a transcript, in one file a run, by which it can be undone.
+//! The vault: what each run removed from a transcript, in one file per run, so that the run can be undone.
 //!
 //! Below the root, folders have mode 0700 and files 0600:
 //!
 //! ```text
-//! lock                             shared by runs, exclusive for gc
-//! runs/<hash>/<run>.kept           a run over the transcript whose path has this hash
-//! runs/<hash>/<run>.undo           the same after the transcript was replaced
-//! runs/<hash>/<run>.undone         the same after that was undone
-//! runs/<hash>/.tmp-<run>           a run that is not kept yet
+//! lock                             locked shared by runs, exclusively by `gc` and `forget`
+//! runs/<hash>/.tmp-<run>           a run whose file is still being written; <hash> is that of the transcript's path
+//! runs/<hash>/<run>.kept           the originals are stored; the transcript may not be replaced yet
+//! runs/<hash>/<run>.undo           the transcript was replaced
+//! runs/<hash>/<run>.undone         that was undone
 //! ```
 //!
-//! What a transcript means and how it is replaced is decided elsewhere.
+//! The file itself is laid out in `file`, what it says about the changes of a run in `record`, and how far a replacement got
+//! in `ledger`. Undoing a run is `restore`'s work.
 
 mod file;
 mod forget;
@@ -62,7 +63,7 @@ const ELSEWHERE: &str = "the file is unchanged; pass --vault DIR to keep origina
 /// Format of the time in the name of a run.
 const TIME: &str = "%Y%m%dT%H%M%S%.3f";
 
-/// How many names are tried for a run.
+/// How many names to try for a run.
 const TRIES_MAX: u32 = 100;
 
 /// The folder of originals.
@@ -71,34 +72,34 @@ pub struct Vault {
     root: PathBuf,
 }
 
-/// A run that has a name but has not kept anything yet. What it wrote goes if it never does.
+/// A run that has a name but has not stored anything yet. Dropping it removes what was written so far.
 pub(crate) struct Pending {
     root: PathBuf,
     unfinished: Unfinished,
     record: Record,
-    /// Keeps gc away.
+    /// Keeps `gc` and `forget` from running meanwhile.
     _lock: File,
 }
 
-/// A run whose originals are kept.
+/// A run whose originals are stored.
 #[derive(Debug)]
 pub struct Run {
     name: String,
     folder: Folder,
     file: Arc<File>,
-    /// How many ledgers were written.
+    /// How many times the ledger was written.
     notes: AtomicU64,
 }
 
-/// A change of [`Purpose::Merge`]: `length` bytes were put in at offset `at` of the new text, in the place of others.
-pub(crate) struct Merged<'a> {
+/// A change of [`Purpose::Merge`]: at offset `at` of the new text, `length` bytes take the place of others.
+pub(crate) struct MergeEdit<'a> {
     pub(crate) at: u64,
     pub(crate) length: u64,
     /// What was removed there.
     pub(crate) removed: Vec<(&'a File, Span)>,
 }
 
-/// A frame, and the file that it is in.
+/// A stored text, and the file that it is in.
 type StoredIn = (Arc<File>, Stored);
 
 impl Vault {
@@ -117,8 +118,8 @@ impl Vault {
         &self.root
     }
 
-    /// Begins a run over a file: reserves its name and makes its folder durable. That is quick as long as nothing else is
-    /// being written, because the disk finishes that first. `path` has no symbolic links in it.
+    /// Begins a run over a file: reserves a name and makes its folder durable. This comes before other writes, because a disk
+    /// that is busy with those would make the sync wait for them. `path` has no symbolic links in it.
     pub(crate) fn begin(&self, path: &Path) -> Result<Pending, Error> {
         self.reserve(path).map_err(|cause| cannot_keep(&self.root, cause))
     }
@@ -137,7 +138,7 @@ impl Vault {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 other => other?,
             };
-            // Whoever has the unfinished file has the name, unless another run has just finished with it.
+            // Creating the unfinished file reserves the name, unless another run has just finished under it.
             if State::ALL.iter().any(|state| !matches!(folder.look(name_of(&run, *state)), Ok(None))) {
                 continue;
             }
@@ -161,7 +162,7 @@ impl Vault {
         pending.keep(source, plan, &Packed::default(), spill, None, None).inspect(Run::landed)
     }
 
-    /// Records that a run was undone. If that fails, the run that undid it tells later.
+    /// Records that a run was undone. If that fails, the record of the run that undid it says so too.
     pub(crate) fn undone(&self, record: &Record) {
         if let Ok(Some(folder)) = self.runs_over(&record.path) {
             let _ = folder.rename(name_of(&record.run, record.state), name_of(&record.run, State::Undone));
@@ -192,7 +193,7 @@ impl Vault {
             let Some((run, _)) = run_of(&name) else { continue };
             match read_run(&folder, run) {
                 Ok(Some(record)) if record.path == path => records.push(Ok(record)),
-                // It is gone by now, or it is over a file whose path has the same hash.
+                // It has been removed since, or its path is another one with the same hash.
                 Ok(_) => {}
                 Err(cause) => records.push(Err(broken_record(&folder, &name, cause))),
             }
@@ -333,7 +334,8 @@ impl Vault {
         }
     }
 
-    /// The texts whose hashes begin with these digits, and why one may be missing. Of several copies the newest whole one.
+    /// The texts whose hashes begin with these digits, and why one may be missing. Of several copies, the newest undamaged
+    /// one.
     fn copies(&self, digits: &str) -> io::Result<(BTreeMap<String, StoredIn>, String)> {
         let (mut found, mut excuse) = (BTreeMap::new(), String::new());
         let Some(runs) = self.all_runs()? else { return Ok((found, excuse)) };
@@ -410,7 +412,7 @@ impl Pending {
         })
     }
 
-    /// Keeps the places that undoing a run will change in a transcript of `length` bytes.
+    /// Stores which places undoing a run will change in a transcript of `length` bytes.
     ///
     /// There are no faults.
     pub(crate) fn keep_undo(
@@ -435,7 +437,7 @@ impl Pending {
         self,
         new: &dyn Source,
         bytes_before: u64,
-        edits: Vec<Merged<'_>>,
+        edits: Vec<MergeEdit<'_>>,
         swap: Option<Swap>,
         accounts: Vec<Account>,
     ) -> Result<Run, Halt> {
@@ -517,14 +519,14 @@ impl Run {
         self.file.sync_data()
     }
 
-    /// Records that the transcript was replaced. If that fails, the transcript itself tells later.
+    /// Records that the transcript was replaced. If that fails, `undo` finds it out from the transcript itself.
     pub(crate) fn landed(&self) {
         let _ = self.folder.rename(name_of(&self.name, State::Kept), name_of(&self.name, State::Landed));
     }
 
     /// Removes the run: the transcript was not replaced.
     pub(crate) fn forget(&self) {
-        // If that fails, the run is known as one that never landed: the transcript does not hold what it wrote.
+        // If that fails, the run still counts as one that never landed, because the transcript does not hold what it wrote.
         let remove = || self.folder.remove(name_of(&self.name, State::Kept));
         let _ = before(Step::Clean).and_then(|()| remove());
     }
@@ -539,7 +541,7 @@ pub(crate) struct Originals {
 }
 
 impl Originals {
-    /// Writes what stood at a place, or a part of it.
+    /// Writes the bytes that were removed from a place, or a part of them.
     pub(crate) fn write(&mut self, old: &Old, out: &mut dyn Write) -> io::Result<()> {
         let (copied, length) = match old {
             Old::Gone { .. } => return Err(broken("these bytes were not kept")),
@@ -558,7 +560,7 @@ impl Originals {
         if copied < length { Err(broken("what was kept is too short")) } else { Ok(()) }
     }
 
-    /// Passes over what stood at a place.
+    /// Skips the bytes that were removed from a place.
     pub(crate) fn skip(&mut self, old: &Old) -> io::Result<()> {
         match old {
             Old::Inline { .. } => self.write(old, &mut io::sink()),
@@ -566,7 +568,7 @@ impl Originals {
         }
     }
 
-    /// Fails if what was written is not what was kept.
+    /// Fails if the bytes that were written are not those that were stored.
     pub(crate) fn finish(self) -> io::Result<()> {
         self.inline.map_or(Ok(()), Text::check)
     }
@@ -583,7 +585,7 @@ fn broken_record(folder: &Folder, name: &str, cause: io::Error) -> Error {
 
 /// Opens the file of a run, whatever state it is in.
 fn open_run(folder: &Folder, run: &str, access: OFlags) -> io::Result<Option<(File, State)>> {
-    // In the order in which a run goes through them, so that one that is renamed meanwhile is found.
+    // In the order in which a run goes through its states, so that one that is renamed meanwhile is still found.
     for state in State::ALL {
         if let Some(file) = folder.open_file(&name_of(run, state), access)? {
             return Ok(Some((file, state)));

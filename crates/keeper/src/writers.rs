@@ -1,4 +1,4 @@
-//! Whether anybody has a file open for writing, and how they are kept out.
+//! Which programs have a file open for writing, and how to keep them out.
 
 use crate::deferral::Deferral;
 use crate::error::Error;
@@ -15,17 +15,17 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long to try for a lease: most programs open a file only for as long as an append takes. Nobody waits for us
-/// meanwhile. Tests have less patience.
+/// How long to try to get a lease. Most programs open a file only for as long as an append takes, and none waits for us
+/// meanwhile. Shorter in tests.
 pub(crate) const PATIENCE: Duration =
     if cfg!(test) { Duration::from_millis(2) } else { Duration::from_millis(250) };
 
-/// How often processes are asked what they have open where there are no leases.
+/// Pause between two looks at the open files of all processes, where there are no leases.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A read lease on a file that was opened for reading. As long as it is held, nobody has the file open for writing,
-/// whoever they are and whatever `/proc` shows of them. `None` where there are no leases and no process is seen that
-/// has it open for writing; a deferral if somebody has.
+/// Takes a read lease on a file that was opened for reading. As long as it is held, no process has the file open for writing,
+/// not even one that `/proc` does not show. `None` if there are no leases here and we see no process that has it open for
+/// writing. A deferral if a process has.
 pub(crate) fn keep_out<'f>(
     path: &Path,
     file: &'f File,
@@ -47,14 +47,14 @@ pub(crate) fn keep_out<'f>(
     }
 }
 
-/// A process that is seen to have a file open for writing.
+/// A process that we see has a file open for writing.
 fn writer(file: &File, metadata: &Metadata) -> Option<Deferral> {
     let mut holders = process::holders(file, FileId::of(metadata)).into_iter();
     let writer = holders.find(|holder| holder.writes);
     writer.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
 }
 
-/// Whether a process may have a file open for writing: one that a lease found, or one that is seen.
+/// Whether a process has a file open for writing: the lease says so, or where there is none, we see such a process.
 pub(crate) fn holds(lease: &Result<Lease<'_>, Refused>, file: &File) -> bool {
     match lease {
         Ok(_) => false,
@@ -65,8 +65,8 @@ pub(crate) fn holds(lease: &Result<Lease<'_>, Refused>, file: &File) -> bool {
     }
 }
 
-/// Whether every process that may have a file open is seen where there are no leases: nobody writes to it from another
-/// machine, nobody but its owner may, and no process of the owner hides what it has open.
+/// Whether we can see every process that may have a file open: it is not on a network file system, only its owner may write
+/// to it, and no process of the owner hides what it has open. This matters only where there are no leases.
 pub(crate) fn are_seen(file: &File, metadata: &Metadata) -> bool {
     #[cfg(test)]
     match fault::leases() {
@@ -81,7 +81,7 @@ pub(crate) fn are_seen(file: &File, metadata: &Metadata) -> bool {
 
 fn lease(file: &File, until: Instant) -> Result<Lease<'_>, Refused> {
     before(Step::LeaseOld)?;
-    // One that is given there keeps out nobody but the programs of this machine.
+    // A lease on a network file keeps out only the programs of this machine.
     if network::holds(file) {
         return Err(Refused::Unavailable);
     }

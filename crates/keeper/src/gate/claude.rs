@@ -1,16 +1,16 @@
 //! Claude Code's register of live sessions.
 //!
-//! Each running Claude Code keeps `sessions/<pid>.json` below its folder, with the session that it has open, its
-//! start time, and what it is doing. It writes by path and takes no lock, so the register is all that tells. It is
-//! a reason to wait, never a proof that nobody writes: after `/clear` or `--continue` it may name another session.
+//! Each running Claude Code keeps `sessions/<pid>.json` below its folder, with the session that it has open, its start time,
+//! and what it is doing. It opens the transcript anew for each write and takes no lock, so this register is the only sign
+//! of it. An entry is a reason to wait, but its absence proves nothing: after `/clear` or `--continue` it may name another
+//! session.
 //!
-//! It also compacts its own file: it writes a copy without what is dead, `<file>.compact.tmp.<8 hex>`, and puts it in
-//! the place of the file. That takes seconds, and it gives up if the file is another one by then. Of
-//! `<session>/resume-head.jsonl`, where it keeps offsets into the file, nothing has to be known: if they are wrong it
-//! reads the whole file.
+//! Claude Code also compacts its own file: it writes a copy without dead lines, `<file>.compact.tmp.<8 hex>`, and renames it
+//! over the file. That takes seconds, and it gives up if the file was replaced meanwhile. `<session>/resume-head.jsonl`, where
+//! it keeps offsets into the file, needs no care: if they are wrong, it reads the whole file.
 
 use super::target::{
-    Answer, GateTarget, Note, default_root, first_line, is_plain_name, open_unless, pid_of, quiet_for,
+    Answer, GateTarget, LockFile, default_root, first_line, is_plain_name, open_unless, pid_of, quiet_for,
     root_above, stem,
 };
 use crate::deferral::Deferral;
@@ -22,17 +22,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What a live session may be doing; other words are not repeated.
+/// What a live session may be doing. Other words are not shown to the user.
 const STATES: &[&str] = &["idle", "busy", "shell", "waiting"];
 
-/// What stands between the name of a file and the digits in that of its copy.
+/// The part of a copy's name between the name of the file and the hex digits.
 const COPY: &str = ".compact.tmp.";
 
-/// How long ago a copy was written to that counts as left behind: before it is put in place, Claude Code waits for the
-/// file system to be synced. One that was killed never removes it.
+/// Age from which a copy counts as left behind. Claude Code syncs a copy before it renames it, and leaves it there if it is
+/// killed.
 const COPY_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// Longest first line in which the session of a sidechain is looked for.
+/// How many bytes of the first line of a sidechain are searched for its session.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
@@ -45,7 +45,7 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
     open_unless(user_of(&session, &root.join("sessions"))?)
 }
 
-/// Whether the agent may be at work on a copy of the file.
+/// Why to wait for a compaction of the file by Claude Code itself, if one may be under way.
 fn compacting(path: &Path) -> Option<Deferral> {
     let name = path.file_name()?.to_str()?;
     let is_copy = |entry: &DirEntry| {
@@ -60,7 +60,7 @@ fn compacting(path: &Path) -> Option<Deferral> {
     Some(Deferral::Compacting { age, grace: COPY_MAX })
 }
 
-/// The session that a transcript belongs to: a sidechain to the one that its agent was started from.
+/// The session that a transcript belongs to. A sidechain belongs to the session that started its agent.
 fn session(target: &GateTarget<'_>) -> Option<String> {
     let own = stem(target.path)?;
     if !own.starts_with("agent-") {
@@ -69,7 +69,7 @@ fn session(target: &GateTarget<'_>) -> Option<String> {
     let subagents = |folder: &&Path| folder.file_name().is_some_and(|name| name == "subagents");
     let above = target.path.ancestors().find(subagents).and_then(Path::parent);
     let above = above.and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_string);
-    // Releases 2.0.x keep sidechains beside the sessions, so that only the lines tell.
+    // Releases 2.0.x keep sidechains beside the sessions, so only their lines name the session.
     above.or_else(|| first_session(target.file)).filter(|name| is_plain_name(name))
 }
 
@@ -84,7 +84,7 @@ fn first_session(file: &File) -> Option<String> {
     serde_json::from_slice::<Line>(&line).ok().map(|line| line.session)
 }
 
-/// The live process that says it has the session open. Entries that cannot be read belong to nobody.
+/// The live process that has the session open, by the register. Entries that are not valid JSON are ignored.
 fn user_of(session: &str, register: &Path) -> Result<Option<Deferral>, Error> {
     let fail = |cause| Error::new(register, "look into Claude Code's register of sessions", cause);
     let inside = match std::fs::read_dir(register) {
@@ -105,7 +105,7 @@ fn user_of(session: &str, register: &Path) -> Result<Option<Deferral>, Error> {
 }
 
 fn live(path: &Path, number: u32, session: &str) -> Result<Option<Deferral>, Error> {
-    let Some(json) = Note::read(path)?.and_then(|note| note.json()) else { return Ok(None) };
+    let Some(json) = LockFile::read(path)?.and_then(|note| note.json()) else { return Ok(None) };
     if json.get("sessionId").and_then(|id| id.as_str()) != Some(session) {
         return Ok(None);
     }

@@ -1,13 +1,13 @@
 //! Codex's locks, and the descriptor that it holds open.
 //!
-//! A running Codex appends through one descriptor, so that a file that was replaced under it takes all later lines
-//! to the grave. It is replaced only if nobody writes: with the locks that Codex itself takes for maintenance
-//! (`rollout/src/maintenance.rs`) and for writing a thread (`thread-store/src/local/writer_lock.rs`), and, since
-//! older releases take none, with a look at who has the file open: a lease tells. Where there are no leases, and
-//! processes of the file's owner hide what they have open, only a file that has been quiet for as long as Codex itself
-//! asks for before it compresses one is taken as closed. No Codex has a copy outside its folder open.
+//! A running Codex keeps one descriptor open and appends through it. If the file were replaced meanwhile, all later lines
+//! would be lost with the old file. So it is replaced only while nothing writes to it: we take the locks that Codex itself
+//! takes for maintenance (`rollout/src/maintenance.rs`) and for writing a thread (`thread-store/src/local/writer_lock.rs`).
+//! Older releases take no locks, so a lease must also show that no program has the file open for writing. Where there are no
+//! leases and processes of the file's owner hide what they have open, the file counts as closed only after the quiet time
+//! that Codex itself requires before it compresses a file. A file outside Codex's folder is a copy that no Codex has open.
 //!
-//! Threads with a paginated history are refused: their byte offsets stand in a database, and in their children.
+//! Threads with a paginated history are refused: a database and their child threads hold byte offsets into them.
 
 use super::target::{Answer, GateTarget, Held, first_line, is_plain_name, root_above};
 use crate::deferral::Deferral;
@@ -26,27 +26,27 @@ use std::time::Duration;
 
 const AGENT: &str = "Codex";
 
-/// How long a file must have been quiet if somebody may hold it open unseen: what `rollout/src/compression.rs`
-/// calls cold.
+/// How long a file must have been quiet if a process that we cannot see may have it open: what
+/// `rollout/src/compression.rs` calls cold.
 const COLD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// How long, and how often, the lock is waited for that Codex holds only while it opens or closes another.
+/// Pause and number of tries for the lock that Codex holds only while it opens or closes a thread's lock.
 const COORDINATION: (Duration, usize) = (Duration::from_millis(25), 40);
 
-/// Longest first line that is read; it holds the instructions of the session.
+/// How many bytes of the first line are read at most; it holds the instructions of the session.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// `quiet` is how long nobody has written to the file; `None` if somebody says that no agent is running.
+/// `quiet` is how long ago the file was written to; `None` if the user says that no agent is running.
 pub(super) fn ask(target: &GateTarget<'_>, quiet: Option<Duration>) -> Answer {
     let fail = |cause| Error::new(target.path, "read the first line", cause);
     let line = first_line(target.file, LINE_BYTES_MAX).map_err(fail)?;
-    // A byte order mark before it is damage, and says nothing else about the thread.
+    // A byte order mark is damage, but the line after it still describes the thread.
     let line = line.as_deref().map(|line| line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
     let thread = thread(line)?;
     let Some(home) = home(target.path) else { return Ok(None) };
     let locks = Locks::take(home, &thread, target)?;
-    // The locks come first: whoever opens the file after this look has to ask for them.
-    // They keep it open for as long as they run, so that it is in vain to wait for them.
+    // The locks come first, so that a Codex that opens the file after this check has to wait for them.
+    // One that has it open keeps it open for as long as it runs, so there is no point in waiting here.
     let lease = writers::keep_out(target.path, target.file, target.metadata, Duration::ZERO)?;
     match quiet.filter(|_| lease.is_none()).and_then(|quiet| unseen(target.metadata, quiet)) {
         Some(unseen) => Err(unseen.into()),
@@ -64,7 +64,7 @@ struct Line {
     #[serde(rename = "type")]
     kind: Option<String>,
     ordinal: Option<u64>,
-    /// The whole line is the header in releases before types.
+    /// In early releases lines had no types, and this whole line is the header.
     id: Option<String>,
     payload: Option<Header>,
 }
@@ -75,7 +75,7 @@ struct Header {
     history_mode: Option<String>,
 }
 
-/// The id of the thread, if its history is of the kind that may change.
+/// The id of the thread, if its history is of a kind that may be changed.
 fn thread(line: Option<&[u8]>) -> Result<String, Refusal> {
     let line = line.and_then(|line| serde_json::from_slice::<Line>(line).ok());
     let Line { kind, ordinal, id, payload } = line.ok_or(Refusal::UnknownHistory)?;
@@ -94,16 +94,16 @@ fn thread(line: Option<&[u8]>) -> Result<String, Refusal> {
     id.filter(|id| is_plain_name(id)).ok_or(Refusal::UnknownHistory)
 }
 
-/// Whether a program of the file's owner may have it open unseen.
+/// Why to wait because a process of the file's owner, one that hides its open files, may have it open.
 fn unseen(metadata: &Metadata, quiet: Duration) -> Option<Deferral> {
     let processes = if quiet < COLD { process::unseen(owner::user(metadata)) } else { 0 };
     (processes > 0).then_some(Deferral::Unseen { processes, quiet, wanted: COLD })
 }
 
-/// Codex's locks, as far as its folder has them.
+/// Those of Codex's locks that exist in its folder, held.
 struct Locks {
     maintenance: Option<File>,
-    /// The lock of the thread, and where it is to be removed because it was not there before.
+    /// The lock of the thread, with its path if we created it and so have to remove it.
     thread: Option<(File, Option<PathBuf>)>,
     folder: PathBuf,
 }
@@ -123,7 +123,7 @@ impl Locks {
             }
             locks.maintenance = Some(file);
         }
-        // Writers open, lock and remove the locks of threads under this one.
+        // Codex opens, locks and removes the locks of threads only while it holds this lock.
         let path = locks.folder.join(".coordination.lock");
         let Some((coordination, _)) = open(&path, target)? else { return Ok(locks) };
         if !wait_for(&coordination, &path)? {
@@ -146,8 +146,9 @@ impl Locks {
 }
 
 impl Drop for Locks {
-    /// Codex removes the lock of a thread when it is done with it, under the lock that guards them all; so do we
-    /// with one that we made. All are given back by name: a child on its way to another program may share them.
+    /// Codex removes the lock file of a thread when it is done, while it holds the coordination lock. We do the same with
+    /// one that we created. All are unlocked explicitly: a child process that has not run `exec` yet may share the
+    /// descriptors, so closing them is not enough.
     fn drop(&mut self) {
         if let Some((thread, made)) = &self.thread {
             let coordination = File::open(self.folder.join(".coordination.lock")).ok();
@@ -162,9 +163,9 @@ impl Drop for Locks {
     }
 }
 
-/// Opens a lock, made if need be; says whether it was. `None` if it is not there and must not be made: its folder is
-/// Codex's to make. Folders and locks may be links, because accounts share them; a link that leads nowhere is not
-/// followed.
+/// Opens a lock file, created if need be; also returns whether it was. `None` if there is none and it must not be created:
+/// its folder is Codex's to create. Folders and locks may be links, because accounts share them, but nothing is created
+/// through a link.
 fn open(path: &Path, target: &GateTarget<'_>) -> Result<Option<(File, bool)>, Error> {
     let fail = |cause| Error::new(path, "open the lock", cause);
     if path.parent().is_none_or(|folder| !folder.is_dir()) {
@@ -188,7 +189,7 @@ fn open(path: &Path, target: &GateTarget<'_>) -> Result<Option<(File, bool)>, Er
     Ok(Some((file, true)))
 }
 
-/// Takes a lock if nobody holds it.
+/// Takes a lock unless another process holds it.
 fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {
     match file.try_lock() {
         Ok(()) => Ok(true),
@@ -197,7 +198,7 @@ fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Waits for a lock that nobody holds for long.
+/// Waits for a lock that is only ever held for a short time.
 fn wait_for(file: &File, path: &Path) -> Result<bool, Error> {
     let (pause, attempts) = COORDINATION;
     for _ in 0..attempts {

@@ -1,9 +1,9 @@
 //! Copilot's mark of a session in use.
 //!
-//! Each Copilot CLI that has a session open puts `inuse.<pid>.lock` beside `events.jsonl`. What is in it is not
-//! told, so only the number counts: a live process means not now. Marks of dead processes are common and left
-//! where they are. A number that came around cannot be told from its former owner here, nor can the number of a
-//! process in a container; the quiet period is what is left then.
+//! Each Copilot CLI that has a session open creates `inuse.<pid>.lock` beside `events.jsonl`. The content of that file is
+//! not documented, so only the process id counts: if the process is alive, we wait. Marks of dead processes are common, and
+//! are left alone. A process id that was reused looks like its former owner, and that of a process in a container means
+//! nothing here; for those there is only the quiet period.
 
 use super::target::{Answer, GateTarget};
 use crate::deferral::Deferral;

@@ -1,20 +1,20 @@
 //! Grok Build's lock: `flock` on a file beside the transcript, named after it.
 //!
-//! Whoever appends takes it, so it is taken here too, and given back when the file has been replaced. Where there is
-//! no such file nobody has appended under it, and none is made.
+//! Grok Build takes it for each append, so we take it too, and give it back when the file has been replaced. If there is no
+//! lock file, nothing was ever appended under it, and we create none.
 
 use super::target::{Answer, GateTarget, Held, lock_beside, open_lock};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use std::fs::{File, TryLockError};
 
-/// The lock, taken.
+/// The lock, held.
 struct Lock(File);
 
 impl Held for Lock {}
 
 impl Drop for Lock {
-    /// Given back by name: a child on its way to another program may share it.
+    /// Unlocks explicitly: a child process that has not run `exec` yet may share the descriptor, so closing it is not enough.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }

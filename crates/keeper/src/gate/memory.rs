@@ -1,9 +1,9 @@
-//! May a process still hold the conversation in memory as it is?
+//! Whether a process may still hold the conversation in memory.
 //!
-//! An agent that does goes on with the old text whatever the file says, and a model that binds its thinking signs over
-//! that: the next resume is refused. So what such a model sees stays as it is until no process can remember it. The
-//! process works in the session's folder, or in the agent's own. Claude Code says itself who uses a session, and
-//! OpenClaw reads the file again for each turn.
+//! An agent that does will continue with the old text, whatever the file says. If the model signs its thinking over the
+//! messages before it, the next resume from the changed file is refused by the API. So what such a model sees is not changed
+//! as long as a process may remember it: any process whose working folder is the session's folder or the agent's own. Claude
+//! Code is exempt, because its register says who uses a session, and OpenClaw, because it reads the file again for each turn.
 
 use super::openclaw;
 use super::target::{GateTarget, first_line, quiet_for};
@@ -16,10 +16,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Longest first line that is read for the folder of a session.
+/// How many bytes of the first line are searched for the session's folder.
 const HEADER_BYTES_MAX: usize = 1 << 20;
 
-/// Programs that stay in a folder and are no agents.
+/// Programs that often run in a project's folder and are not agents.
 const OTHERS: &[&str] = &[
     "bash",
     "dash",
@@ -46,8 +46,8 @@ const OTHERS: &[&str] = &[
     "zsh",
 ];
 
-/// Why what the model sees has to stay; `None` if nobody can remember it. Where processes cannot be seen, a file that was
-/// not written to for `wanted` is forgotten.
+/// Why what the model sees must not change yet; `None` if no process can remember it. If some processes cannot be seen, they
+/// are taken to have forgotten a file that was not written to for `wanted`.
 pub(crate) fn waits(target: &GateTarget<'_>, wanted: Duration) -> Option<Deferral> {
     let format = target.facts.format?;
     if format.gates_know_memory || openclaw::is_openclaws(target.path) {
@@ -67,25 +67,25 @@ pub(crate) fn waits(target: &GateTarget<'_>, wanted: Duration) -> Option<Deferra
     (!all_seen && quiet < wanted).then_some(Deferral::MayRemember { quiet, wanted })
 }
 
-/// The folder in which the agent worked, by the first line of the transcript.
+/// The folder in which the agent worked, from the first line of the transcript.
 fn session_folder(target: &GateTarget<'_>) -> Option<PathBuf> {
     let line = first_line(target.file, HEADER_BYTES_MAX).ok()??;
     let header: serde_json::Value = serde_json::from_slice(&line).ok()?;
     Some(PathBuf::from(header.get("cwd")?.as_str()?))
 }
 
-/// What a look at all processes tells.
+/// What a look at all processes shows.
 #[derive(Default)]
 struct Seen {
-    /// One that works in one of the folders: its number and name.
+    /// One whose working folder is among those asked for: its id and name.
     worker: Option<(u32, String)>,
-    /// One of the same user does not show where it works.
+    /// Whether a process of the same user hides its working folder.
     hidden: bool,
 }
 
 fn look(folders: &[Metadata], user: User) -> Seen {
     let mut seen = Seen::default();
-    // Who asks for a repair is not at work on the session.
+    // The program that started us is asking for the repair, so it is not at work on the session.
     let ours = process::ancestors(std::process::id());
     for pid in process::all().filter(|pid| !ours.contains(pid)) {
         match process::working_folder(pid) {
@@ -100,7 +100,7 @@ fn look(folders: &[Metadata], user: User) -> Seen {
             Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
                 seen.hidden |= process::is_of(pid, user);
             }
-            // It has ended, or is the kernel's.
+            // It has exited, or is a kernel thread.
             Err(_) => {}
         }
     }

@@ -1,18 +1,17 @@
 //! OpenClaw's write lock, honoured and taken (`session-write-lock.ts`).
 //!
-//! The lock is a file `<transcript>.lock` with the process, its start time, and since when. One of a live process
-//! means: not now. One that was left behind is removed, but only if its process is dead or another one has its
-//! number; a lock that names nobody may be in the making, and has half a minute. Age alone proves nothing: a
-//! turn may take hours. Whoever sits in a container cannot tell whether a process outside of it is dead; such a
-//! lock, like one whose number came around, is left alone until the hold is over that it asks for.
+//! The lock is a file `<transcript>.lock` that names a process, its start time, and when the lock was taken. If the process
+//! is alive, we wait. If it is dead, the lock is stale, and we remove it. A lock that names no process may be one that is
+//! being written, so it becomes stale only after half a minute. Age alone proves nothing: a turn may take hours. Where the
+//! process id was reused, or may belong to a process outside our container, the lock is left alone until the hold time that it
+//! asks for is over.
 //!
-//! Where OpenClaw keeps sessions the lock is also taken, in its own format, and given back when the file has been
-//! replaced. This tells OpenClaw, and another one of us, to wait. Newer releases of OpenClaw regard a lock as
-//! stale at once if the arguments of its process name no OpenClaw; they may then write beside us, which is why
-//! the lock does not replace the care of the writing itself. If we die, the process in our lock is dead, and the
-//! lock is stale for OpenClaw and for us.
+//! Where OpenClaw keeps sessions, we also take the lock, in OpenClaw's own format, and give it back when the file has been
+//! replaced. That makes OpenClaw wait, and any other Tailor. Newer releases of OpenClaw treat a lock as stale immediately if
+//! the arguments of its process do not name OpenClaw, and may then write beside us. So `replace` does not rely on this lock.
+//! If we die, the process in our lock is dead, and so the lock is stale.
 
-use super::target::{Answer, GateTarget, Held, Note, lock_beside, pid_of};
+use super::target::{Answer, GateTarget, Held, LockFile, lock_beside, pid_of};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
@@ -23,24 +22,24 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How long a lock without a process in it may still be in the making (OpenClaw's own grace).
+/// How long a lock without a process in it may still be being written (OpenClaw's own grace period).
 const NAMELESS_GRACE: Duration = Duration::from_secs(30);
 
-/// How long OpenClaw lets a lock be held if it does not say.
+/// Hold time of a lock that does not name one (OpenClaw's default).
 const HOLD_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// How often somebody else may be quicker.
+/// How many times to try when another process is quicker.
 const ATTEMPTS: usize = 3;
 
-/// The folders that OpenClaw has had.
+/// OpenClaw's folder, under the names that the program has had.
 const HOMES: &[&str] = &[".openclaw", ".clawdbot", ".moltbot"];
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
     let path = lock_beside(target.path);
     let mut used_here = is_openclaws(target.path);
     for _ in 0..ATTEMPTS {
-        if let Some(note) = Note::read(&path)? {
-            if let Some(reason) = standing(&note, SystemTime::now()) {
+        if let Some(note) = LockFile::read(&path)? {
+            if let Some(reason) = objection(&note, SystemTime::now()) {
                 return Err(reason.into());
             }
             if !target.makes_locks {
@@ -70,8 +69,8 @@ pub(super) fn is_openclaws(path: &Path) -> bool {
     agents || below_home() || indexed()
 }
 
-/// Why a lock holds; `None` if it was left behind.
-fn standing(note: &Note, now: SystemTime) -> Option<Deferral> {
+/// Why to wait for a lock; `None` if it is stale.
+fn objection(note: &LockFile, now: SystemTime) -> Option<Deferral> {
     let since = |then: SystemTime| now.duration_since(then).unwrap_or_default();
     let written = since(note.metadata.modified().unwrap_or(now));
     let json = note.json();
@@ -83,7 +82,7 @@ fn standing(note: &Note, now: SystemTime) -> Option<Deferral> {
     let created = field("createdAt").and_then(|time| time.as_str()?.parse::<jiff::Timestamp>().ok());
     let age = created.map_or(written, |created| since(created.into()));
     let start = field("starttime").and_then(serde_json::Value::as_u64);
-    // Whoever has our number and gives no start time is not us: we always give it.
+    // We always write a start time, so a lock with our process id and without one is not ours.
     let life = match process::life(pid, start) {
         ProcessState::Alive if pid == std::process::id() && start.is_none() => ProcessState::Recycled,
         life => life,
@@ -91,7 +90,7 @@ fn standing(note: &Note, now: SystemTime) -> Option<Deferral> {
     match life {
         ProcessState::Alive => Some(Deferral::Locked { pid, age }),
         ProcessState::Dead => None,
-        // Where we do not see, the number may be that of a live OpenClaw; it lets go in this time.
+        // The process id may be that of a live OpenClaw that we cannot see. It gives up the lock within its hold time.
         ProcessState::Recycled | ProcessState::Unseen => {
             let hold = field("maxHoldMs")
                 .and_then(serde_json::Value::as_u64)
@@ -101,10 +100,9 @@ fn standing(note: &Note, now: SystemTime) -> Option<Deferral> {
     }
 }
 
-/// Removes a lock that was left behind, if it is still that one. Of several of us only one does, because the lock
-/// is locked meanwhile; OpenClaw knows nothing of that, but between the last look and the removal is next to no
-/// time.
-fn remove_stale(path: &Path, note: &Note) -> Result<(), Error> {
+/// Removes a stale lock, if it is still the same file. The file is locked meanwhile, so that only one Tailor removes it.
+/// OpenClaw does not know that lock, but hardly any time passes between the last check and the removal.
+fn remove_stale(path: &Path, note: &LockFile) -> Result<(), Error> {
     if note.file.try_lock().is_err() || !is_same(path, &note.metadata) {
         return Ok(());
     }
@@ -122,7 +120,7 @@ fn is_same(path: &Path, metadata: &Metadata) -> bool {
     facts::of_link(path).is_ok_and(|now| FileId::of(&now) == FileId::of(metadata))
 }
 
-/// The lock, taken.
+/// The lock, held.
 struct Lock {
     path: PathBuf,
     file: File,
@@ -132,14 +130,14 @@ struct Lock {
 impl Held for Lock {}
 
 impl Lock {
-    /// `None` if somebody was quicker.
+    /// `None` if another process was quicker.
     fn take(path: &Path, transcript: &Metadata) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "take OpenClaw's write lock", cause);
         let file = match writing::create_private(path) {
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
             other => other.map_err(fail)?,
         };
-        // Made first, so that it is removed again if it cannot be written.
+        // Created before the content is written, so that dropping it removes the file if that fails.
         let mut lock = Self { path: path.to_path_buf(), file, content: Vec::new() };
         let content = content();
         lock.file.write_all(content.as_bytes()).map_err(|cause| {
@@ -159,7 +157,7 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// One that somebody replaced is theirs. If ours cannot be removed, it is stale as soon as we end.
+    /// Leaves a lock alone that another process has replaced. If ours cannot be removed, it is stale once we exit.
     fn drop(&mut self) {
         if self.is_ours() {
             let _ = std::fs::remove_file(&self.path);

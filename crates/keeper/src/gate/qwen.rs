@@ -1,13 +1,13 @@
 //! Qwen Code's writer lease (`session-writer-lease.ts`).
 //!
-//! Whoever writes a session holds `tmp/session-writer-locks/<session>.lock` below Qwen's folder, and compares the
-//! transcript's inode, links and length before each line: a file that was replaced is not written to any more.
-//! So it may be replaced only if there is no lease, or if the owner of an active one is proven dead. Numbers of
-//! processes prove something only on the same host, since the same boot and in the same pid namespace. A sealed
-//! lease pins length and hash of the transcript, and a managed one those of a prefix: such files are refused. The
-//! lease is left where it is; Qwen takes it over itself.
+//! A Qwen Code that writes a session holds `tmp/session-writer-locks/<session>.lock` below its folder. Before each line, it
+//! compares the inode, the number of links and the length of the transcript, and does not write to a file that was replaced.
+//! So the file may be replaced only if there is no lease, or if the owner of an active lease is proven dead. A process id
+//! proves something only on the same host, since the same boot and in the same pid namespace. A sealed lease pins the length
+//! and the hash of the transcript, and a managed one those of a prefix: such files are refused. The lease is left alone; Qwen
+//! Code takes it over by itself.
 
-use super::target::{Answer, GateTarget, Note, default_root, open_unless, root_above, stem};
+use super::target::{Answer, GateTarget, LockFile, default_root, open_unless, root_above, stem};
 use crate::deferral::Deferral;
 use crate::platform::{ProcessState, around, process};
 use crate::refusal::Refusal;
@@ -17,7 +17,7 @@ use std::path::Path;
 
 const AGENT: &str = "Qwen Code";
 
-/// The schema of leases whose files are managed.
+/// The schema version of managed leases.
 const MANAGED: u32 = 3;
 
 #[derive(Deserialize)]
@@ -39,14 +39,14 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
     let root = root.or_else(|| default_root("QWEN_RUNTIME_DIR", ".qwen"));
     let (Some(root), Some(session)) = (root, stem(target.path)) else { return Ok(None) };
     let path = root.join("tmp/session-writer-locks").join(format!("{session}.lock"));
-    let Some(note) = Note::read(&path)? else { return Ok(None) };
-    // What Qwen cannot read itself it does not write to.
+    let Some(note) = LockFile::read(&path)? else { return Ok(None) };
+    // Qwen Code does not write to a session whose lease it cannot read.
     let lease = serde_json::from_slice::<Lease>(&note.bytes).ok();
-    open_unless(lease.map_or(Some(Deferral::Unprovable { agent: AGENT }.into()), |lease| standing(&lease)))
+    open_unless(lease.map_or(Some(Deferral::Unprovable { agent: AGENT }.into()), |lease| objection(&lease)))
 }
 
-/// Why a lease holds; `None` if its owner is proven dead.
-fn standing(lease: &Lease) -> Option<Stop> {
+/// Why to stop because of a lease; `None` if its owner is proven dead.
+fn objection(lease: &Lease) -> Option<Stop> {
     match (lease.schema, lease.state.as_deref()) {
         (MANAGED, _) => {
             return Some(Stop::from(Refusal::CountedElsewhere(
@@ -64,7 +64,7 @@ fn standing(lease: &Lease) -> Option<Stop> {
     alive.then(|| Deferral::InUse { agent: AGENT, pid: lease.pid, status: None }.into())
 }
 
-/// The start time of the owner, if its number means the same to us.
+/// The start time of the owner, if its process id means the same here.
 fn comparable(lease: &Lease) -> Option<u64> {
     let (boot, start) = lease.identity.as_deref()?.strip_prefix("linux:")?.split_once(':')?;
     let same = around::host_name()? == lease.hostname.as_bytes()

@@ -1,4 +1,4 @@
-//! What a gate is asked about, what it answers, and how it reads the small files of other programs.
+//! What a gate is given, what it answers, and how it reads the lock files of other programs.
 
 use crate::error::Error;
 use crate::new_text::read_up_to;
@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Facts;
 
-/// Longest lock, lease or register entry that is read.
+/// How many bytes of a lock, lease or register entry are read at most.
 const LOCK_BYTES_MAX: u64 = 64 << 10;
 
-/// The file that is to be replaced.
+/// The file that may be replaced.
 pub(crate) struct GateTarget<'a> {
-    /// Where it lies, links resolved.
+    /// Its path, with links resolved.
     pub(crate) path: &'a Path,
     /// The open file.
     pub(crate) file: &'a File,
-    /// Who it is, and when it was written to.
+    /// Its identity and times.
     pub(crate) metadata: &'a Metadata,
-    /// What is in it.
+    /// What the transcript in it says.
     pub(crate) facts: &'a Facts,
-    /// Whether locks may be made where there are none: a dry run leaves no trace.
+    /// Whether lock files may be created and removed. A dry run must leave no trace.
     pub(crate) makes_locks: bool,
 }
 
-/// A lock that was taken. Dropping it gives it back.
+/// A lock that a gate has taken. Dropping it gives it back.
 pub(super) trait Held {}
 
-/// What a gate says: open, with a lock if one had to be taken, or not now.
+/// What a gate answers: go ahead, with the lock if it took one, or a reason to stop.
 pub(super) type Answer = Result<Option<Box<dyn Held>>, Stop>;
 
 /// The answer of a gate that takes no lock.
@@ -39,26 +39,26 @@ pub(super) fn open_unless(reason: Option<impl Into<Stop>>) -> Answer {
     reason.map_or(Ok(None), |reason| Err(reason.into()))
 }
 
-/// How long nobody has written to a file, as far as its times tell.
+/// How long ago a file was last written to, going by its times.
 pub fn quiet_for(metadata: &Metadata, now: SystemTime) -> Duration {
     let time = |secs: i64, nanos: i64| {
         let secs = u64::try_from(secs).unwrap_or(0);
         UNIX_EPOCH + Duration::new(secs, u32::try_from(nanos).unwrap_or(0))
     };
     let modified = time(metadata.mtime(), metadata.mtime_nsec());
-    // A time in the future was set by hand; the kernel's own says when that was.
+    // A modification time in the future was set by a program. The change time, which only the kernel sets, says when.
     let last = if modified > now { time(metadata.ctime(), metadata.ctime_nsec()) } else { modified };
     now.duration_since(last).unwrap_or_default()
 }
 
-/// A small file of another program, as it was when it was opened.
-pub(super) struct Note {
+/// A lock, lease or register entry of another program, as it was when it was opened.
+pub(super) struct LockFile {
     pub(super) file: File,
     pub(super) metadata: Metadata,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Opens a small file of another program, unless there is none.
+/// Opens a lock file of another program; `None` if there is none.
 pub(super) fn open_lock(path: &Path) -> io::Result<Option<File>> {
     match writing::open_note(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -66,15 +66,15 @@ pub(super) fn open_lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Where some programs have the lock of a transcript.
+/// The lock file beside a transcript, as some agents name it: `<transcript>.lock`.
 pub(super) fn lock_beside(path: &Path) -> PathBuf {
     let mut lock = path.as_os_str().to_os_string();
     lock.push(".lock");
     lock.into()
 }
 
-impl Note {
-    /// Reads it, unless there is none. What is longer than any lock is cut, and so is no JSON any more.
+impl LockFile {
+    /// Reads it; `None` if there is none. A file that is longer than any lock is cut off, so that it is no valid JSON.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "read the lock", cause);
         let Some(file) = open_lock(path).map_err(fail)? else { return Ok(None) };
@@ -92,7 +92,7 @@ impl Note {
     }
 }
 
-/// The first line of a transcript, without its end; `None` if it is longer than `limit`.
+/// The first line of a transcript, without its line break; `None` if it is longer than `limit`.
 pub(super) fn first_line(file: &File, limit: usize) -> io::Result<Option<Vec<u8>>> {
     const STEP: usize = 64 << 10;
     let mut line = Vec::new();
@@ -110,7 +110,7 @@ pub(super) fn first_line(file: &File, limit: usize) -> io::Result<Option<Vec<u8>
     Ok(None)
 }
 
-/// A positive whole number that fits a process.
+/// A JSON value as the id of a process; `None` if it cannot be one.
 pub(super) fn pid_of(value: Option<&serde_json::Value>) -> Option<u32> {
     let pid = value?.as_u64().filter(|&pid| pid > 0)?;
     i32::try_from(pid).ok().map(i32::cast_unsigned)
@@ -126,20 +126,20 @@ pub(super) fn is_plain_name(name: &str) -> bool {
         && name.bytes().all(plain)
 }
 
-/// The id by which an agent finds a transcript: the name of the file without its ending.
+/// The id by which an agent finds a transcript: the name of the file without its extension.
 pub(super) fn stem(path: &Path) -> Option<&str> {
     path.file_stem()?.to_str().filter(|stem| is_plain_name(stem))
 }
 
-/// The agent's own folder, if the file lies in it: what is above the nearest folder called `name`. The file does
-/// not lie directly in that folder, but `depth` or more below.
+/// The agent's own folder, if the file is in it: the parent of the nearest folder called `name`, which must be at least
+/// `depth` levels above the file.
 pub(super) fn root_above<'a>(path: &'a Path, name: &str, depth: usize) -> Option<&'a Path> {
     let folder =
         path.ancestors().skip(depth).find(|folder| folder.file_name().is_some_and(|own| own == name))?;
     folder.parent()
 }
 
-/// An agent's folder where it is by default, for files that were reached through a link.
+/// An agent's folder at its default place, for files whose path does not show it: the variable `env`, or a folder below home.
 pub(super) fn default_root(env: &str, below_home: &str) -> Option<PathBuf> {
     let moved = std::env::var_os(env).filter(|value| !value.is_empty()).map(PathBuf::from);
     moved.or_else(|| Some(std::env::home_dir()?.join(below_home)))
@@ -150,7 +150,7 @@ pub(super) mod tests {
     use super::*;
     use crate::deferral::Deferral;
 
-    /// A file with something in it, and what a gate is told about it.
+    /// A file with some text in it, and what a gate is given about it.
     pub(in crate::gate) struct Case {
         pub(in crate::gate) path: PathBuf,
         file: File,
@@ -186,7 +186,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Whether an answer is to go on.
+    /// Whether the answer is to go ahead.
     #[track_caller]
     pub(in crate::gate) fn is_open(answer: &Answer) -> bool {
         answer.is_ok()

@@ -1,4 +1,4 @@
-//! Lines of a leftover that are missing from the transcript, and the transcript with them.
+//! Late lines: those of a leftover that are missing from the transcript, and the text of the transcript with them.
 
 use super::left::{FINISH, Leftover};
 use crate::error::Error;
@@ -17,59 +17,60 @@ use transcript::{Fault, Source, Span};
 /// How much is read at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// What of a leftover is not in the transcript yet.
+/// The part of a leftover that is not in the transcript yet.
 pub(super) struct Late<'l> {
     pub(super) leftover: &'l Leftover,
     now: &'l Snapshot,
-    /// Complete lines that are to be brought over.
+    /// Complete lines that will be brought over.
     lines: Vec<Span>,
-    /// What cannot be brought over: it is kept in the vault.
+    /// What cannot be brought over, and is kept in the vault instead.
     dropped: Vec<Span>,
-    /// What of the leftover goes where.
-    from: Resume,
-    /// How far the leftover is accounted for then.
+    /// Where to go on.
+    resume: Resume,
+    /// How far the leftover is accounted for once that is done.
     upto: u64,
 }
 
-/// Where the unaccounted part of a leftover begins, and where in the transcript it belongs.
+/// Where the part of a leftover that is not accounted for begins, and where in the transcript it belongs.
 #[derive(Clone, Copy)]
 struct Resume {
+    /// How many bytes of the leftover are accounted for.
     known: u64,
-    /// Where in the transcript it goes.
+    /// Where in the transcript the rest goes.
     at: u64,
-    /// How many bytes stand there already of an append of ours that did not come to its end.
+    /// How many bytes are there already, from a copy of ours that was interrupted.
     torn: u64,
 }
 
-/// What became of a part of an old file that is accounted for.
-enum Earlier {
-    /// Nothing.
+/// Whether the part of an old file that is accounted for has changed since.
+enum AccountedPart {
+    /// It has not.
     Same,
-    /// These lines of it were changed in place.
+    /// These lines of it were edited in place.
     Edited(Span),
-    /// A program has cut it off at this line, and gone on from there.
+    /// A program has truncated it at this line, and gone on from there.
     GoesOnFrom(u64),
-    /// It cannot be told.
+    /// Nothing here can tell.
     Unknown,
 }
 
 impl<'l> Late<'l> {
-    /// `free` says that nobody has the leftover open for writing.
+    /// `free` says that no program has the leftover open for writing.
     pub(super) fn of(
         leftover: &'l Leftover,
         now: &'l Snapshot,
         vault: &Vault,
         free: bool,
     ) -> io::Result<Self> {
-        let from = leftover.resume(now)?;
-        let known = from.known;
-        let mut late = Self { leftover, now, lines: Vec::new(), dropped: Vec::new(), from, upto: known };
-        let (start, lost) = match earlier(leftover, known, now, vault)? {
-            Earlier::Same => (known, None),
-            Earlier::Edited(span) => (known, Some(span)),
-            Earlier::GoesOnFrom(line) => (line, None),
-            Earlier::Unknown => {
-                late.from.torn = 0;
+        let resume = leftover.resume(now)?;
+        let known = resume.known;
+        let mut late = Self { leftover, now, lines: Vec::new(), dropped: Vec::new(), resume, upto: known };
+        let (start, lost) = match accounted_part(leftover, known, now, vault)? {
+            AccountedPart::Same => (known, None),
+            AccountedPart::Edited(span) => (known, Some(span)),
+            AccountedPart::GoesOnFrom(line) => (line, None),
+            AccountedPart::Unknown => {
+                late.resume.torn = 0;
                 (leftover.length, Some(Span::new(0, leftover.length)))
             }
         };
@@ -78,8 +79,8 @@ impl<'l> Late<'l> {
         Ok(late)
     }
 
-    /// Tells complete lines from what the disk has lost. The last line need not be complete if nobody can go on with it
-    /// and it goes to the end of the transcript.
+    /// Splits the rest into complete lines and lines that the disk has lost, which have zeros in them. The last line may be
+    /// incomplete if no program can continue it and it goes to the end of the transcript.
     fn split(&mut self, start: u64, free: bool) -> io::Result<()> {
         let end = self.end();
         if start >= end {
@@ -105,7 +106,7 @@ impl<'l> Late<'l> {
         }
         let mut upto = line;
         if line < at && free {
-            let goes_last = self.from.at + self.from.torn >= self.now.bytes();
+            let goes_last = self.resume.at + self.resume.torn >= self.now.bytes();
             push(if zeros || !goes_last { &mut dropped } else { &mut lines }, Span::new(line, at));
             upto = at;
         }
@@ -116,19 +117,19 @@ impl<'l> Late<'l> {
         Ok(())
     }
 
-    /// Where the text of the leftover ends. If the disk lost the end, the transcript may still have it.
+    /// Where the text of the leftover ends. If the disk has lost its end, the transcript may still have it.
     fn end(&self) -> u64 {
-        let copied = if self.from.torn > 0 { self.from.known + self.from.torn } else { 0 };
+        let copied = if self.resume.torn > 0 { self.resume.known + self.resume.torn } else { 0 };
         self.leftover.length.max(copied)
     }
 
-    /// Fills the buffer with the text of the leftover. Where the disk has lost it, the transcript may have it, from the
-    /// append that had begun.
+    /// Fills the buffer with the text of the leftover. Where the disk has lost bytes of it, they are taken from the copy in
+    /// the transcript that was interrupted, if that has them.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         let end = at + buffer.len() as u64;
         let read = read_up_to(&self.leftover.file, buffer, at)?;
         buffer[read..].fill(0);
-        let Resume { known, at: to, torn } = self.from;
+        let Resume { known, at: to, torn } = self.resume;
         let both = at.max(known)..end.min(known + torn);
         if both.is_empty() {
             return Ok(());
@@ -148,9 +149,9 @@ impl<'l> Late<'l> {
         self.lines.iter().map(|span| span.len()).sum()
     }
 
-    /// What goes: of the transcript an append that did not come to its end, and what cannot be brought over.
+    /// What the merge removes: from the transcript a copy that was interrupted, and from the leftover what is dropped.
     fn removed(&self) -> Vec<(&File, Span)> {
-        let torn = (&self.now.file, Span::new(self.from.at, self.from.at + self.from.torn));
+        let torn = (&self.now.file, Span::new(self.resume.at, self.resume.at + self.resume.torn));
         [torn].into_iter().chain(self.dropped()).collect()
     }
 
@@ -162,7 +163,7 @@ impl<'l> Late<'l> {
         self.dropped.iter().map(|span| span.len()).sum()
     }
 
-    /// Keeps what cannot be brought over, where nothing else is to be done.
+    /// Keeps in the vault what cannot be brought over, if there are no lines to insert.
     pub(super) fn keep_dropped(&self, now: &Snapshot, vault: &Vault) -> Result<(), Stop> {
         if self.dropped.is_empty() {
             return Ok(());
@@ -170,7 +171,7 @@ impl<'l> Late<'l> {
         let pending = vault.begin(&now.path)?;
         let (at, bytes) = (now.bytes(), self.dropped_bytes());
         let run = now.read(|source| {
-            let edit = vault::Merged { at, length: 0, removed: self.dropped().collect() };
+            let edit = vault::MergeEdit { at, length: 0, removed: self.dropped().collect() };
             pending.keep_merge(source, at + bytes, vec![edit], None, Vec::new())
         })?;
         run.landed();
@@ -201,17 +202,17 @@ fn push(spans: &mut Vec<Span>, span: Span) {
 }
 
 impl Leftover {
-    /// How far this file is accounted for in the transcript as it is now.
+    /// Where to go on, given the transcript as it is now.
     fn resume(&self, now: &Snapshot) -> io::Result<Resume> {
         let ledger = &self.ledger;
         let end = lines_end(&now.file, now.bytes())?;
         let ends_line_at = |at| Ok::<_, io::Error>(at <= now.bytes() && ends_line(&now.file, at)?);
-        // A program that has put a file of its own at the path has taken over what was there, as a rule.
+        // A program that has put a file of its own at the path has usually copied what was there.
         let is_ours = ledger.current == now.metadata.ino();
         if !self.is_old() && ledger.current == self.swap.new.inode {
-            // The place is one in this very file, which has never been at the path, or is not any more. From there on it has
-            // copies of what the old one has, and then what others appended, before what came to the old one since that is
-            // at the path again.
+            // This is the new file, and it was never at the path, or is not any more. From `ledger.at` on, it has copies of
+            // the old file's lines, then lines that others appended to it. If the old file is at the path again, those
+            // belong before the lines that were appended to the old file since.
             let own = Span::new(ledger.at.min(self.length), self.length);
             if self.swap.old.inode != now.metadata.ino() || !ends_line_at(ledger.known)? {
                 let known = (ledger.at + ledger.upto - ledger.known).min(self.length);
@@ -223,22 +224,23 @@ impl Leftover {
         if !ends_line_at(ledger.at)? {
             return Ok(Resume { known: ledger.known, at: end, torn: 0 });
         }
-        // An append had begun. All of it is there, or a part, with zeros for what the disk has lost of it, or nothing.
+        // A copy was under way. The transcript has all of it, a part or nothing; bytes that the disk has lost are
+        // zeros.
         let begun = Span::new(ledger.known, ledger.upto.max(ledger.known));
         let copied = self
             .copied(begun, now, ledger.at)?
-            // What ends before the append adds nothing to it.
+            // If the leftover ends before the copy begins, it can add nothing to an incomplete one.
             .filter(|copied| copied.torn == 0 || (is_ours && self.length > begun.start));
         Ok(copied.unwrap_or(Resume { known: begun.start, at: ledger.at, torn: 0 }))
     }
 
-    /// What is left to do for a span of this file that stands in the transcript at `at`, all of it or its beginning, but
-    /// for zeros on either side, which the disk may have put in the place of what it lost. `None` if it does not stand
-    /// there.
+    /// Where to go on if the transcript has a copy of a span of this file at `at`: all of it, or its beginning. Zeros match
+    /// anything, on either side, because a disk may return them for bytes that it has lost. `None` if there is no copy.
     fn copied(&self, span: Span, now: &Snapshot, at: u64) -> io::Result<Option<Resume>> {
         let Some(room) = now.bytes().checked_sub(at) else { return Ok(None) };
         let there = span.len().min(room);
-        // Somebody else has gone on in the transcript. Lines are of the append as far as both have the same bytes.
+        // Another program has appended to the transcript after the incomplete copy, which ends with the last line whose
+        // bytes are the same in both.
         let gone_on = |same| {
             let torn = lines_end(&now.file, at + same)?.saturating_sub(at);
             Ok((torn > 0).then_some(Resume { known: span.start, at, torn }))
@@ -262,7 +264,7 @@ impl Leftover {
             last = left[length - 1];
             done += length as u64;
         }
-        // Zeros match anything: a line that runs past them is somebody else's.
+        // Zeros match anything, so a line that continues after them is another program's.
         if last == 0 && there < room && !ends_line(&now.file, at + there)? {
             return gone_on(same);
         }
@@ -271,11 +273,16 @@ impl Leftover {
     }
 }
 
-/// What became of the first `known` bytes of a leftover, which are accounted for, since that was so. Nobody is asked once
-/// a later run has brought lines over.
-fn earlier(leftover: &Leftover, known: u64, now: &Snapshot, vault: &Vault) -> io::Result<Earlier> {
-    if !leftover.is_old() || leftover.brought {
-        return Ok(Earlier::Same);
+/// Whether the first `known` bytes of a leftover, which are accounted for, have changed since. They are not examined again
+/// once a later run has brought lines over.
+fn accounted_part(
+    leftover: &Leftover,
+    known: u64,
+    now: &Snapshot,
+    vault: &Vault,
+) -> io::Result<AccountedPart> {
+    if !leftover.is_old() || leftover.is_from_later_run {
+        return Ok(AccountedPart::Same);
     }
     let swap = &leftover.swap;
     let caught_up = Span::new(swap.after, swap.after + known.saturating_sub(swap.before));
@@ -284,24 +291,24 @@ fn earlier(leftover: &Leftover, known: u64, now: &Snapshot, vault: &Vault) -> io
         .transpose()?
         .flatten();
     let Some(before) = before else {
-        // Only the last bytes that were read are known.
+        // The old text cannot be restored any more. Only the hash of its last bytes is known.
         let end = Span::new(swap.before.saturating_sub(END_BYTES), swap.before);
         let mut bytes = vec![0; end.len() as usize];
         let there = leftover.length >= known && leftover.file.read_exact_at(&mut bytes, end.start).is_ok();
         let same = there && end_hash(&bytes) == swap.end;
-        return Ok(if same { Earlier::Same } else { Earlier::Unknown });
+        return Ok(if same { AccountedPart::Same } else { AccountedPart::Unknown });
     };
     copy_span(&now.file, caught_up, &before)?;
     let all = Span::new(0, known.min(leftover.length));
     let same = same_bytes(&leftover.file, all, &before, 0, &|| false)?.unwrap_or(0);
     if same == all.len() {
-        return Ok(Earlier::Same);
+        return Ok(AccountedPart::Same);
     }
     let line = lines_end(&leftover.file, same)?;
     if leftover.length < known {
-        return Ok(Earlier::GoesOnFrom(line));
+        return Ok(AccountedPart::GoesOnFrom(line));
     }
-    // Whoever edits in place leaves whole lines after the edit as they were.
+    // An edit in place leaves the lines after it as they were.
     let mut last = known;
     while last > line {
         let start = lines_end(&leftover.file, last - 1)?;
@@ -311,25 +318,29 @@ fn earlier(leftover: &Leftover, known: u64, now: &Snapshot, vault: &Vault) -> io
         }
         last = start;
     }
-    Ok(if last < known { Earlier::Edited(Span::new(line, last)) } else { Earlier::GoesOnFrom(line) })
+    Ok(if last < known {
+        AccountedPart::Edited(Span::new(line, last))
+    } else {
+        AccountedPart::GoesOnFrom(line)
+    })
 }
 
-/// The transcript with the late lines in their places.
+/// The text of the transcript with the late lines inserted.
 ///
-/// Lines that came to an old file go where they belong in the new one: after those that are in both, before those that
-/// other programs have appended since. So each program's lines keep their order, and the last line, from which an agent
-/// goes on, stays the last.
-pub(super) struct Merged<'a> {
-    /// Files other than the transcript, and what of them was dropped.
+/// Late lines of an old file go after the lines that both files have, and before those that other programs have appended to
+/// the new file since. So the lines of each program keep their order, and the last line, from which an agent goes on, stays
+/// last.
+pub(super) struct MergedText<'a> {
+    /// The leftovers that have lines to insert, in the order of their places in the transcript.
     others: Vec<&'a Late<'a>>,
     parts: Vec<Part>,
     length_before: u64,
 }
 
-/// Part of the text as it is to be.
+/// Part of the merged text.
 #[derive(Clone, Copy)]
 enum Part {
-    /// Of the transcript as it is.
+    /// A span of the transcript as it is.
     Kept(Span),
     /// A span of the leftover with this number.
     Late(usize, Span),
@@ -343,40 +354,43 @@ impl Part {
     }
 }
 
-impl<'a> Merged<'a> {
-    /// `None` if the transcript has all lines.
+impl<'a> MergedText<'a> {
+    /// `None` if there are no late lines.
     pub(super) fn of(late: &'a [Late<'a>], now: &Snapshot) -> Option<Self> {
         let mut others: Vec<&Late<'_>> = late.iter().filter(|late| !late.lines.is_empty()).collect();
         if others.is_empty() {
             return None;
         }
-        others.sort_by_key(|late| late.from.at);
+        others.sort_by_key(|late| late.resume.at);
         let (mut parts, mut at) = (Vec::new(), 0);
         for (index, late) in others.iter().enumerate() {
-            parts.push(Part::Kept(Span::new(at, late.from.at.max(at))));
+            parts.push(Part::Kept(Span::new(at, late.resume.at.max(at))));
             parts.extend(late.lines.iter().map(|span| Part::Late(index, *span)));
-            at = at.max(late.from.at + late.from.torn);
+            at = at.max(late.resume.at + late.resume.torn);
         }
         parts.push(Part::Kept(Span::new(at, now.bytes())));
         Some(Self { others, parts, length_before: now.bytes() })
     }
 
-    /// How far each leftover is accounted for when this text is at the path, in the file with this inode.
+    /// How far each leftover is accounted for once this text is at the path, in a file with the inode `current`.
     pub(super) fn accounts(&self, late: &[Late<'_>], current: u64) -> Vec<Account> {
         let account = |late: &Late<'_>| {
-            let before = self.others.iter().filter(|other| other.from.at <= late.from.at);
+            let before = self.others.iter().filter(|other| other.resume.at <= late.resume.at);
             let (come, gone) = before.fold((0, 0), |(come, gone), other| {
-                // Its own lines come before what comes to it later.
-                (come + other.bytes(), gone + if other.from.at < late.from.at { other.from.torn } else { 0 })
+                // Lines that are appended to it later go after these.
+                (
+                    come + other.bytes(),
+                    gone + if other.resume.at < late.resume.at { other.resume.torn } else { 0 },
+                )
             });
-            let at = (late.from.at + come).saturating_sub(gone);
+            let at = (late.resume.at + come).saturating_sub(gone);
             let ledger = Ledger { known: late.upto, upto: late.upto, at, current };
             Account { run: late.leftover.record.run.clone(), ledger }
         };
         late.iter().map(account).collect()
     }
 
-    /// Keeps what this text changes.
+    /// Keeps in the vault what this text changes.
     pub(super) fn keep(
         &self,
         pending: vault::Pending,
@@ -386,15 +400,16 @@ impl<'a> Merged<'a> {
     ) -> Result<vault::Run, Stop> {
         let (mut at, mut before, mut edits) = (0, 0, Vec::new());
         for late in &self.others {
-            at += late.from.at.max(before) - before;
+            at += late.resume.at.max(before) - before;
             let length = late.bytes();
-            edits.push(vault::Merged { at, length, removed: late.removed() });
+            edits.push(vault::MergeEdit { at, length, removed: late.removed() });
             at += length;
-            before = before.max(late.from.at + late.from.torn);
+            before = before.max(late.resume.at + late.resume.torn);
         }
         let dropped: u64 = self.others.iter().map(|late| late.dropped_bytes()).sum();
         let before = self.length_before + dropped;
-        let kept = pending.keep_merge(&Text { merged: self, now }, before, edits, Some(swap), accounts);
+        let kept =
+            pending.keep_merge(&MergedSource { merged: self, now }, before, edits, Some(swap), accounts);
         kept.map_err(|halt| {
             halt.stop(|Fault { at }| {
                 Error::new(&now.path, FINISH, io::Error::other(format!("byte {at} cannot be read")))
@@ -403,7 +418,7 @@ impl<'a> Merged<'a> {
     }
 }
 
-impl NewText for Merged<'_> {
+impl NewText for MergedText<'_> {
     fn parts(&self) -> Vec<(u64, Option<Span>)> {
         let kept = |part: &Part| if let Part::Kept(span) = part { Some(*span) } else { None };
         self.parts.iter().map(|part| (part.len(), kept(part))).collect()
@@ -422,13 +437,13 @@ impl NewText for Merged<'_> {
     }
 }
 
-/// The new text, to be read at any place.
-struct Text<'a> {
-    merged: &'a Merged<'a>,
+/// The merged text, readable at any offset.
+struct MergedSource<'a> {
+    merged: &'a MergedText<'a>,
     now: &'a Snapshot,
 }
 
-impl Source for Text<'_> {
+impl Source for MergedSource<'_> {
     fn len(&self) -> u64 {
         self.merged.length()
     }

@@ -1,4 +1,4 @@
-//! A file of ours beside a transcript: whether it is to be believed, and how far it is accounted for.
+//! A leftover: whether it can be trusted, and how far it is accounted for.
 
 use crate::beside::run_of;
 use crate::error::Error;
@@ -11,10 +11,10 @@ use crate::vault::{Ledger, Record, State, Swap, Vault};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 
-/// What is done here, for errors.
+/// What failed, in an error.
 pub(super) const FINISH: &str = "finish an interrupted run";
 
-/// A file of ours beside a transcript.
+/// The second file of a run that has not finished, beside a transcript.
 pub(super) struct Leftover {
     name: String,
     pub(super) file: File,
@@ -22,10 +22,10 @@ pub(super) struct Leftover {
     inode: u64,
     pub(super) record: Record,
     pub(super) swap: Swap,
-    /// How much of the old file is accounted for.
+    /// How much of this file is accounted for.
     pub(super) ledger: Ledger,
-    /// Whether that is known from a later run, which brought lines over.
-    pub(super) brought: bool,
+    /// Whether the ledger is that of a later run, which brought lines over.
+    pub(super) is_from_later_run: bool,
 }
 
 /// The leftovers of a transcript.
@@ -34,7 +34,7 @@ pub(super) fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Er
     let names = now.place.names().map_err(fail)?;
     let mut found = Vec::new();
     for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
-        // A record that cannot be read is as good as none.
+        // A record that cannot be read counts as none.
         let Ok(Some(record)) = vault.run(run) else { continue };
         if record.path.file_name() != Some(now.place.name()) {
             continue;
@@ -48,16 +48,16 @@ pub(super) fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Er
     found.sort_by(|one, other| one.name.cmp(&other.name));
     let left: Vec<(String, u64)> = found.iter().map(|one| (one.record.run.clone(), one.inode)).collect();
     for leftover in &mut found {
-        leftover.learn(now, vault, &left)?;
+        leftover.apply_later_runs(now, vault, &left)?;
     }
     Ok(found)
 }
 
-/// What stands under the name of a leftover.
+/// What was found under the name of a leftover.
 pub(super) enum Opened {
     Ours(Box<Leftover>),
     Gone,
-    /// And why not.
+    /// With the reason.
     NotOurs(&'static str),
 }
 
@@ -94,8 +94,17 @@ impl Leftover {
             return Ok(Opened::NotOurs("its run has come to its end"));
         }
         let (name, length) = (name.to_string(), found.len());
-        let brought = false;
-        Ok(Opened::Ours(Box::new(Self { name, file, length, inode, record, swap, ledger, brought })))
+        let is_from_later_run = false;
+        Ok(Opened::Ours(Box::new(Self {
+            name,
+            file,
+            length,
+            inode,
+            record,
+            swap,
+            ledger,
+            is_from_later_run,
+        })))
     }
 
     /// Whether it is the text from before the run, and not the new one.
@@ -103,9 +112,14 @@ impl Leftover {
         self.inode == self.swap.old.inode
     }
 
-    /// Takes from later runs how far this file is accounted for. One counts if it has landed, which its record says, or
-    /// the names of its two files, if nobody lived to write it down.
-    fn learn(&mut self, now: &Snapshot, vault: &Vault, left: &[(String, u64)]) -> Result<(), Error> {
+    /// Takes over from later runs how far this file is accounted for. A later run counts only if it has landed. Its record
+    /// says so, unless it died before that was recorded; then the inodes at the path and under its second name show it.
+    fn apply_later_runs(
+        &mut self,
+        now: &Snapshot,
+        vault: &Vault,
+        left: &[(String, u64)],
+    ) -> Result<(), Error> {
         for record in vault.runs(&now.path)?.into_iter().flatten() {
             let Some(swap) = &record.swap else { continue };
             let landed = record.state != State::Kept
@@ -113,16 +127,17 @@ impl Leftover {
                 || left.iter().any(|(run, inode)| *run == record.run && *inode == swap.old.inode);
             let accounts = record.accounts.iter().filter(|account| account.run == self.record.run);
             for account in accounts.filter(|_| landed) {
-                if !self.brought || account.ledger.known >= self.ledger.known {
+                if !self.is_from_later_run || account.ledger.known >= self.ledger.known {
                     self.ledger = account.ledger;
-                    self.brought = true;
+                    self.is_from_later_run = true;
                 }
             }
         }
         Ok(())
     }
 
-    /// Writes down how far it is accounted for. What cannot be written is known from the run that brought the lines over.
+    /// Records how far it is accounted for. If that fails, the run that brought the lines over has
+    /// it in its record too.
     pub(super) fn note(&self, vault: &Vault, ledger: &Ledger) {
         let note = || {
             let run = vault.run_for_notes(&self.record)?;
@@ -138,7 +153,7 @@ impl Leftover {
         place.sync()
     }
 
-    /// Says in the vault what became of the run.
+    /// Records in the vault whether the run landed.
     pub(super) fn mark(&self, now: &Snapshot, vault: &Vault) {
         if self.record.state != State::Kept {
             return;
@@ -151,7 +166,7 @@ impl Leftover {
         }
     }
 
-    /// Of a transcript that is gone nothing is kept, but for lines that were appended to it while it was replaced.
+    /// Removes a leftover whose transcript is gone, unless it has lines that were appended during the replacement.
     pub(super) fn abandoned(&self, place: &Place, vault: &Vault) -> Result<(), Error> {
         let fail = |cause| Error::new(&place.path_of(&self.name), FINISH, cause);
         let known = if self.is_old() { self.ledger.known } else { self.ledger.at };

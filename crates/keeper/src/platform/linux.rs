@@ -1,4 +1,4 @@
-//! Linux: file leases, `/proc`, names that are exchanged at once, files without a name.
+//! Linux: file leases, `/proc`, atomic exchange of names, files without a name.
 
 pub(crate) mod exits;
 pub(crate) mod files;

@@ -1,4 +1,4 @@
-//! macOS: no leases, names that are exchanged at once, processes by `libproc`.
+//! macOS: no leases, atomic exchange of names, processes through `libproc`.
 
 #[allow(unsafe_code, reason = "`kevent` is told of no descriptor, and asked to keep no pointer")]
 pub(crate) mod exits;

@@ -1,4 +1,4 @@
-//! What a system does not have, or cannot tell, answered such that nothing is written too early.
+//! Answers for a system that does not have or cannot tell something, chosen so that nothing is written too early.
 
 /// There are no leases.
 pub(crate) mod lease {

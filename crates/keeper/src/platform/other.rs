@@ -1,4 +1,4 @@
-//! A system of which no more is known than that it is a Unix.
+//! A Unix about which nothing else is known.
 
 pub(crate) use super::nothing::{exits, lease, mounts};
 
@@ -65,7 +65,7 @@ pub(crate) mod network {
     }
 }
 
-/// A process is alive unless a signal cannot be sent to it. More is not known of any.
+/// A process is alive unless there is none to send a signal to. Nothing else is known about processes.
 pub(crate) mod process {
     use crate::identity::FileId;
     use crate::platform::seen::{Holder, ProcessState};

@@ -1,20 +1,20 @@
-//! What is seen of processes.
+//! What the systems tell about processes, in types that all of them share.
 
 /// What has become of a process that a lock names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessState {
-    /// It lives, or nothing proves that it does not.
+    /// It is alive, or nothing proves that it is not.
     Alive,
     /// There is no such process, or only its exit code is left.
     Dead,
-    /// Another process has its number now.
+    /// Another process has its id now.
     Recycled,
-    /// There is no such process here, but we live in a pid namespace (a container) and do not see what is outside.
+    /// There is no such process here, but we are in a pid namespace (a container) and cannot see processes outside.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has such namespaces"))]
     Unseen,
 }
 
-/// The name of a process, fit to be printed.
+/// The name of a process, made safe to print.
 pub(crate) fn printable(name: &[u8]) -> String {
     let shown = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
     name.trim_ascii_end().iter().map(shown).collect()
@@ -25,7 +25,7 @@ pub(crate) fn printable(name: &[u8]) -> String {
 pub(crate) struct Holder {
     /// The process.
     pub(crate) pid: u32,
-    /// The name that it goes by, fit to be printed.
+    /// Its name, safe to print.
     pub(crate) name: String,
     /// Whether it may write to the file.
     pub(crate) writes: bool,

@@ -1,4 +1,4 @@
-//! What all Unix systems have in common: descriptors of folders, numbers of users, locks on files, attributes.
+//! What all Unix systems share: folders held open by a descriptor, user ids, `flock`, attributes.
 
 pub(crate) mod around;
 pub(crate) mod attributes;

@@ -1,11 +1,11 @@
-//! Where the places of an older run are now: each later run moved them, covered them, or put them back. Only
-//! places are known here, no bytes.
+//! Where the places of an older run are now, computed from the offsets in the records of later runs: each of those moved the
+//! places, overwrote them, or put them back. No bytes are read here.
 
 use crate::vault::{CONTEXT_BYTES, Change, Record};
 use std::collections::HashMap;
 use transcript::Span;
 
-/// The end of a text to which others may append for ever.
+/// The end of a text of unknown length, which others may append to.
 const OPEN_END: u64 = u64::MAX / 2;
 
 /// Part of the text as it is now.
@@ -34,15 +34,15 @@ impl Part {
     }
 }
 
-/// The text as it is now, told by what the run left behind.
+/// The text as it is now, as a list of spans of the text that the run left behind.
 pub(crate) struct History<'r> {
     parts: Vec<Part>,
-    /// What later runs took out, by run and place, for those that put it back.
+    /// What later runs removed, by run and place, for runs that put it back.
     taken: HashMap<(&'r str, usize), Vec<Part>>,
 }
 
 impl<'r> History<'r> {
-    /// What became of a text through these runs, in their order.
+    /// What became of a text through these runs, which are in order.
     pub(crate) fn through(later: impl IntoIterator<Item = &'r Record>) -> Self {
         let mut history = Self { parts: vec![Part::Old(Span::new(0, OPEN_END))], taken: HashMap::new() };
         for record in later {
@@ -65,7 +65,7 @@ impl<'r> History<'r> {
             let taken = self.slice(start, end);
             match run.undoes.as_deref().and_then(|undone| self.taken.remove(&(undone, index))) {
                 Some(parts) => {
-                    // A line break may come with what is put back.
+                    // An undo may add a line break.
                     let more = change.length.saturating_sub(parts.iter().map(|part| part.len()).sum());
                     extend(&mut out, parts);
                     extend(&mut out, vec![Part::Foreign(more)]);
@@ -91,7 +91,7 @@ impl<'r> History<'r> {
         parts
     }
 
-    /// Where what stood at this place is now, or what came after it if a later run has touched it.
+    /// Where the byte at this offset is now. If a later run has removed it, where the next byte is that was not.
     pub(crate) fn place(&self, old: u64) -> u64 {
         let mut at = 0;
         for part in &self.parts {
@@ -103,8 +103,7 @@ impl<'r> History<'r> {
         at
     }
 
-    /// Where these places, which are in order, are now; `None` for one that a later run has touched, or its
-    /// surroundings.
+    /// Where these places, which are in order, are now; `None` for one that a later run has changed, or the bytes around it.
     pub(super) fn places(&self, changes: &[Change]) -> Vec<Option<u64>> {
         let (mut at, mut spans) = (0, Vec::new());
         for part in &self.parts {
@@ -116,7 +115,7 @@ impl<'r> History<'r> {
         let place = |change: &Change| {
             let around =
                 Span::new(change.at.saturating_sub(CONTEXT_BYTES), change.at + change.length + CONTEXT_BYTES);
-            // What is put back is put back where it was, so the spans are still in order.
+            // Runs only split these spans, and what is put back goes where it was, so they are still in order.
             let index = spans.partition_point(|(span, _)| span.end < around.end);
             let (span, now) = spans.get(index)?;
             span.contains(around).then(|| now + change.at - span.start)
@@ -125,7 +124,7 @@ impl<'r> History<'r> {
     }
 }
 
-/// Appends parts, and makes one of those that belong together.
+/// Appends parts, and joins those that are adjacent in the old text.
 fn extend(out: &mut Vec<Part>, parts: Vec<Part>) {
     for part in parts {
         match (out.last_mut(), part) {

@@ -1,4 +1,4 @@
-//! Which places of a run still hold what the run wrote, and where they are if another program has moved them.
+//! Verifies which places of a run still hold what the run wrote, and finds those that another program has moved.
 
 use super::History;
 use crate::vault::{Change, Old, Record, check};
@@ -6,15 +6,15 @@ use spans::marker::{self, BYTES_MAX};
 use spans::source::WINDOW_BYTES;
 use transcript::{Fault, Source, Span};
 
-/// Longest text around a marker for which every place where it may begin is tried.
+/// Longest new text for which every possible start around its marker is tried.
 const MARKED_BYTES_MAX: u64 = 1024;
 
 /// Why a place is not what the run left behind.
 #[derive(Clone, Copy)]
 pub(super) enum Wrong {
-    /// A later run touched it.
+    /// A later run changed it.
     Touched,
-    /// Other bytes stand there now.
+    /// Other bytes are there now.
     Other(u64),
 }
 
@@ -47,7 +47,7 @@ pub(super) fn standing(
     let markers = markers(source)?;
     let mut from = 0;
     for (place, change) in all.iter_mut().zip(&record.edits) {
-        // Places that are not in the order of the edits cannot all go back.
+        // If the places are not in the order of the edits, they cannot all be restored.
         if place.is_ok_and(|at| at < from) {
             *place = Err(Wrong::Other(from));
         }
@@ -71,7 +71,7 @@ fn judged(
     Ok(if holds(change, at, record, source)? { Ok(at) } else { Err(Wrong::Other(at)) })
 }
 
-/// Whether what the run wrote stands at this place, between the same bytes.
+/// Whether this place holds what the run wrote, between the same bytes.
 fn holds(change: &Change, at: u64, record: &Record, source: &dyn Source) -> Result<bool, Fault> {
     let (front, behind) = change.context(record.bytes_after);
     let end = at.checked_add(change.length + behind);
@@ -81,7 +81,7 @@ fn holds(change: &Change, at: u64, record: &Record, source: &dyn Source) -> Resu
     Ok(check(source, Span::new(at, at + change.length), front, behind)? == change.check)
 }
 
-/// Where a cut is that did not stay at its place: the marker that it left names the text.
+/// Where a cut has been moved to: the marker that it left names the text.
 fn moved(
     change: &Change,
     record: &Record,

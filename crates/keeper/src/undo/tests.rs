@@ -4,7 +4,7 @@ use super::{Extent, undo};
 use crate::outcome::Ending;
 use crate::refusal::Refusal;
 use crate::step::fault::{Fault, with};
-use crate::vault::{Keep, Merged, State, Vault};
+use crate::vault::{Keep, MergeEdit, State, Vault};
 use crate::{Mode, Options, maintain};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -405,7 +405,7 @@ fn what_a_merge_dropped_comes_back_and_what_it_brought_stays() {
         let merge = pending.run().to_string();
         let mut dropped = tempfile::tempfile().unwrap();
         dropped.write_all(half.as_bytes()).unwrap();
-        let edit = Merged {
+        let edit = MergeEdit {
             at: fixed.len() as u64,
             length: late.len() as u64,
             removed: vec![(&dropped, Span::new(0, half.len() as u64))],

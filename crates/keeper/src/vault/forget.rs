@@ -1,4 +1,4 @@
-//! Texts that are to be gone for good, such as a secret that a tool printed.
+//! Removes texts from the vault for good, such as a secret that a tool printed.
 
 use super::file::is_wiped;
 use super::{LOCK, Vault, all_names, open_run};
@@ -8,7 +8,7 @@ use crate::platform::{FileExt, OFlags};
 use std::io;
 use std::sync::Arc;
 
-/// Bytes that are written at once.
+/// How many bytes are overwritten with one write.
 const BLOCK_BYTES: usize = 8 << 10;
 
 /// A text that was overwritten.
@@ -34,7 +34,7 @@ impl Vault {
         let id = self.only(digits)?;
         let mut forgotten = Forgotten { id, runs: 0 };
         let Some(root) = Folder::at(self.root()).map_err(fail)? else { return Ok(forgotten) };
-        // Nobody writes to the vault or clears it meanwhile.
+        // No run and no `gc` may use the vault meanwhile.
         let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(fail)?;
         lock.lock().map_err(fail)?;
         let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(forgotten) };
@@ -55,7 +55,7 @@ impl Vault {
     }
 }
 
-/// Removes what runs that died left behind, which may hold any text.
+/// Removes unfinished files of runs that died, which may hold any text.
 fn remove_unfinished(runs: &Folder) -> io::Result<()> {
     for folder in runs.names()? {
         let Some(folder) = runs.child(&folder)? else { continue };
@@ -84,7 +84,7 @@ fn wipe(folder: &Folder, run: &str, id: &str) -> io::Result<bool> {
         file.write_all_at(&zeros[..length as usize], at)?;
     }
     file.sync_all()?;
-    // The first byte says that all of it is gone, also after a power cut.
+    // A first byte of 0 marks the text as gone. It is written last, so that this is true even after a power cut.
     file.write_all_at(&[0], start)?;
     file.sync_all()?;
     Ok(true)

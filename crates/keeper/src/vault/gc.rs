@@ -1,4 +1,4 @@
-//! How long runs are kept.
+//! Clears the vault: which runs are kept, and for how long.
 
 use super::record::{Record, State};
 use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of};
@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How long a run is kept if nobody says otherwise, and whatever they say if it may still have lines to bring over.
+/// How long a run is kept by default. A run that may still have late lines is kept for at least as long, whatever is set.
 const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Which runs to keep.
@@ -48,9 +48,9 @@ pub struct Freed {
     pub errors: Vec<Error>,
 }
 
-/// The file of a run.
+/// The file of a run in the vault.
 struct Entry {
-    /// Name of its folder. Held open, the folders of all files would be too many.
+    /// Name of its folder, which is not held open: there would be too many.
     folder: String,
     name: String,
     run: String,
@@ -58,7 +58,7 @@ struct Entry {
     stays: bool,
 }
 
-/// The vault. Nobody else writes to it meanwhile.
+/// One pass over the vault, which is locked.
 struct Sweep {
     keep: Keep,
     now: Timestamp,
@@ -145,14 +145,14 @@ fn sweep(root: &Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
         }
     }
     for name in runs.names()?.iter().filter(|_| !dry_run) {
-        // This fails for a folder that is not empty.
+        // Removes only empty folders; for others it fails.
         let _ = before(Step::Clean).and_then(|()| runs.remove_child(name));
     }
     Ok(sweep.freed)
 }
 
 impl Sweep {
-    /// The runs in a folder, oldest first. What runs that died left there goes.
+    /// The runs in a folder, oldest first. Removes unfinished files of runs that died.
     fn entries(&mut self, folder: &Folder, folder_name: &str) -> Vec<Entry> {
         let names = folder.names().unwrap_or_else(|cause| {
             self.failed(folder.path(), "list the folder", cause);
@@ -171,7 +171,7 @@ impl Sweep {
             let (record, stays) = match read_run(folder, run) {
                 Ok(None) => continue,
                 Ok(record) => (record, false),
-                // A damaged file is of no use when it is old. One in a newer format is.
+                // A damaged file is removed once it is old. One in a newer format stays.
                 Err(cause) if self.is_old(run) && cause.kind() != ErrorKind::Unsupported => (None, false),
                 Err(cause) => {
                     self.freed.errors.push(broken_record(folder, &name, cause));
@@ -181,7 +181,7 @@ impl Sweep {
             let (bytes, folder, run) = (size(folder, &name), folder_name.to_string(), run.to_string());
             found.push((Entry { folder, name, run, bytes, stays }, record));
         }
-        // The newest run that can be undone stays, and so do the later ones, which tell where its places are now.
+        // The newest run that can be undone stays, and so do all later ones, which are needed to find its places.
         let records = || found.iter().filter_map(|(_, record)| record.as_ref());
         let active = |record: &Record| record.can_be_undone(records());
         let newest = found.iter().rposition(|(_, record)| record.as_ref().is_some_and(active));
@@ -219,7 +219,7 @@ impl Sweep {
     }
 }
 
-/// Length of a file; 0 if that cannot be found out.
+/// Length of a file; 0 if it cannot be read.
 fn size(folder: &Folder, name: &str) -> u64 {
     folder.look(name).ok().flatten().map_or(0, |found| found.len())
 }

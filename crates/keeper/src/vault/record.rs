@@ -1,5 +1,10 @@
-//! What a run did to a file: the places it changed, and where in its own file the bytes are that it removed. Whether the
-//! transcript still holds what the run wrote is decided in `undo`.
+//! What a run did to a transcript: the places that it changed, and where in the run's file the bytes are that it removed from
+//! each.
+//!
+//! A [`Change`] holds no new bytes, only their place, their length and a hash (`check`) of them and the bytes around them. By
+//! these, `restore` finds the place again and verifies that nothing else has changed it. The removed bytes are in one of two
+//! stores: each text that a rule cut is a *text* of its own, found by its hash, which the marker in the transcript names; all
+//! other bytes follow one another in one frame, *inline*.
 
 use super::ledger::Ledger;
 use super::{hex, path};
@@ -11,16 +16,16 @@ use std::path::PathBuf;
 use transcript::plan::{Edit, Piece, Plan};
 use transcript::{Fault, Rendered, Source, Span};
 
-/// How many bytes before and after a place its check covers.
+/// How many bytes before and after a place are covered by its check.
 pub(crate) const CONTEXT_BYTES: u64 = 32;
 
-/// Hex digits of the check of a place.
+/// Number of hex digits of a check.
 const CHECK_DIGITS: usize = 16;
 
 /// How far a run got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Its originals are kept. Only the transcript tells whether it was replaced.
+    /// Its originals are stored. Whether the transcript was replaced can only be told from the transcript.
     #[default]
     Kept,
     /// The transcript was replaced.
@@ -75,10 +80,10 @@ pub struct Record {
     /// The other bytes that were removed, one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inline: Option<Stored>,
-    /// How far it got. The name of the file says that, not its index.
+    /// How far it got, which is part of the file's name and not of its index.
     #[serde(skip)]
     pub state: State,
-    /// How far the old file is accounted for; `None` if nothing was noted. It has its own place in the file.
+    /// The newest ledger, which has its own place in the file; `None` if none was written.
     #[serde(skip)]
     pub(crate) ledger: Option<Ledger>,
 }
@@ -103,7 +108,7 @@ impl Purpose {
     }
 }
 
-/// How a transcript was replaced: what a later start needs to finish that.
+/// The two files of a replacement: what a later run needs to finish it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Swap {
     pub(crate) old: FileId,
@@ -113,7 +118,7 @@ pub(crate) struct Swap {
     /// Hash of its last bytes.
     #[serde(with = "hex")]
     pub(crate) end: Hash,
-    /// Length of the new text as rendered.
+    /// Length of the new text, without lines that were appended to it.
     pub(crate) after: u64,
 }
 
@@ -137,13 +142,13 @@ pub(crate) struct Stored {
 /// A place that a run changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Change {
-    /// Where the new bytes stand in the new text.
+    /// Offset of the new bytes in the new text.
     pub(crate) at: u64,
-    /// How many they are.
+    /// How many new bytes there are.
     pub(crate) length: u64,
-    /// Hash of them and of the bytes around them.
+    /// Hash of them and of up to [`CONTEXT_BYTES`] on either side.
     pub(crate) check: String,
-    /// What stood there before, in order.
+    /// What was there before, in order.
     pub(crate) old: Vec<Old>,
 }
 
@@ -158,7 +163,7 @@ pub(crate) enum Old {
         from: u64,
         to: u64,
     },
-    /// Part of the inline bytes.
+    /// Part of the inline bytes: from here to there.
     Inline { inline: (u64, u64) },
     /// Not kept: a run that undoes another removes nothing but what that one wrote.
     Gone { gone: u64 },
@@ -182,7 +187,7 @@ impl Change {
         Ok(change)
     }
 
-    /// Holds the number of a place that an undo leaves as it is.
+    /// Stands for a place that an undo leaves as it is, so that the numbers of the others match those of the run undone.
     pub(crate) fn nothing(at: u64) -> Self {
         Self { at, length: 0, check: String::new(), old: Vec::new() }
     }
@@ -191,7 +196,7 @@ impl Change {
         self.length == 0 && self.old.is_empty()
     }
 
-    /// How many bytes stood there before.
+    /// How many bytes were there before.
     pub(crate) fn length_before(&self) -> u64 {
         self.old.iter().filter_map(Old::len).sum()
     }
@@ -203,7 +208,7 @@ impl Change {
     }
 }
 
-/// What a plan changes, and the places in the old text whose bytes are kept inline. `hashes` are those of its texts.
+/// What a plan changes, and the spans of the old text that are stored inline. `hashes` are those of the plan's texts.
 pub(super) fn changes(
     source: &dyn Source,
     plan: &Plan,
@@ -217,7 +222,7 @@ pub(super) fn changes(
     for Edit { at: old, with } in plan.edits() {
         at += old.start - before;
         let length = with.iter().map(Piece::len).sum();
-        // Both are in order, so what ends before this place is done with.
+        // Both lists are sorted, so spans that end before this place are not needed any more.
         while let [(span, ..), later @ ..] = within
             && span.end <= old.start
         {
@@ -231,7 +236,7 @@ pub(super) fn changes(
     Ok((edits, inline))
 }
 
-/// Where in the old text the bytes of the texts stand: place, text, and offset in it, sorted.
+/// Spans of the old text that belong to a text: the span, the text and the offset in it, sorted.
 fn kept_spans(texts: &[Vec<Piece>], hashes: &[Hash]) -> Vec<(Span, Hash, u64)> {
     let mut spans = Vec::new();
     for (text, hash) in texts.iter().zip(hashes) {
@@ -247,7 +252,7 @@ fn kept_spans(texts: &[Vec<Piece>], hashes: &[Hash]) -> Vec<(Span, Hash, u64)> {
     spans
 }
 
-/// Where the bytes of a span of the old text will be kept.
+/// Where the bytes of a span of the old text are stored: in texts, and between those inline.
 fn split(old: Span, within: &[(Span, Hash, u64)], inline: &mut Vec<Span>, done: &mut u64) -> Vec<Old> {
     let mut parts = Vec::new();
     let mut alone = |from: u64, to: u64, parts: &mut Vec<Old>| {
@@ -271,7 +276,7 @@ fn split(old: Span, within: &[(Span, Hash, u64)], inline: &mut Vec<Span>, done: 
     parts
 }
 
-/// The hash of a place and of so many bytes before and after it.
+/// The hash of a place and of `front` bytes before and `behind` bytes after it.
 pub(crate) fn check(source: &dyn Source, place: Span, front: u64, behind: u64) -> Result<String, Fault> {
     let mut hasher = Hasher::new();
     source.pieces(Span::new(place.start - front, place.end + behind), &mut |bytes| {
@@ -318,17 +323,17 @@ impl Record {
         self.edits.len()
     }
 
-    /// Whether it was undone, which its file says, or one of these later runs.
+    /// Whether it was undone: its file says so, or one of these later runs does.
     pub fn is_undone<'r>(&self, later: impl IntoIterator<Item = &'r Self>) -> bool {
         self.state == State::Undone || later.into_iter().any(|other| other.undoes.as_ref() == Some(&self.run))
     }
 
-    /// Whether it is one of those that `undo` looks for when no run is named.
+    /// Whether `undo` may choose it when the user names no run.
     pub fn can_be_undone<'r>(&self, later: impl IntoIterator<Item = &'r Self>) -> bool {
         self.undoes.is_none() && self.purpose != Some(Purpose::Merge) && !self.is_undone(later)
     }
 
-    /// Whether the transcript lost bytes by it.
+    /// Whether it removed bytes.
     pub(crate) fn removes(&self) -> bool {
         self.edits.iter().any(|change| change.length_before() > 0)
     }

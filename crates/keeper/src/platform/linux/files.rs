@@ -1,4 +1,4 @@
-//! Files without a name, names that are exchanged, folders that are reached through no link, and inode flags.
+//! Files without a name, exchange of names, folders opened without following links, and inode flags.
 
 use rustix::fs::{AtFlags, CWD, IFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-/// Where our own open files have a name.
+/// Folder in which our own open files have a name.
 const OPEN_FILES: &str = "/proc/self/fd";
 
 /// Mode of our own files.
@@ -25,8 +25,8 @@ const FLAGS: IFlags = IFlags::NOATIME
 /// How a file or folder is opened to find out what it is, also where it may not be read.
 pub(crate) const LOOK: OFlags = OFlags::PATH;
 
-/// Makes a file in a folder that has no name yet, so that nothing is left of it if we die. Without `/proc`, in which the
-/// file is found when it gets its name, there is none.
+/// Creates a file without a name in a folder, so that a crash leaves nothing of it. Fails without `/proc`, which is needed to
+/// give the file a name later.
 pub(crate) fn create_unnamed(folder: &File) -> io::Result<File> {
     if !Path::new(OPEN_FILES).exists() {
         return Err(ErrorKind::Unsupported.into());
@@ -46,7 +46,7 @@ pub(crate) fn temporary() -> io::Result<File> {
     Ok(rustix::fs::open(std::env::temp_dir(), flags, FILE)?.into())
 }
 
-/// Exchanges two names in a folder at once.
+/// Exchanges two names in a folder atomically.
 pub(crate) fn exchange(folder: &File, one: &OsStr, other: &OsStr) -> Result<(), Errno> {
     rustix::fs::renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE)
 }
@@ -61,8 +61,8 @@ pub(crate) fn open_folder(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> 
     }
 }
 
-/// Lets go of what the kernel keeps of a file in memory. For the old one that has to be done when it loses its last name,
-/// where everybody would wait for it.
+/// Drops the old file from the page cache. Otherwise the kernel does that when the file loses its last name, while
+/// other programs wait.
 pub(crate) fn give_back_memory(old: &File) {
     let _ = rustix::fs::fadvise(old, 0, None, rustix::fs::Advice::DontNeed);
 }

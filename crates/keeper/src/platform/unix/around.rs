@@ -1,8 +1,8 @@
-//! What is around a process of ours: the shells between an agent and us, our parent, the machine.
+//! Our surroundings: the shells between an agent and us, our parent process, the host.
 
 pub(crate) use std::os::unix::process::parent_id;
 
-/// What agents run hooks by.
+/// Programs through which agents run hooks.
 pub(crate) const SHELLS: &[&str] =
     &["sh", "bash", "dash", "ash", "busybox", "ksh", "mksh", "zsh", "fish", "env", "nice"];
 

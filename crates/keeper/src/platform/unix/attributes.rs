@@ -1,4 +1,4 @@
-//! What a new file takes over from the old one besides its text: owner, mode, access list, attributes, times.
+//! What the new file takes over from the old one besides the text: owner, mode, access list, attributes, times.
 
 use crate::platform::files::copy_flags;
 use rustix::fs::{Timespec, Timestamps, XattrFlags};
@@ -23,7 +23,7 @@ pub(crate) fn take_over(old: &File, new: &File) -> io::Result<()> {
     new.set_permissions(Permissions::from_mode(from.mode() & 0o7777))
 }
 
-/// Gives `new` these times: pickers sort by them, retention deletes by them.
+/// Gives `new` the times of the old file: session pickers sort by them, and retention deletes by them.
 pub(crate) fn set_times(new: &File, like: &Metadata) -> io::Result<()> {
     let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
     let times = Timestamps {
@@ -58,7 +58,7 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
         let copied = rustix::fs::fgetxattr(old, name, &mut value)
             .and_then(|length| rustix::fs::fsetxattr(new, name, &value[..length], XattrFlags::empty()));
         match copied {
-            // The system gives these itself, and only it may.
+            // Only the system may set these, and it does so itself.
             Err(_) if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {}
             Err(Errno::NODATA) => {}
             other => other?,

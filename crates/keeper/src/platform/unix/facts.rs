@@ -1,4 +1,4 @@
-//! What is known of a file without reading it.
+//! Metadata of files.
 
 use std::fs::File;
 use std::io;

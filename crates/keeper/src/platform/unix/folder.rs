@@ -1,4 +1,4 @@
-//! A folder by its descriptor, and what is in it by a single name relative to that.
+//! A folder, held by its descriptor. Everything in it is reached by a single name relative to that.
 
 use crate::platform::files::{self, LOOK};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
@@ -78,7 +78,7 @@ pub(crate) fn link(folder: &Handle, name: &OsStr, new: &OsStr) -> io::Result<()>
     Ok(rustix::fs::linkat(folder, name, folder, new, AtFlags::empty())?)
 }
 
-/// Exchanges two names at once; `false` if that is not to be had here.
+/// Exchanges two names atomically; `false` if the system or the file system cannot.
 pub(crate) fn exchange(folder: &Handle, one: &OsStr, other: &OsStr) -> io::Result<bool> {
     match files::exchange(folder, one, other) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(false),

@@ -1,11 +1,11 @@
-//! Locks on transcripts: `flock`, which programs only heed that ask for it.
+//! Locks on transcripts: `flock`, which is advisory.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 
-/// Locks a file if nobody else has; `false` if somebody has. On systems without such locks there are none.
+/// Locks a file; `false` if another process has it locked. Where there are no such locks, this always succeeds.
 pub(crate) fn take(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Ok(false),

@@ -1,4 +1,4 @@
-//! Whose a file is: users and groups have numbers, and others have rights by the mode.
+//! Who owns a file, and who else may change it: user ids, group ids and the mode.
 
 use crate::refusal::Refusal;
 use rustix::process::geteuid;
@@ -51,7 +51,7 @@ pub(crate) fn is_ours_or_of(file: &File, metadata: &Metadata, other: Option<&Met
 pub(crate) fn refusal(_: &File, metadata: &Metadata, folder: &Path) -> Option<Refusal> {
     let owner = metadata.uid();
     if may_all() {
-        // A folder on the way that cannot be looked at is one that somebody has taken away.
+        // A folder on the way that cannot be examined was removed by somebody, which is as bad.
         let loose = loose_folder(folder, metadata);
         return loose.unwrap_or_else(|_| Some(folder.join(""))).map(Refusal::LooseFolder);
     }
@@ -73,7 +73,7 @@ fn loose_folder(folder: &Path, file: &Metadata) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Makes a file the own one of whoever owns another one: what root leaves behind must not keep them out.
+/// Gives a file of root's to the owner of another file: what root leaves behind must not lock that user out.
 pub(crate) fn give_to_owner(file: &File, other: &Metadata) -> io::Result<()> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) != (other.uid(), other.gid()) && own.uid() == 0 {
