@@ -419,3 +419,29 @@ fn entry(line: &[u8]) -> Option<(PathBuf, Entry)> {
 fn check(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..CHECK_DIGITS].to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_index_loses_what_appends_are_judged_by_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, options) = (dir.path().join("tailor"), Options::default());
+        let before = Verdicts::open(&folder, &options, &[]).unwrap();
+        let file = FileId { device: 1, inode: 1 };
+        let stamp = Stamp { file, bytes: 1, modified: (1, 0), changed: (1, 0) };
+        for n in 0..40 {
+            let judge = "x".repeat(LINE_BYTES_MAX - 1_000).into();
+            let entry = Entry { stamp, told: "{}".into(), judge };
+            let line = line(Path::new(&format!("/sessions/{n}.jsonl")), &entry).unwrap();
+            (&before.file).write_all(line.as_bytes()).unwrap();
+        }
+        Verdicts::open(&folder, &options, &[]).unwrap();
+        let file = folder.join(format!("{PREFIX}{}", key(&options).unwrap()));
+        assert!(file.metadata().unwrap().len() < 10_000);
+        let (known, lines) = read(&File::open(file).unwrap()).unwrap();
+        assert_eq!((known.len(), lines), (40, 40));
+        assert!(known.values().all(|entry| &*entry.told == "{}" && entry.judge.is_empty()));
+    }
+}
