@@ -47,6 +47,8 @@ class Agent:
     slow = False  # takes so long to start that fewer cases are tried
     integration = None  # how to install what integrations/ has for it: the words of the command
     only_read = False  # its sessions are not changed
+    head = None  # variables with which it writes a side file of offsets into a long session
+    more_env = {}
     same_program = False  # as another agent: only how it is driven is tried
 
     def __init__(self, install, base, stub, model=None):
@@ -76,7 +78,7 @@ class Agent:
             "NODE_COMPILE_CACHE": str(self.install / "compiled"),
             "HTTP_PROXY": DEAF, "HTTPS_PROXY": DEAF, "http_proxy": DEAF, "https_proxy": DEAF,
             "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost",
-            **self.extra_env(),
+            **self.extra_env(), **self.more_env,
         }  # fmt: skip
 
     def put(self, path, text):
@@ -300,6 +302,7 @@ class Claude(Agent):
     chars = 29_000  # a longer one goes into a file of its own
     integration = ("claude", "plugin", "install", "tailor", "--marketplace", str(ROOT))
     compacts = keeps_thinking = True
+    head = {"CLAUDE_CODE_TRANSCRIPT_TAIL_LOAD": "on"}
 
     def configure(self):
         self.put(".claude.json", {"hasCompletedOnboarding": True, "projects": {str(self.work): {"hasTrustDialogAccepted": True}}})
@@ -313,7 +316,8 @@ class Claude(Agent):
     flags = ("--dangerously-skip-permissions", "--verbose")
 
     def argv(self, prompt, resume):
-        return ["claude", *self.flags, "--model", self.model, *(["-c"] if resume else []), "-p", prompt]
+        session = ["--resume", resume] if isinstance(resume, str) else ["-c"] if resume else []
+        return ["claude", *self.flags, "--model", self.model, *session, "-p", prompt]
 
     def open_wire(self, resume):
         stream = ["--input-format", "stream-json", "--output-format", "stream-json"]

@@ -131,6 +131,8 @@ class Bench:
             yield self.trimmed("compact", ["compact", f"--with={SUMMARISE}"])
             yield from self.too_long()
         yield self.undone()
+        if self.driver.head and not self.quick:
+            yield self.stale_head()
 
     def damaged(self, name, ways, prefix=""):
         """The damage in each way: left as it is, or mended with these arguments."""
@@ -205,6 +207,35 @@ class Bench:
         back = "as it was" if self.path.read_bytes() == was else "NOT as it was"
         outcome, size, detail = self.resume()
         return "undo", f"{'cut' if cut else 'not cut'}, {back}, {outcome}{self.relation(size)}", f"{detail}\n{told}"
+
+    def stale_head(self):
+        """Claude Code's resume-head.jsonl: a repair moves what its offsets point at, and costs no more than a whole load."""
+        self.fresh()
+        self.agent.more_env = self.driver.head
+        with self.agent.live() as wire:
+            for number in range(1, 6):
+                wire.say(f"prompt-{number}: calls=8 rounds=2 chars={self.agent.chars}")
+            wire.compact()
+        self.path = self.agent.session()
+        self.path.write_text("".join(map(plain_boundary, self.path.read_text().splitlines(True))))
+        self.agent.once("prompt-6: calls=0", resume=self.path.stem)
+        heads = list(self.path.parent.glob("*/resume-head.jsonl"))
+        if not heads:
+            return "stale head", "none was written", ""
+        was, kept = self.path.read_bytes(), heads[0].read_bytes()
+        told = self.tell("fix")
+        fixed, head = self.path.read_bytes(), heads[0].read_bytes()
+        asked = []
+        for stale in (True, False):
+            self.path.write_bytes(fixed)
+            if not stale:
+                heads[0].unlink()
+            self.agent.once("prompt-7: calls=0", resume=self.path.stem)
+            last = next(a for a in reversed(self.stub.log) if a.prompt == 7 and a.tools)
+            asked.append((last.refused, [part for part in last.parts if "prompt-7" not in part[1]]))
+        words = ("cut" if fixed != was else "not cut", "head as it was" if head == kept else "head CHANGED")
+        same = "same request as without it" if asked[0] == asked[1] else "ANOTHER request than without it"
+        return "stale head", ", ".join((*words, same, "refused" if asked[0][0] else "accepted")), told
 
     # --- thinking that is bound to what comes before it ---
 
@@ -357,6 +388,15 @@ def quiet(log, seconds):
         if log.stat().st_size != size:
             size, since = log.stat().st_size, time.monotonic()
         time.sleep(0.3)
+
+
+def plain_boundary(line):
+    """Without what a compaction keeps: with that, Claude Code writes no side file."""
+    row = json_line(line)
+    if not isinstance(row, dict) or row.get("subtype") != "compact_boundary":
+        return line
+    row["compactMetadata"] = {key: value for key, value in row["compactMetadata"].items() if not key.startswith("preserved")}
+    return json.dumps(row, separators=(",", ":")) + "\n"
 
 
 def json_line(line):

@@ -36,11 +36,19 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let Some(last) = session.last_boundary() else { return Ok(()) };
+    // Programs skip a line with more than one object, and so the compaction on it.
+    let Some(last) = session.last_boundary().filter(|&last| is_alone(session, last)) else { return Ok(()) };
     // One beside the live branch belongs to that branch.
     let superseded = |&entry: &u32| {
         session.entry(entry).kind == Kind::Boundary && session.is_live(entry) && is_replaced(session, entry)
     };
     dead_weight::tell(&RULE, session, (0..last).filter(superseded), "compactions before the last one", out);
     Ok(())
+}
+
+/// Whether an entry has its line to itself.
+fn is_alone(session: &Session<'_>, entry: u32) -> bool {
+    let line = |entry: u32| session.transcript.entries.get(entry as usize).map(|found| found.line);
+    let mut beside = entry.checked_sub(1).into_iter().chain([entry + 1]);
+    !beside.any(|other| line(other) == line(entry))
 }
