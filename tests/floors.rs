@@ -49,18 +49,45 @@ impl House {
         let modules =
             texts.keys().filter(|module| !is_test(module)).map(|m| (m.clone(), m.join("/"))).collect();
         let mut house = Self { modules, ..Self::default() };
-        for (module, lines) in texts.iter().filter(|(module, _)| !is_test(module)) {
-            let mut imports = Vec::new();
-            for (line, path) in paths(module, lines) {
-                let to =
-                    (0..=path.len()).rev().map(|n| &path[..n]).find(|to| house.modules.contains_key(*to));
-                if let Some(to) = to.filter(|to| to != module) {
-                    imports.push((line, to.to_vec()));
-                }
-            }
-            house.imports.insert(module.clone(), imports);
+        let named: BTreeMap<&Vec<String>, Vec<(usize, Vec<String>)>> = texts
+            .iter()
+            .filter(|(module, _)| !is_test(module))
+            .map(|(module, lines)| (module, paths(module, lines)))
+            .collect();
+        // Which of several modules one of these names stands for depends on the system.
+        let hands_on = |module: &Vec<String>, line: usize| {
+            let lines = &texts[module];
+            lines[line - 1].contains(" use ") && line > 1 && lines[line - 2].starts_with("#[cfg(")
+        };
+        for (module, paths) in &named {
+            let sources = paths.iter().flat_map(|(line, path)| {
+                house.sources(path, &named, &hands_on).into_iter().map(|to| (*line, to))
+            });
+            let imports = sources.filter(|(_, to)| to != *module).collect();
+            house.imports.insert((*module).clone(), imports);
         }
         house
+    }
+
+    /// The modules that a path leads to: where it stands, or where the module that hands it on has it from, if that depends on the system.
+    fn sources(
+        &self,
+        path: &[String],
+        named: &BTreeMap<&Vec<String>, Vec<(usize, Vec<String>)>>,
+        hands_on: &impl Fn(&Vec<String>, usize) -> bool,
+    ) -> Vec<Vec<String>> {
+        let Some(to) = (0..=path.len()).rev().map(|n| path[..n].to_vec()).find(|to| named.contains_key(to))
+        else {
+            return Vec::new();
+        };
+        let handed = named[&to].iter().filter(|(line, other)| {
+            path.len() > to.len() && other.last() == path.get(to.len()) && hands_on(&to, *line)
+        });
+        let found: Vec<_> = handed
+            .filter(|(_, other)| other.starts_with(&to) && other.len() > to.len() + 1)
+            .flat_map(|(_, other)| self.sources(other, named, hands_on))
+            .collect();
+        if found.is_empty() { vec![to] } else { found }
     }
 
     /// Imports that do not run down.
@@ -285,7 +312,8 @@ fn an_import_upwards_is_found_however_it_is_written() {
 fn a_circle_is_found() {
     let ring = |last: &'static str| {
         house(&[
-            ("lib", "mod a;\nmod b;\nmod c;\nmod d;"),
+            ("lib", "#[cfg(unix)]\npub use e::y;\nmod a;\nmod b;\nmod c;\nmod d;\nmod e;\nuse a::z;"),
+            ("e", ""),
             ("a", "use crate::b::x;"),
             ("b", "use super::c::x;"),
             ("c", "fn f() {\n    crate::d::x()\n}"),
@@ -294,4 +322,6 @@ fn a_circle_is_found() {
     };
     assert_eq!(ring("use crate::a::x;").circles(), ["a, b, c, d"]);
     assert_eq!(ring("use crate::b::x;").circles(), [""; 0]);
+    // What is handed on for one system is where it comes from.
+    assert_eq!(ring("use crate::y;").circles(), [""; 0]);
 }

@@ -588,7 +588,7 @@ fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
         let earlier = |f: &&transcript::Finding| {
             !newest.contains(&f.line)
                 && f.line <= before.facts.lines
-                && !(compacted && ["S3", "P1", "P2", "T4", "M7", "S4", "S9", "S18"].contains(&f.rule.code()))
+                && !(compacted && ["S3", "P1", "P2", "T4", "M7", "S4", "S9", "S18", "S19"].contains(&f.rule.code()))
                 // Comes with the fixes of other findings, and what may be fixed is another matter.
                 && f.rule.code() != "M4"
         };

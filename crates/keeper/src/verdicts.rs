@@ -16,14 +16,14 @@ use crate::maintain::maintain;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::own::Own;
-use crate::platform::OFlags;
 use crate::platform::facts::{self, MetadataExt};
 use crate::platform::network::network;
 use crate::platform::owner::{is_ours, is_private};
+use crate::platform::{FileExt, OFlags};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,6 +39,8 @@ const FILES_MAX: usize = 8;
 /// How long a file may grow, and how long one of its lines.
 const BYTES_MAX: u64 = 64 << 20;
 const LINE_BYTES_MAX: usize = 1 << 20;
+/// Bytes that are read and written at once.
+const READ_BYTES: usize = 256 << 10;
 /// How many entries are kept.
 const ENTRIES_MAX: usize = 100_000;
 /// Up to so many useless lines the file is not rewritten.
@@ -51,7 +53,7 @@ const FRESH: Duration = Duration::from_secs(2);
 
 /// What is known of files for one way to look at them.
 pub struct Verdicts {
-    known: Mutex<HashMap<PathBuf, Entry>>,
+    known: Mutex<HashMap<PathBuf, Place>>,
     file: File,
     /// How many bytes more may be appended.
     room: AtomicU64,
@@ -59,7 +61,16 @@ pub struct Verdicts {
     local: Mutex<HashMap<u64, bool>>,
 }
 
-/// An entry that was read and not asked for yet.
+/// Where an entry stands in the file. It is read when somebody asks for it, so that what is known of many sessions takes no
+/// memory.
+struct Place {
+    /// Its line, without the end.
+    at: u64,
+    length: usize,
+    is_told: bool,
+}
+
+/// An entry that was read.
 struct Entry {
     stamp: Stamp,
     /// What was told, as JSON.
@@ -128,19 +139,21 @@ impl Verdicts {
         let is_long = |file: &File| file.metadata().is_ok_and(|found| found.len() > BYTES_MAX / 2);
         let is_worth_it =
             known.len() < before || lines > 2 * known.len() + USELESS_LINES_MIN || is_long(&file);
-        let mut anew = is_worth_it.then(|| write_anew(&folder, &name, &known).ok()).flatten();
+        let anew = |known: &_, keep| write_anew(&folder, &name, &file, known, keep).ok();
+        let mut written = is_worth_it.then(|| anew(&known, Keep::All)).flatten();
         // There must be room for what is new. What appends are judged by goes first.
-        if anew.as_ref().is_some_and(is_long) {
-            for entry in known.values_mut() {
-                entry.judge = Box::default();
+        for keep in [Keep::Told, Keep::Nothing] {
+            if written.as_ref().is_some_and(is_long) {
+                written = anew(&known, keep);
             }
-            anew = write_anew(&folder, &name, &known).ok();
         }
-        if anew.as_ref().is_some_and(is_long) {
-            known.clear();
-            anew = write_anew(&folder, &name, &known).ok();
-        }
-        let file = anew.unwrap_or(file);
+        let file = match written {
+            Some(written) => {
+                (known, _) = read(&written)?;
+                written
+            }
+            None => file,
+        };
         let room = AtomicU64::new(BYTES_MAX.saturating_sub(file.metadata()?.len()));
         known.retain(|path, _| is_asked(path));
         Ok(Self { known: Mutex::new(known), file, room, local: Mutex::default() })
@@ -184,17 +197,18 @@ impl Verdicts {
     ) -> Result<Option<Outcome>, Error> {
         let Some(now) = Sight::of(path) else { return follow(path, root, options, remembered) };
         let mut grown = None;
-        if let Some(entry) = self.take(path) {
+        if let Some((entry, was_told)) = self.entry(path) {
             if entry.stamp == now.stamp
+                && !was_told
                 && let Some(known) = entry.outcome()
             {
-                *remembered = entry.remembered(options);
+                self.mark_told(path);
                 return Ok(Some(known));
             }
             let is_longer = entry.stamp.file == now.stamp.file && entry.stamp.bytes < now.stamp.bytes;
-            if is_longer && remembered.is_none() {
+            if remembered.is_none() && (is_longer || entry.stamp == now.stamp) {
                 *remembered = entry.remembered(options);
-                grown = Some(entry);
+                grown = Some(entry).filter(|_| is_longer);
             }
         }
         let mut outcome = follow(path, root, options, remembered)?;
@@ -211,18 +225,28 @@ impl Verdicts {
         Ok(outcome)
     }
 
-    fn take(&self, path: &Path) -> Option<Entry> {
-        lock(&self.known).remove(&std::path::absolute(path).ok()?)
+    /// What the file says of a path, and whether it was told before.
+    fn entry(&self, path: &Path) -> Option<(Entry, bool)> {
+        let known = lock(&self.known);
+        let place = known.get(&std::path::absolute(path).ok()?)?;
+        Some((place.read(&self.file)?, place.is_told))
+    }
+
+    fn mark_told(&self, path: &Path) {
+        let Ok(path) = std::path::absolute(path) else { return };
+        if let Some(place) = lock(&self.known).get_mut(&path) {
+            place.is_told = true;
+        }
     }
 
     /// What is known of a file that is as it was when it was looked at. It is told once.
     pub fn known(&self, path: &Path, now: &Sight) -> Option<Outcome> {
-        let path = std::path::absolute(path).ok()?;
-        let mut known = lock(&self.known);
-        if known.get(&path)?.stamp != now.stamp {
+        let (entry, was_told) = self.entry(path)?;
+        if was_told || entry.stamp != now.stamp {
             return None;
         }
-        known.remove(&path)?.outcome()
+        self.mark_told(path);
+        entry.outcome()
     }
 
     /// Enters what a look told of a file that has not changed since before it, unless a change might go unnoticed, or
@@ -239,7 +263,9 @@ impl Verdicts {
         let judge = remembered.and_then(|known| known.judge_of(before.stamp));
         let judge = judge.and_then(|judge| serde_json::to_string(judge).ok()).unwrap_or_default();
         let entry = Entry { stamp: before.stamp, told: told.into(), judge: judge.into() };
-        let line = std::path::absolute(path).ok().and_then(|path| line(&path, &entry));
+        let Ok(path) = std::path::absolute(path) else { return };
+        lock(&self.known).remove(&path);
+        let line = line(&path, &entry);
         let Some(line) = line.filter(|line| line.len() <= LINE_BYTES_MAX) else { return };
         let takes = |room: u64| room.checked_sub(line.len() as u64);
         if self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, takes).is_ok() {
@@ -251,6 +277,15 @@ impl Verdicts {
     /// Whether a file system tells at once what others write.
     fn is_local(&self, path: &Path, device: u64) -> bool {
         *lock(&self.local).entry(device).or_insert_with(|| network(path).is_none())
+    }
+}
+
+impl Place {
+    /// The entry; `None` if it cannot be read any more.
+    fn read(&self, file: &File) -> Option<Entry> {
+        let mut line = vec![0; self.length];
+        file.read_exact_at(&mut line, self.at).ok()?;
+        Some(entry(&line)?.1)
     }
 }
 
@@ -344,17 +379,19 @@ fn open(folder: &Folder, name: &str) -> io::Result<File> {
     folder.open(name, access | OFlags::CREATE | OFlags::NONBLOCK)
 }
 
-/// The entries in a file, and how many lines it has.
-fn read(file: &File) -> io::Result<(HashMap<PathBuf, Entry>, usize)> {
-    let mut bytes = BufReader::with_capacity(LINE_BYTES_MAX, file.take(BYTES_MAX));
-    let (mut known, mut lines, mut line) = (HashMap::new(), 0, Vec::new());
+/// Where the entries in a file stand, and how many lines it has.
+fn read(file: &File) -> io::Result<(HashMap<PathBuf, Place>, usize)> {
+    let mut bytes = BufReader::with_capacity(READ_BYTES, file.take(BYTES_MAX));
+    let (mut known, mut lines, mut at, mut line) = (HashMap::new(), 0, 0, Vec::new());
     while bytes.read_until(b'\n', &mut line)? > 0 {
         lines += 1;
-        if let Some((path, entry)) = entry(line.strip_suffix(b"\n").unwrap_or(&line))
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        if let Some((path, _)) = entry(text)
             && (known.len() < ENTRIES_MAX || known.contains_key(&path))
         {
-            known.insert(path, entry);
+            known.insert(path, Place { at, length: text.len(), is_told: false });
         }
+        at += line.len() as u64;
         line.clear();
     }
     Ok((known, lines))
@@ -364,15 +401,40 @@ fn is_gone(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Puts a file with these entries alone in the place of one. What others append to that one meanwhile is lost, and so is
-/// what others were about to put in its place.
-fn write_anew(folder: &Folder, name: &str, known: &HashMap<PathBuf, Entry>) -> io::Result<File> {
+/// How much of each entry stays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    All,
+    /// What was told, without what appends are judged by.
+    Told,
+    Nothing,
+}
+
+/// Puts a file with these entries of the old one alone in its place. What others append to that one meanwhile is lost, and
+/// so is what others were about to put in its place.
+fn write_anew(
+    folder: &Folder,
+    name: &str,
+    old: &File,
+    known: &HashMap<PathBuf, Place>,
+    keep: Keep,
+) -> io::Result<File> {
     for left in folder.names()?.iter().filter(|name| Folder::is_unfinished(name)) {
         folder.remove(left)?;
     }
     let temporary = folder.begin(&format!("{name}-{}", std::process::id()))?;
-    let lines = known.iter().filter_map(|(path, entry)| line(path, entry));
-    (&*temporary.file).write_all(lines.collect::<String>().as_bytes())?;
+    let mut out = BufWriter::with_capacity(READ_BYTES, &*temporary.file);
+    for (path, place) in known.iter().filter(|_| keep != Keep::Nothing) {
+        let Some(mut entry) = place.read(old) else { continue };
+        if keep == Keep::Told {
+            entry.judge = Box::default();
+        }
+        if let Some(line) = line(path, &entry) {
+            out.write_all(line.as_bytes())?;
+        }
+    }
+    out.flush()?;
+    drop(out);
     temporary.place(name)?;
     open(folder, name)
 }
@@ -440,8 +502,10 @@ mod tests {
         Verdicts::open(&folder, &options, &[]).unwrap();
         let file = folder.join(format!("{PREFIX}{}", key(&options).unwrap()));
         assert!(file.metadata().unwrap().len() < 10_000);
-        let (known, lines) = read(&File::open(file).unwrap()).unwrap();
+        let file = File::open(file).unwrap();
+        let (known, lines) = read(&file).unwrap();
         assert_eq!((known.len(), lines), (40, 40));
-        assert!(known.values().all(|entry| &*entry.told == "{}" && entry.judge.is_empty()));
+        let is_told = |entry: Entry| &*entry.told == "{}" && entry.judge.is_empty();
+        assert!(known.values().all(|place| place.read(&file).is_some_and(is_told)));
     }
 }
