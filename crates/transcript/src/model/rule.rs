@@ -96,7 +96,7 @@ pub struct Help {
 }
 
 /// What can be true of an append. [`crate::judge`] computes it from the appended lines, and a rule lists in
-/// [`RuleInfo::wakes`] what it has to be run again for.
+/// `wakes` those that it has to run again for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Feature {
     // These concern every rule: the file is always examined again.
