@@ -44,15 +44,15 @@ pub struct Reach {
 
 impl Marks {
     /// Looks at the bytes from `from` on; those before are marked already.
-    pub fn look(&mut self, bytes: &[u8], from: usize) {
-        self.look_with(Level::new(), bytes, from);
+    pub fn update(&mut self, bytes: &[u8], from: usize) {
+        self.update_with(Level::new(), bytes, from);
     }
 
-    fn look_with(&mut self, level: Level, bytes: &[u8], from: usize) {
+    fn update_with(&mut self, level: Level, bytes: &[u8], from: usize) {
         self.blocks.resize(bytes.len() / SIZE + 1, Block::default());
         self.split &= from >= SIZE;
         self.line_ends.clear();
-        dispatch!(level, simd => look(simd, bytes, from, self));
+        dispatch!(level, simd => mark(simd, bytes, from, self));
     }
 
     /// Forgets so many blocks at the beginning, whose bytes are gone.
@@ -107,7 +107,7 @@ impl Marks {
 /// Fills in the marks of the bytes from `from` on.
 #[expect(clippy::inline_always, reason = "only what is inlined is built for the processor's widest vectors")]
 #[inline(always)]
-fn look<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
+fn mark<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
     let (whole, rest) = bytes.as_chunks::<SIZE>();
     let mut last = [b' '; SIZE];
     last[..rest.len()].copy_from_slice(rest);
@@ -115,22 +115,22 @@ fn look<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
     let (mut split, mut last_split) = (marks.split, false);
     for (n, block) in blocks.iter_mut().enumerate().skip(from / SIZE) {
         let sixty_four = whole.get(n).unwrap_or(&last);
-        let seen = Seen::new(simd, sixty_four);
-        let mut found = Block { stops: seen.quotes, ..Block::default() };
+        let masks = Masks::new(simd, sixty_four);
+        let mut found = Block { stops: masks.quotes, ..Block::default() };
         last_split = split;
-        if seen.slashes != 0 || split {
+        if masks.slashes != 0 || split {
             let behind = u64::from(split);
-            found.escapes = escape_starts(seen.slashes & !behind);
+            found.escapes = escape_starts(masks.slashes & !behind);
             // The next block waits for nothing where a branch tells that no escape is split, and nearly always none is.
             split = false;
-            let mut common = common(simd, sixty_four, &seen);
+            let mut common = common(simd, sixty_four, &masks);
             if found.escapes >> (SIZE - 1) == 1 {
                 split = true;
                 common |= common_at_end(bytes.get((n + 1) * SIZE));
             }
-            found.stops = seen.quotes & !(found.escapes << 1 | behind) | found.escapes & !common;
+            found.stops = masks.quotes & !(found.escapes << 1 | behind) | found.escapes & !common;
         }
-        if seen.beyond_text != 0 {
+        if masks.beyond_text != 0 {
             let beyond = BeyondText::new(simd, sixty_four);
             note_line_ends(sixty_four, beyond.controls, n * SIZE, from, line_ends);
             found.stops |= beyond.controls;
@@ -144,14 +144,14 @@ fn look<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
 }
 
 /// Where the bytes stand that are asked for in every block.
-struct Seen {
+struct Masks {
     slashes: u64,
     quotes: u64,
     /// Control characters, and what is beyond ASCII.
     beyond_text: u64,
 }
 
-impl Seen {
+impl Masks {
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     fn new<S: Simd>(simd: S, bytes: &[u8; SIZE]) -> Self {
@@ -197,10 +197,10 @@ fn escape_starts(slashes: u64) -> u64 {
 /// The bytes before those that make a common escape with a backslash, in the block.
 #[expect(clippy::inline_always, reason = "as above")]
 #[inline(always)]
-fn common<S: Simd>(simd: S, bytes: &[u8; SIZE], seen: &Seen) -> u64 {
+fn common<S: Simd>(simd: S, bytes: &[u8; SIZE], masks: &Masks) -> u64 {
     let bytes = u8x64::load_array_ref(simd, bytes);
     let letters = bytes.simd_eq(b'n') | bytes.simd_eq(b't') | bytes.simd_eq(b'r');
-    (letters.to_bitmask() | seen.quotes | seen.slashes) >> 1
+    (letters.to_bitmask() | masks.quotes | masks.slashes) >> 1
 }
 
 /// The same for the last byte, if the byte behind the block is such a one.
@@ -235,7 +235,7 @@ impl Escapes {
     /// Looks at a block; `next` is the byte behind it, and `split` says whether its first one is escaped.
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    pub fn look<S: Simd>(simd: S, bytes: &[u8; SIZE], next: Option<&u8>, split: bool) -> Self {
+    pub fn find<S: Simd>(simd: S, bytes: &[u8; SIZE], next: Option<&u8>, split: bool) -> Self {
         let bytes = u8x64::load_array_ref(simd, bytes);
         let beyond_ascii = bytes.max(0x80).simd_eq(bytes).to_bitmask();
         let slashes = bytes.simd_eq(b'\\').to_bitmask();
@@ -324,7 +324,7 @@ mod tests {
             let stop = stops.into_iter().find(|&at| at >= from).unwrap_or(bytes.len());
             for level in levels() {
                 let mut marks = Marks::default();
-                marks.look_with(level, bytes, 0);
+                marks.update_with(level, bytes, 0);
                 let reach = marks.follow(from);
                 prop_assert_eq!(reach.stop, stop);
                 prop_assert_eq!(reach.escaped, escapes.iter().any(|at| (from..stop).contains(at)));
@@ -344,7 +344,7 @@ mod tests {
             for size in sizes.iter().cycle() {
                 let from = held;
                 held = (held + size).min(bytes.len());
-                marks.look(&bytes[gone..held], from - gone);
+                marks.update(&bytes[gone..held], from - gone);
                 line_ends.extend(marks.line_ends().iter().map(|&at| gone + at as usize));
                 if held == bytes.len() {
                     break;

@@ -452,7 +452,7 @@ pub struct Tokeniser {
     /// How far the string that begins there was followed.
     followed: usize,
     /// Up to where it was asked for what is beyond ASCII.
-    looked_at: usize,
+    checked_to: usize,
     /// How much is held before some of a long line is let go.
     held_max: usize,
 }
@@ -494,7 +494,7 @@ impl Tokeniser {
     pub fn go_on<E>(&mut self, count: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
         if self.untouched() {
             // Whole blocks go, so that the marks of the others stay.
-            let gone = self.at.min(self.looked_at) / SIZE * SIZE;
+            let gone = self.at.min(self.checked_to) / SIZE * SIZE;
             self.doc.bytes.drain(..gone);
             self.marks.forget(gone / SIZE);
             self.doc.base += gone as u64 + self.doc.gaps.last().map_or(0, |gap| gap.total);
@@ -509,7 +509,7 @@ impl Tokeniser {
         let held = self.doc.bytes.len();
         self.doc.bytes.resize(held + count, 0);
         fill(&mut self.doc.bytes[held..])?;
-        self.marks.look(&self.doc.bytes, held);
+        self.marks.update(&self.doc.bytes, held);
         Ok(())
     }
 
@@ -520,13 +520,13 @@ impl Tokeniser {
 
     /// Goes on at a place, whatever stands before it.
     pub fn go_to(&mut self, at: usize) {
-        (self.at, self.looked_at) = (at, at);
+        (self.at, self.checked_to) = (at, at);
     }
 
     /// The stretches with bytes beyond ASCII up to a place, with their offsets, but for those asked for before. No
     /// character is split.
     pub fn beyond_ascii(&mut self, to: usize) -> impl Iterator<Item = (u64, &[u8])> {
-        let from = core::mem::replace(&mut self.looked_at, to);
+        let from = core::mem::replace(&mut self.checked_to, to);
         let Self { doc, marks, .. } = self;
         marks.beyond_ascii(from, to).map(|(from, to)| (doc.offset(from), &doc.bytes[from..to]))
     }
@@ -766,7 +766,7 @@ impl Tokeniser {
             let before = gone.partition_point(|(to, _)| *to <= at);
             at - gone[..before].last().map_or(0, |(_, bytes)| *bytes)
         });
-        self.marks.look(&self.doc.bytes, 0);
+        self.marks.update(&self.doc.bytes, 0);
         // What is looked at again is no longer than what will be added.
         let held = self.doc.bytes.len();
         self.held_max = LONG_BYTES.max(2 * held);
@@ -774,7 +774,7 @@ impl Tokeniser {
     }
 
     fn move_to(&mut self, to: impl Fn(usize) -> usize) {
-        for at in [&mut self.at, &mut self.followed, &mut self.looked_at] {
+        for at in [&mut self.at, &mut self.followed, &mut self.checked_to] {
             *at = to(*at);
         }
         self.doc.move_nodes(to);

@@ -33,7 +33,7 @@ pub struct RuleInfo {
     /// features of [`Feature`] wake every rule and are not listed. By default any record wakes it.
     pub(crate) wakes: &'static [Feature],
     /// Whether it reports each occurrence, or only the first.
-    pub(crate) told: Repeats,
+    pub(crate) repeats: Repeats,
     /// Whether an append can make a finding go away.
     pub(crate) heals: Heals,
     /// Whether it is about how far something is from an end of the file, which changes as the file grows.
@@ -55,7 +55,7 @@ impl RuleInfo {
         entry_decides: false,
         recovers: false,
         wakes: &[Feature::Record],
-        told: Repeats::Each,
+        repeats: Repeats::Each,
         heals: Heals::Never,
         distant: false,
     };
