@@ -1,5 +1,4 @@
-//! What stands where in the bytes of a transcript, found sixty-four bytes at a time: quotes, escapes, control characters,
-//! line ends.
+//! Finds quotes, escapes, control characters and line ends in the bytes of a transcript, sixty-four bytes at a time.
 //!
 //! A transcript has a quote or a backslash in every dozen bytes, so a search that starts anew at each of them spends its
 //! time on starting. Here each byte is looked at once, with the widest comparisons that the processor has, and whoever
@@ -43,7 +42,7 @@ pub struct Reach {
 }
 
 impl Marks {
-    /// Looks at the bytes from `from` on; those before are marked already.
+    /// Marks the bytes from `from` on; those before are marked already.
     pub fn update(&mut self, bytes: &[u8], from: usize) {
         self.update_with(Level::new(), bytes, from);
     }
@@ -115,22 +114,22 @@ fn mark<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
     let (mut split, mut last_split) = (marks.split, false);
     for (n, block) in blocks.iter_mut().enumerate().skip(from / SIZE) {
         let sixty_four = whole.get(n).unwrap_or(&last);
-        let masks = Masks::new(simd, sixty_four);
-        let mut found = Block { stops: masks.quotes, ..Block::default() };
+        let wanted = Masks::new(simd, sixty_four);
+        let mut found = Block { stops: wanted.quotes, ..Block::default() };
         last_split = split;
-        if masks.slashes != 0 || split {
+        if wanted.slashes != 0 || split {
             let behind = u64::from(split);
-            found.escapes = escape_starts(masks.slashes & !behind);
+            found.escapes = escape_starts(wanted.slashes & !behind);
             // The next block waits for nothing where a branch tells that no escape is split, and nearly always none is.
             split = false;
-            let mut common = common(simd, sixty_four, &masks);
+            let mut common = common(simd, sixty_four, &wanted);
             if found.escapes >> (SIZE - 1) == 1 {
                 split = true;
                 common |= common_at_end(bytes.get((n + 1) * SIZE));
             }
-            found.stops = masks.quotes & !(found.escapes << 1 | behind) | found.escapes & !common;
+            found.stops = wanted.quotes & !(found.escapes << 1 | behind) | found.escapes & !common;
         }
-        if masks.beyond_text != 0 {
+        if wanted.beyond_text != 0 {
             let beyond = BeyondText::new(simd, sixty_four);
             note_line_ends(sixty_four, beyond.controls, n * SIZE, from, line_ends);
             found.stops |= beyond.controls;
@@ -143,7 +142,7 @@ fn mark<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
     blocks[whole.len()].stops |= 1 << rest.len();
 }
 
-/// Where the bytes stand that are asked for in every block.
+/// The bytes that every block is searched for, as bit masks.
 struct Masks {
     slashes: u64,
     quotes: u64,
@@ -188,8 +187,8 @@ impl BeyondText {
 fn escape_starts(slashes: u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let heads = slashes & !(slashes << 1);
-    // Added to a run, its head moves behind it, and nothing is left of the run: so those that begin at an even place are
-    // told from the others.
+    // Adding the head of a run to it clears the run and sets the bit after it. That separates runs that begin at an even
+    // place from the others.
     let odd = slashes & slashes.wrapping_add(heads & EVEN);
     (slashes & !odd & EVEN) | (odd & !EVEN)
 }
@@ -197,13 +196,13 @@ fn escape_starts(slashes: u64) -> u64 {
 /// The bytes before those that make a common escape with a backslash, in the block.
 #[expect(clippy::inline_always, reason = "as above")]
 #[inline(always)]
-fn common<S: Simd>(simd: S, bytes: &[u8; SIZE], masks: &Masks) -> u64 {
+fn common<S: Simd>(simd: S, bytes: &[u8; SIZE], wanted: &Masks) -> u64 {
     let bytes = u8x64::load_array_ref(simd, bytes);
     let letters = bytes.simd_eq(b'n') | bytes.simd_eq(b't') | bytes.simd_eq(b'r');
-    (letters.to_bitmask() | masks.quotes | masks.slashes) >> 1
+    (letters.to_bitmask() | wanted.quotes | wanted.slashes) >> 1
 }
 
-/// The same for the last byte, if the byte behind the block is such a one.
+/// The same for the last byte, if the byte after the block is such a one.
 #[cold]
 #[inline(never)]
 fn common_at_end(next: Option<&u8>) -> u64 {
@@ -232,7 +231,7 @@ pub struct Escapes {
 }
 
 impl Escapes {
-    /// Looks at a block; `next` is the byte behind it, and `split` says whether its first one is escaped.
+    /// The escapes in a block; `next` is the byte after it, and `split` says whether its first one is escaped.
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     pub fn find<S: Simd>(simd: S, bytes: &[u8; SIZE], next: Option<&u8>, split: bool) -> Self {

@@ -12,28 +12,28 @@ use alloc::vec::Vec;
 /// text, spends more on tidying up than is lost by reading oftener.
 const MEASURE_BYTES: usize = ROOM_BYTES - marker::BYTES_MAX;
 
-/// That, and what is looked at behind it.
+/// The same, with the bytes after it that are read to find markers.
 const ROOM_BYTES: usize = 16 * 1024;
 
 /// How much is read at a time for a content address: hashing goes several times as fast in long pieces.
 const ADDRESS_BYTES: usize = 64 * 1024;
 
-/// How many of the markers in a text are looked at. Beyond that a text prints markers for a living.
+/// How many markers in a text are considered. A text with more is about markers.
 const MARKERS_MAX: usize = 4096;
 
-/// How much is read at a time to look for one place.
+/// How much is read at a time, at most, to find one place.
 const SEARCH_BYTES: usize = MEASURE_BYTES;
 
-/// However near it is.
+/// How much is read at least, however near the place is.
 const SEARCH_BYTES_MIN: usize = 256;
 
 /// No more room than this is made for most texts: those that are read again are short.
 const SMALL_BYTES: usize = 4 * 1024;
 
-/// What a search comes back to is held in memory if it is no more than this.
+/// A stretch that is searched several times is held in memory if it is no longer than this.
 const HELD_BYTES: usize = 8 * 1024;
 
-/// How much of a literal is counted at a time; what comes behind the last step that fits is looked at unit by unit.
+/// How much of a literal is counted at a time. After the last step that fits, units are counted one by one.
 const STEP_BYTES: usize = 1024;
 
 /// How far back a line's end is looked for at first.
@@ -42,14 +42,14 @@ const LINE_BYTES: u64 = 256;
 /// How far apart a backslash and a place must be for the place to be sure to lie between two units.
 const DOUBT_BYTES: u64 = 256;
 
-/// What one pass over a literal tells.
+/// The result of one pass over a literal.
 #[derive(Clone, Debug)]
 pub struct Measure {
     /// The inside of the literal, without quotes.
     pub span: Span,
     /// Length in the unit asked for, markers included.
     pub units: u64,
-    /// Our own marker, if we cut it before.
+    /// Tailor's own marker, if it was cut before.
     pub own: Option<marker::Found>,
     /// Content address of the literal as written; zeros if it was not asked for.
     pub id: marker::Id,
@@ -223,7 +223,7 @@ pub fn lines_end(
     Ok((units < most).then_some(units))
 }
 
-/// The place behind so many line breaks, or the end of these bytes; what of them is still to come stays in `left`.
+/// The place after this many line breaks, or the end of the bytes; `left` is what then remains.
 fn after_lines(bytes: &[u8], left: &mut u64) -> usize {
     let mut at = 0;
     while *left > 0 {
@@ -245,7 +245,7 @@ pub fn line_breaks(source: &dyn Source, inner: Span) -> Result<u64, Fault> {
     Ok(u64::MAX - left)
 }
 
-/// A place between two units, with the units that stay on its side.
+/// A place between two units, with the number of units that are kept on its side.
 #[derive(Clone, Copy)]
 struct CutPoint {
     at: u64,
@@ -340,7 +340,7 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
     Ok(line.filter(fits).unwrap_or(hard))
 }
 
-/// The place behind at most `budget` units.
+/// The place after at most `budget` units.
 fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<CutPoint, Fault> {
     let begin = CutPoint { at: span.start, units: 0, line: false };
     let mut place = if budget > STEP_BYTES as u64 { strides(source, unit, span, budget)? } else { begin };
@@ -369,7 +369,7 @@ fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<C
     Ok(place)
 }
 
-/// A place behind at most `budget` units and not much fewer, counted in long steps.
+/// A place after at most `budget` units and not much fewer, counted in long steps.
 fn strides(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<CutPoint, Fault> {
     let mut place = CutPoint { at: span.start, units: 0, line: false };
     for_each_block(source, span, search_bytes(budget), |at, bytes, owned| {
@@ -399,7 +399,7 @@ fn calm(bytes: &[u8]) -> usize {
     plain.map_or(bytes.len(), |end| if bytes[end] & 0xc0 == 0x80 { end.saturating_sub(1) } else { end })
 }
 
-/// The first place behind at least `wanted` units: a unit that is longer than one is taken whole.
+/// The first place after at least `wanted` units; a character of several units is taken whole.
 fn advance_at_least(source: &dyn Source, unit: Unit, span: Span, wanted: u64) -> Result<CutPoint, Fault> {
     let mut place = advance(source, unit, span, wanted)?;
     if place.units < wanted {
