@@ -300,7 +300,7 @@ pub enum ContentIssueKind {
     NothingToLearn,
     /// A field that must hold a natural number and does not.
     Count,
-    /// An object without a required text of this name.
+    /// An object that is to have a text of this name, and has not.
     LacksText(&'static str),
     /// A compaction begins with the record.
     CompactionBegins,
