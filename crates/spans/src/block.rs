@@ -1,5 +1,4 @@
-//! What stands where in the bytes of a transcript, found sixty-four bytes at a time: quotes, escapes, control characters,
-//! line ends.
+//! Finds quotes, escapes, control characters and line ends in the bytes of a transcript, sixty-four bytes at a time.
 //!
 //! A transcript has a quote or a backslash in every dozen bytes, so a search that starts anew at each of them spends its
 //! time on starting. Here each byte is looked at once, with the widest comparisons that the processor has, and whoever
@@ -43,16 +42,16 @@ pub struct Reach {
 }
 
 impl Marks {
-    /// Looks at the bytes from `from` on; those before are marked already.
-    pub fn look(&mut self, bytes: &[u8], from: usize) {
-        self.look_with(Level::new(), bytes, from);
+    /// Marks the bytes from `from` on; those before are marked already.
+    pub fn update(&mut self, bytes: &[u8], from: usize) {
+        self.update_with(Level::new(), bytes, from);
     }
 
-    fn look_with(&mut self, level: Level, bytes: &[u8], from: usize) {
+    fn update_with(&mut self, level: Level, bytes: &[u8], from: usize) {
         self.blocks.resize(bytes.len() / SIZE + 1, Block::default());
         self.split &= from >= SIZE;
         self.line_ends.clear();
-        dispatch!(level, simd => look(simd, bytes, from, self));
+        dispatch!(level, simd => mark(simd, bytes, from, self));
     }
 
     /// Forgets so many blocks at the beginning, whose bytes are gone.
@@ -107,7 +106,7 @@ impl Marks {
 /// Fills in the marks of the bytes from `from` on.
 #[expect(clippy::inline_always, reason = "only what is inlined is built for the processor's widest vectors")]
 #[inline(always)]
-fn look<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
+fn mark<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
     let (whole, rest) = bytes.as_chunks::<SIZE>();
     let mut last = [b' '; SIZE];
     last[..rest.len()].copy_from_slice(rest);
@@ -115,22 +114,22 @@ fn look<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
     let (mut split, mut last_split) = (marks.split, false);
     for (n, block) in blocks.iter_mut().enumerate().skip(from / SIZE) {
         let sixty_four = whole.get(n).unwrap_or(&last);
-        let seen = Seen::new(simd, sixty_four);
-        let mut found = Block { stops: seen.quotes, ..Block::default() };
+        let wanted = Masks::new(simd, sixty_four);
+        let mut found = Block { stops: wanted.quotes, ..Block::default() };
         last_split = split;
-        if seen.slashes != 0 || split {
+        if wanted.slashes != 0 || split {
             let behind = u64::from(split);
-            found.escapes = escape_starts(seen.slashes & !behind);
+            found.escapes = escape_starts(wanted.slashes & !behind);
             // The next block waits for nothing where a branch tells that no escape is split, and nearly always none is.
             split = false;
-            let mut common = common(simd, sixty_four, &seen);
+            let mut common = common(simd, sixty_four, &wanted);
             if found.escapes >> (SIZE - 1) == 1 {
                 split = true;
                 common |= common_at_end(bytes.get((n + 1) * SIZE));
             }
-            found.stops = seen.quotes & !(found.escapes << 1 | behind) | found.escapes & !common;
+            found.stops = wanted.quotes & !(found.escapes << 1 | behind) | found.escapes & !common;
         }
-        if seen.beyond_text != 0 {
+        if wanted.beyond_text != 0 {
             let beyond = BeyondText::new(simd, sixty_four);
             note_line_ends(sixty_four, beyond.controls, n * SIZE, from, line_ends);
             found.stops |= beyond.controls;
@@ -143,15 +142,15 @@ fn look<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
     blocks[whole.len()].stops |= 1 << rest.len();
 }
 
-/// Where the bytes stand that are asked for in every block.
-struct Seen {
+/// The bytes that every block is searched for, as bit masks.
+struct Masks {
     slashes: u64,
     quotes: u64,
     /// Control characters, and what is beyond ASCII.
     beyond_text: u64,
 }
 
-impl Seen {
+impl Masks {
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     fn new<S: Simd>(simd: S, bytes: &[u8; SIZE]) -> Self {
@@ -188,8 +187,8 @@ impl BeyondText {
 fn escape_starts(slashes: u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let heads = slashes & !(slashes << 1);
-    // Added to a run, its head moves behind it, and nothing is left of the run: so those that begin at an even place are
-    // told from the others.
+    // Adding the head of a run to it clears the run and sets the bit after it. That separates runs that begin at an even
+    // place from the others.
     let odd = slashes & slashes.wrapping_add(heads & EVEN);
     (slashes & !odd & EVEN) | (odd & !EVEN)
 }
@@ -197,13 +196,13 @@ fn escape_starts(slashes: u64) -> u64 {
 /// The bytes before those that make a common escape with a backslash, in the block.
 #[expect(clippy::inline_always, reason = "as above")]
 #[inline(always)]
-fn common<S: Simd>(simd: S, bytes: &[u8; SIZE], seen: &Seen) -> u64 {
+fn common<S: Simd>(simd: S, bytes: &[u8; SIZE], wanted: &Masks) -> u64 {
     let bytes = u8x64::load_array_ref(simd, bytes);
     let letters = bytes.simd_eq(b'n') | bytes.simd_eq(b't') | bytes.simd_eq(b'r');
-    (letters.to_bitmask() | seen.quotes | seen.slashes) >> 1
+    (letters.to_bitmask() | wanted.quotes | wanted.slashes) >> 1
 }
 
-/// The same for the last byte, if the byte behind the block is such a one.
+/// The same for the last byte, if the byte after the block is such a one.
 #[cold]
 #[inline(never)]
 fn common_at_end(next: Option<&u8>) -> u64 {
@@ -232,10 +231,10 @@ pub struct Escapes {
 }
 
 impl Escapes {
-    /// Looks at a block; `next` is the byte behind it, and `split` says whether its first one is escaped.
+    /// The escapes in a block; `next` is the byte after it, and `split` says whether its first one is escaped.
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    pub fn look<S: Simd>(simd: S, bytes: &[u8; SIZE], next: Option<&u8>, split: bool) -> Self {
+    pub fn find<S: Simd>(simd: S, bytes: &[u8; SIZE], next: Option<&u8>, split: bool) -> Self {
         let bytes = u8x64::load_array_ref(simd, bytes);
         let beyond_ascii = bytes.max(0x80).simd_eq(bytes).to_bitmask();
         let slashes = bytes.simd_eq(b'\\').to_bitmask();
@@ -324,7 +323,7 @@ mod tests {
             let stop = stops.into_iter().find(|&at| at >= from).unwrap_or(bytes.len());
             for level in levels() {
                 let mut marks = Marks::default();
-                marks.look_with(level, bytes, 0);
+                marks.update_with(level, bytes, 0);
                 let reach = marks.follow(from);
                 prop_assert_eq!(reach.stop, stop);
                 prop_assert_eq!(reach.escaped, escapes.iter().any(|at| (from..stop).contains(at)));
@@ -344,7 +343,7 @@ mod tests {
             for size in sizes.iter().cycle() {
                 let from = held;
                 held = (held + size).min(bytes.len());
-                marks.look(&bytes[gone..held], from - gone);
+                marks.update(&bytes[gone..held], from - gone);
                 line_ends.extend(marks.line_ends().iter().map(|&at| gone + at as usize));
                 if held == bytes.len() {
                     break;

@@ -12,28 +12,28 @@ use alloc::vec::Vec;
 /// text, spends more on tidying up than is lost by reading oftener.
 const MEASURE_BYTES: usize = ROOM_BYTES - marker::BYTES_MAX;
 
-/// That, and what is looked at behind it.
+/// The same, with the bytes after it that are read to find markers.
 const ROOM_BYTES: usize = 16 * 1024;
 
 /// How much is read at a time for a content address: hashing goes several times as fast in long pieces.
 const ADDRESS_BYTES: usize = 64 * 1024;
 
-/// How many of the markers in a text are looked at. Beyond that a text prints markers for a living.
+/// How many markers in a text are considered. A text with more is about markers.
 const MARKERS_MAX: usize = 4096;
 
-/// How much is read at a time to look for one place.
+/// How much is read at a time, at most, to find one place.
 const SEARCH_BYTES: usize = MEASURE_BYTES;
 
-/// However near it is.
+/// How much is read at least, however near the place is.
 const SEARCH_BYTES_MIN: usize = 256;
 
 /// No more room than this is made for most texts: those that are read again are short.
 const SMALL_BYTES: usize = 4 * 1024;
 
-/// What a search comes back to is held in memory if it is no more than this.
+/// A stretch that is searched several times is held in memory if it is no longer than this.
 const HELD_BYTES: usize = 8 * 1024;
 
-/// How much of a literal is counted at a time; what comes behind the last step that fits is looked at unit by unit.
+/// How much of a literal is counted at a time. After the last step that fits, units are counted one by one.
 const STEP_BYTES: usize = 1024;
 
 /// How far back a line's end is looked for at first.
@@ -42,14 +42,14 @@ const LINE_BYTES: u64 = 256;
 /// How far apart a backslash and a place must be for the place to be sure to lie between two units.
 const DOUBT_BYTES: u64 = 256;
 
-/// What one pass over a literal tells.
+/// The result of one pass over a literal.
 #[derive(Clone, Debug)]
 pub struct Measure {
     /// The inside of the literal, without quotes.
     pub span: Span,
     /// Length in the unit asked for, markers included.
     pub units: u64,
-    /// Our own marker, if we cut it before.
+    /// Tailor's own marker, if it was cut before.
     pub own: Option<marker::Found>,
     /// Content address of the literal as written; zeros if it was not asked for.
     pub id: marker::Id,
@@ -207,7 +207,7 @@ pub fn lines_end(
     let far = measure.span.start.saturating_add(most.saturating_mul(UNIT_BYTES_MAX as u64));
     for_each_block(source, Span::new(measure.span.start, end), SEARCH_BYTES, |at, bytes, owned| {
         if left > 0 {
-            behind = at + behind_lines(&bytes[..owned], &mut left) as u64;
+            behind = at + after_lines(&bytes[..owned], &mut left) as u64;
         }
         more = left == 0 && behind < end;
         left > 0 && behind < far
@@ -223,8 +223,8 @@ pub fn lines_end(
     Ok((units < most).then_some(units))
 }
 
-/// The place behind so many line breaks, or the end of these bytes; what of them is still to come stays in `left`.
-fn behind_lines(bytes: &[u8], left: &mut u64) -> usize {
+/// The place after this many line breaks, or the end of the bytes; `left` is what then remains.
+fn after_lines(bytes: &[u8], left: &mut u64) -> usize {
     let mut at = 0;
     while *left > 0 {
         let Some(calm) = memchr::memchr(b'\\', &bytes[at..]) else { return bytes.len() };
@@ -239,15 +239,15 @@ fn behind_lines(bytes: &[u8], left: &mut u64) -> usize {
 pub fn line_breaks(source: &dyn Source, inner: Span) -> Result<u64, Fault> {
     let mut left = u64::MAX;
     for_each_block(source, inner, MEASURE_BYTES, |_, bytes, owned| {
-        behind_lines(&bytes[..owned], &mut left);
+        after_lines(&bytes[..owned], &mut left);
         true
     })?;
     Ok(u64::MAX - left)
 }
 
-/// A place between two units, with the units that stay on its side.
+/// A place between two units, with the number of units that are kept on its side.
 #[derive(Clone, Copy)]
-struct Place {
+struct CutPoint {
     at: u64,
     units: u64,
     line: bool,
@@ -259,9 +259,9 @@ fn search_bytes(budget: u64) -> usize {
 }
 
 /// Where a head of at most `budget` units ends.
-fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<Place, Fault> {
+fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<CutPoint, Fault> {
     if budget == 0 {
-        return Ok(Place { at: span.start, units: 0, line: false });
+        return Ok(CutPoint { at: span.start, units: 0, line: false });
     }
     let stretch = span.len().min((search_bytes(budget) + marker::BYTES_MAX) as u64);
     let mut room = [0; HELD_BYTES];
@@ -290,7 +290,7 @@ fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
                 Lines::Inside => units < budget / 2 + 2,
                 _ => units * 2 < budget,
             };
-            return Ok(if short { hard } else { Place { at, units, line: true } });
+            return Ok(if short { hard } else { CutPoint { at, units, line: true } });
         }
         if from == span.start || behind * 2 > budget {
             return Ok(hard);
@@ -300,9 +300,9 @@ fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
 }
 
 /// Where a tail of at most `budget` units begins.
-fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<Place, Fault> {
+fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<CutPoint, Fault> {
     if budget == 0 {
-        return Ok(Place { at: span.end, units: 0, line: false });
+        return Ok(CutPoint { at: span.end, units: 0, line: false });
     }
     let mut back = search_bytes(budget) as u64;
     let stretch = span.len().min(back + DOUBT_BYTES);
@@ -320,7 +320,7 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
             continue;
         }
         let place = advance_at_least(source, unit, Span::new(from, span.end), units.saturating_sub(budget))?;
-        break Place { at: place.at, units: units - place.units, line: false };
+        break CutPoint { at: place.at, units: units - place.units, line: false };
     };
     if lines == Lines::Anywhere {
         return Ok(hard);
@@ -329,20 +329,20 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
     walk(source, Span::new(hard.at, span.end), |at, piece| {
         left -= piece.length(unit);
         if piece.is_newline() {
-            line = Some(Place { at: at + piece.raw as u64, units: left, line: true });
+            line = Some(CutPoint { at: at + piece.raw as u64, units: left, line: true });
         }
         line.is_none() && left * 2 >= hard.units
     })?;
-    let fits = |line: &Place| match lines {
+    let fits = |line: &CutPoint| match lines {
         Lines::Inside => line.units + 1 < hard.units && line.units + 1 + hard.units / 2 > hard.units,
         _ => line.units > 0 && line.units * 2 >= hard.units,
     };
     Ok(line.filter(fits).unwrap_or(hard))
 }
 
-/// The place behind at most `budget` units.
-fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
-    let begin = Place { at: span.start, units: 0, line: false };
+/// The place after at most `budget` units.
+fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<CutPoint, Fault> {
+    let begin = CutPoint { at: span.start, units: 0, line: false };
     let mut place = if budget > STEP_BYTES as u64 { strides(source, unit, span, budget)? } else { begin };
     // No more than a search that ends with the budget has in memory.
     let block = search_bytes(budget - place.units).min(2 * STEP_BYTES);
@@ -362,16 +362,16 @@ fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<P
                 return false;
             }
             i += raw;
-            place = Place { at: at + i as u64, units: place.units + units, line };
+            place = CutPoint { at: at + i as u64, units: place.units + units, line };
         }
         place.units < budget
     })?;
     Ok(place)
 }
 
-/// A place behind at most `budget` units and not much fewer, counted in long steps.
-fn strides(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
-    let mut place = Place { at: span.start, units: 0, line: false };
+/// A place after at most `budget` units and not much fewer, counted in long steps.
+fn strides(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<CutPoint, Fault> {
+    let mut place = CutPoint { at: span.start, units: 0, line: false };
     for_each_block(source, span, search_bytes(budget), |at, bytes, owned| {
         let mut from = 0;
         while from < owned {
@@ -386,7 +386,7 @@ fn strides(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<P
                 return false;
             }
             from += step;
-            place = Place { at: at + from as u64, units, line: false };
+            place = CutPoint { at: at + from as u64, units, line: false };
         }
         place.units < budget
     })?;
@@ -399,12 +399,13 @@ fn calm(bytes: &[u8]) -> usize {
     plain.map_or(bytes.len(), |end| if bytes[end] & 0xc0 == 0x80 { end.saturating_sub(1) } else { end })
 }
 
-/// The first place behind at least `wanted` units: a unit that is longer than one is taken whole.
-fn advance_at_least(source: &dyn Source, unit: Unit, span: Span, wanted: u64) -> Result<Place, Fault> {
+/// The first place after at least `wanted` units; a character of several units is taken whole.
+fn advance_at_least(source: &dyn Source, unit: Unit, span: Span, wanted: u64) -> Result<CutPoint, Fault> {
     let mut place = advance(source, unit, span, wanted)?;
     if place.units < wanted {
         walk(source, Span::new(place.at, span.end), |at, piece| {
-            place = Place { at: at + piece.raw as u64, units: place.units + piece.length(unit), line: false };
+            place =
+                CutPoint { at: at + piece.raw as u64, units: place.units + piece.length(unit), line: false };
             place.units < wanted
         })?;
     }

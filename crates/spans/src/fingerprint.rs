@@ -1,5 +1,5 @@
-//! A hash that is the same everywhere and every time: for telling texts apart that are not kept. It refuses to know who
-//! might want two texts to have the same one; that wins a look, or a verdict that is not asked for.
+//! A hash that is the same on every machine and in every run, to compare texts that are not kept. It is not cryptographic: a
+//! forged collision costs an extra look or skips a check, never data.
 
 /// The hash of a text.
 pub fn of(text: &[u8]) -> u64 {

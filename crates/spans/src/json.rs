@@ -64,12 +64,12 @@ struct Node {
     tag: u16,
 }
 
-/// What was let go of.
+/// Bytes that are not held any more.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     /// Where it would stand in the bytes that are held.
     at: u32,
-    /// How many bytes were let go of up to here.
+    /// How many bytes were dropped up to here.
     total: u64,
     /// Characters in it.
     chars: u64,
@@ -93,7 +93,7 @@ pub struct Doc {
     pairs: bool,
 }
 
-/// What strings hold that JSON allows and others stumble over.
+/// Whether strings hold something that JSON allows and some readers refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Odd {
     /// Half a surrogate pair, `\ud83d` without its other half: no text in any encoding.
@@ -118,7 +118,7 @@ impl Doc {
         self.nodes.len()
     }
 
-    /// What its strings hold that others stumble over.
+    /// Whether its strings hold something that some readers refuse.
     pub fn odd(&self) -> Odd {
         self.odd
     }
@@ -398,13 +398,13 @@ pub enum Fed {
     More,
     /// The object ended before this place.
     Done(usize),
-    /// The byte at this place cannot stand there.
+    /// The byte at this place is not allowed there.
     Bad(usize),
     /// The object holds more than [`NODES_MAX`] values, or more than may be held of one line.
     TooComplex,
 }
 
-/// Why a step could not be made.
+/// Why the next token could not be read.
 enum Stop {
     /// The end of the token is not there yet.
     Short,
@@ -451,9 +451,9 @@ pub struct Tokeniser {
     at: usize,
     /// How far the string that begins there was followed.
     followed: usize,
-    /// Up to where it was asked for what is beyond ASCII.
-    looked_at: usize,
-    /// How much is held before some of a long line is let go.
+    /// Up to here [`Tokeniser::beyond_ascii`] has been called.
+    checked_to: usize,
+    /// How much is held before some of a long line is dropped.
     held_max: usize,
 }
 
@@ -494,7 +494,7 @@ impl Tokeniser {
     pub fn go_on<E>(&mut self, count: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
         if self.untouched() {
             // Whole blocks go, so that the marks of the others stay.
-            let gone = self.at.min(self.looked_at) / SIZE * SIZE;
+            let gone = self.at.min(self.checked_to) / SIZE * SIZE;
             self.doc.bytes.drain(..gone);
             self.marks.forget(gone / SIZE);
             self.doc.base += gone as u64 + self.doc.gaps.last().map_or(0, |gap| gap.total);
@@ -509,7 +509,7 @@ impl Tokeniser {
         let held = self.doc.bytes.len();
         self.doc.bytes.resize(held + count, 0);
         fill(&mut self.doc.bytes[held..])?;
-        self.marks.look(&self.doc.bytes, held);
+        self.marks.update(&self.doc.bytes, held);
         Ok(())
     }
 
@@ -520,13 +520,13 @@ impl Tokeniser {
 
     /// Goes on at a place, whatever stands before it.
     pub fn go_to(&mut self, at: usize) {
-        (self.at, self.looked_at) = (at, at);
+        (self.at, self.checked_to) = (at, at);
     }
 
     /// The stretches with bytes beyond ASCII up to a place, with their offsets, but for those asked for before. No
     /// character is split.
     pub fn beyond_ascii(&mut self, to: usize) -> impl Iterator<Item = (u64, &[u8])> {
-        let from = core::mem::replace(&mut self.looked_at, to);
+        let from = core::mem::replace(&mut self.checked_to, to);
         let Self { doc, marks, .. } = self;
         marks.beyond_ascii(from, to).map(|(from, to)| (doc.offset(from), &doc.bytes[from..to]))
     }
@@ -766,7 +766,7 @@ impl Tokeniser {
             let before = gone.partition_point(|(to, _)| *to <= at);
             at - gone[..before].last().map_or(0, |(_, bytes)| *bytes)
         });
-        self.marks.look(&self.doc.bytes, 0);
+        self.marks.update(&self.doc.bytes, 0);
         // What is looked at again is no longer than what will be added.
         let held = self.doc.bytes.len();
         self.held_max = LONG_BYTES.max(2 * held);
@@ -774,14 +774,14 @@ impl Tokeniser {
     }
 
     fn move_to(&mut self, to: impl Fn(usize) -> usize) {
-        for at in [&mut self.at, &mut self.followed, &mut self.looked_at] {
+        for at in [&mut self.at, &mut self.followed, &mut self.checked_to] {
             *at = to(*at);
         }
         self.doc.move_nodes(to);
     }
 }
 
-/// Fills in bytes at an offset from some that begin at another.
+/// A function that copies bytes at an offset out of these, which begin at `base`.
 fn copy_from(bytes: &[u8], base: u64) -> impl FnMut(u64, &mut [u8]) -> Result<(), Infallible> {
     move |at, room| {
         let at = (at - base) as usize;
@@ -790,8 +790,8 @@ fn copy_from(bytes: &[u8], base: u64) -> impl FnMut(u64, &mut [u8]) -> Result<()
     }
 }
 
-/// What of a line that was read so far nobody can ask for, in order: long blanks, and of long strings the inside after
-/// their first bytes. The last string may be open, and is known up to a place.
+/// The parts of a line that need not be held, in order: long blanks, and the insides of long strings after their first
+/// bytes. The last string may be open, and is known up to a place.
 fn spare(bytes: &[u8], gaps: &[Gap], nodes: &[Node], open: (usize, usize)) -> Vec<(usize, usize)> {
     let whole = nodes.iter().filter(|node| node.kind == Kind::String);
     let whole = whole.map(|node| (node.start as usize, node.end as usize - 1));

@@ -1,8 +1,8 @@
-//! JSON lines as bytes: where each value stands, and how a string is cut without touching anything else.
+//! JSON lines as bytes: where each value is, and how a string is cut without touching anything else.
 //!
-//! Bytes become marks ([`block`]), marks become tokens and values ([`json`]), and a value is a [`Span`] of the source. What
-//! a string says and where it may be cut is told by [`literal`] and [`cut`]; what a cut leaves in place of the text is a
-//! [`marker`]. Nothing here knows what an agent writes, and nothing here reads a file, a clock or the environment.
+//! Bytes become marks ([`block`]), marks become tokens and values ([`json`]), and a value is a [`Span`] of the source.
+//! [`literal`] decodes strings, [`cut`] finds where they may be cut, and a [`marker`] replaces what is cut. Nothing here knows
+//! what an agent writes, and nothing here reads a file, a clock or the environment.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -227,7 +227,7 @@ fn count_with<S: Simd>(simd: S, bytes: &[u8], unit: Unit) -> u64 {
     for (n, block) in whole.iter().chain([&last]).enumerate() {
         let at = n * block::SIZE;
         let Escapes { slashes, goes_on, pairs, odd } =
-            Escapes::look(simd, block, bytes.get(at + block::SIZE), split);
+            Escapes::find(simd, block, bytes.get(at + block::SIZE), split);
         split = slashes >> (block::SIZE - 1) == 1;
         // Each escape has a backslash too many; no byte is both.
         let extra = if unit == Unit::Bytes { slashes } else { slashes | goes_on };

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 pub struct Span {
     /// Offset of the first byte.
     pub start: u64,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: u64,
 }
 
@@ -115,7 +115,7 @@ impl Source for &[u8] {
     }
 }
 
-/// A source of which one stretch is held in memory, for a reader that comes back to it several times.
+/// A source with one stretch held in memory, for a reader that needs it several times.
 pub struct Held<'a> {
     source: &'a dyn Source,
     at: u64,

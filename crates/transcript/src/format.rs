@@ -1,8 +1,8 @@
-//! What agents write and what their lines mean. One file an agent; [`FORMATS`] lists them all.
+//! What agents write and what their lines mean. Each agent is one file; [`FORMATS`] lists them all.
 //!
-//! A [`Format`] is data about another program: how to recognise its files, what a line means in the words of
-//! [`crate::entry`], which branch it would load, how it spells a result, and how it writes. It decides
-//! nothing; rules do.
+//! A [`Format`] is data about another program: how to recognise its files, what a line means in terms of
+//! [`crate::entry`], which branch it would load, how it writes a result, and how it writes its files. It decides nothing;
+//! rules do.
 
 mod agent;
 mod ai_sdk;
@@ -108,11 +108,11 @@ impl<'de> Deserialize<'de> for &'static Format {
 pub(crate) struct Head {
     objects: usize,
     nodes: usize,
-    /// Formats that claimed an object.
+    /// Formats with a vote of [`Vote::Own`].
     own: Bits,
-    /// Formats ruled out.
+    /// Formats that are ruled out.
     foreign: Bits,
-    /// Objects of no format that may be of one if a name in them was written over.
+    /// Objects that no format calls its own, but one might if a damaged name in them were whole.
     corrupted: usize,
 }
 
@@ -121,15 +121,15 @@ type Bits = u64;
 const _: () = assert!(FORMATS.len() <= Bits::BITS as usize);
 
 impl Head {
-    /// The votes of these objects. `nodes` counts the values of all that were read, also of what was no object.
+    /// The votes on these objects. `nodes` counts all values that were read, including those of lines that were dropped.
     pub(crate) fn of(docs: &mut dyn Iterator<Item = &Doc>, nodes: usize) -> Self {
         let mut head = Self::default();
-        docs.for_each(|doc| head.hear(doc));
+        docs.for_each(|doc| head.add(doc));
         Self { nodes, ..head }
     }
 
-    /// Takes the votes on one more object.
-    pub(crate) fn hear(&mut self, doc: &Doc) {
+    /// Adds the votes on one more object.
+    pub(crate) fn add(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
         let (mut own, mut fits, mut corrupted) = (0, 0, false);
@@ -154,7 +154,7 @@ impl Head {
         is_head(self.objects, self.nodes)
     }
 
-    /// The format of a file that begins so: the only one that claims it, if most of its objects are whole.
+    /// The format by the votes so far: the only one that claims the file, if most of its objects are whole.
     pub(crate) fn format(&self) -> Option<&'static Format> {
         let claimed = self.own & !self.foreign;
         let whole = self.corrupted == 0 || self.corrupted * 2 < self.objects;
@@ -166,7 +166,7 @@ impl Head {
     }
 }
 
-/// The vote of a format on an object, also if a byte of a name in it was written over.
+/// The vote of a format on an object, in which a name may be damaged.
 fn vote(format: &Format, doc: &Doc) -> Vote {
     let vote = (format.vote)(doc);
     if !matches!(vote, Vote::Silent | Vote::Foreign) || names::is_sound(format.names, doc) {
@@ -184,7 +184,7 @@ mod tests {
     use spans::source::Span;
 
     /// The format of a file with these lines.
-    fn told(lines: &[&str]) -> Option<&'static str> {
+    fn detected(lines: &[&str]) -> Option<&'static str> {
         let bytes = lines.join("\n").into_bytes();
         crate::read::scan::scan(&bytes.as_slice()).unwrap().format.map(|format| format.name)
     }
@@ -219,15 +219,15 @@ mod tests {
             r#"{"rule":"user","content":"go"}"#,
         ];
         for line in corrupted {
-            assert_eq!(told(&[&CHAT[..], &[line]].concat()), Some("openai-chat"), "{line}");
-            assert_eq!(told(&[&MESSAGES[..], &[line]].concat()), Some("anthropic"), "{line}");
+            assert_eq!(detected(&[&CHAT[..], &[line]].concat()), Some("openai-chat"), "{line}");
+            assert_eq!(detected(&[&MESSAGES[..], &[line]].concat()), Some("anthropic"), "{line}");
             // Of half the objects nothing is known.
-            assert_eq!(told(&[CHAT[0], line]), None, "{line}");
-            assert_eq!(told(&[line]), None, "{line}");
+            assert_eq!(detected(&[CHAT[0], line]), None, "{line}");
+            assert_eq!(detected(&[line]), None, "{line}");
         }
         let tool = r#"{"role":"tool","tool_c%ll_id":"c","content":"b"}"#;
-        assert_eq!(told(&[&CHAT[..], &[tool]].concat()), Some("openai-chat"));
-        assert_eq!(told(&[&MESSAGES[..], &[tool]].concat()), None, "no message of Anthropic's");
+        assert_eq!(detected(&[&CHAT[..], &[tool]].concat()), Some("openai-chat"));
+        assert_eq!(detected(&[&MESSAGES[..], &[tool]].concat()), None, "no message of Anthropic's");
     }
 
     #[test]
@@ -256,8 +256,8 @@ mod tests {
             r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
         ];
         for line in others {
-            assert_eq!(told(&[&CHAT[..], &[line]].concat()), None, "{line}");
-            assert_eq!(told(&[&MESSAGES[..], &[line]].concat()), None, "{line}");
+            assert_eq!(detected(&[&CHAT[..], &[line]].concat()), None, "{line}");
+            assert_eq!(detected(&[&MESSAGES[..], &[line]].concat()), None, "{line}");
         }
     }
 
@@ -271,10 +271,10 @@ mod tests {
             r#"{"type":"custom","timestamp":"2026-07-01T10:00:01.000Z","customType":"x"}"#,
             r#"{"type":"compaction","timestamp":"2026-07-01T10:00:01.000Z","summary":"","firstKeptEntryIndex":1}"#,
         ];
-        assert_eq!(told(&[said]), None);
+        assert_eq!(detected(&[said]), None);
         for line in own {
-            assert_eq!(told(&[said, line]), Some("pi"), "{line}");
-            assert_eq!(told(&[said, line, CHAT[0]]), None, "{line}");
+            assert_eq!(detected(&[said, line]), Some("pi"), "{line}");
+            assert_eq!(detected(&[said, line, CHAT[0]]), None, "{line}");
         }
         let others = [
             r#"{"type":"message","id":"d","timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"assistant","content":[{"type":"text","text":"a"}]}}"#,
@@ -283,7 +283,7 @@ mod tests {
             r#"{"type":"message","message":{"role":"assistant","content":[]}}"#,
         ];
         for line in others {
-            assert_eq!(told(&[said, line]), None, "{line}");
+            assert_eq!(detected(&[said, line]), None, "{line}");
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
             &[r#"{"type":"user","content":"list","uuid":"u"}"#],
         ];
         for lines in misses {
-            assert_eq!(told(lines), None, "{lines:?}");
+            assert_eq!(detected(lines), None, "{lines:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a transcript says, what is wrong with it, and which bytes would mend it.
+//! What a transcript says, what is wrong with it, and which edits repair it.
 //!
 //! This crate is pure: no file, no clock, no thread, no randomness, no log, and it never panics on any bytes.
 //! Data flows one way, and every step is a type:
@@ -7,8 +7,8 @@
 //! Source -scan-> Transcript -session-> Session -rules-> Finding -draw-> Plan -render-> pieces of bytes
 //! ```
 //!
-//! [`examine`] goes as far as the findings and what fixing them would save; [`mend`] draws the plan and checks that what
-//! the plan gives is no worse and that nothing is left to change.
+//! [`examine`] stops at the findings and what fixing them would save. [`mend`] draws the plan, reads the planned text
+//! again, and checks that it is no worse than the original and that nothing is left to change.
 //!
 //! ```
 //! let text = br#"{"role":"user","content":"look"}
@@ -26,9 +26,10 @@
 //! | what | where |
 //! |---|---|
 //! | the input of a summariser, in chunks that fit | [`chunk`] |
-//! | whether an error is an overflow, and how many tokens to ask for after an answer that was cut off | [`overflow`] |
-//! | the numbers of five other systems | [`profile`] |
-//! | a session that is too long all the same | [`shorten`](mod@shorten), [`recover`](mod@recover), [`compact`](mod@compact) |
+//! | whether an error means that the context is too long, and how many tokens to ask for after an answer was cut off | [`overflow`] |
+//! | policies with the limits that other systems use | [`profile`] |
+//! | shortening a session that is still too long | [`shorten`](mod@shorten), [`recover`](mod@recover), [`compact`](mod@compact) |
+//! | whether an append changes what was found, without reading the whole file | [`judge`] |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -69,7 +70,7 @@ pub mod entry {
     pub use crate::model::transcript::Transcript;
 }
 
-/// Why a request failed, told from what the provider said, and how the last turn of a session did.
+/// Why a request failed, by the provider's error text, and how the last turn of a session failed.
 pub mod overflow {
     pub use crate::model::overflow::*;
     pub use crate::session::failure::{Failure, answered_since, last_error, last_failure};

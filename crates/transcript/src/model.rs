@@ -1,4 +1,4 @@
-//! The words that all parts share. Nothing here knows a format, a rule, or how anything is read.
+//! The types that all other modules share. Nothing here knows a format, a rule, or how anything is read.
 
 pub(crate) mod context_tokens;
 pub(crate) mod damaged_name;

@@ -1,7 +1,7 @@
-//! The only thing that can change bytes: sorted, disjoint edits, drawn from the fixes of findings.
+//! Plans: the sorted, disjoint edits that the fixes of findings come to. Nothing else changes bytes.
 //!
-//! A plan never holds the transcript. Rendering it yields spans of the original, to be copied, and short pieces
-//! of new bytes in between.
+//! A plan never holds the transcript. Rendering it yields spans of the original, to be copied, with short pieces of new
+//! bytes between them.
 
 use alloc::borrow::Cow;
 use alloc::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) use draw::{draw, fresh_id};
 pub enum Piece {
     /// Bytes of the original that stay where they are.
     Kept(Span),
-    /// Bytes of the original that stand at another place now.
+    /// Bytes of the original that move.
     Moved(Span),
     /// New bytes.
     New(Vec<u8>),
@@ -39,12 +39,12 @@ impl Piece {
     }
 }
 
-/// One change: bytes of the original, and what comes in their place (never [`Piece::Kept`]).
+/// One change: bytes of the original, and what replaces them (never [`Piece::Kept`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What goes; empty for an insertion.
+    /// The bytes to take out; empty for an insertion.
     pub at: Span,
-    /// What comes.
+    /// What to put in.
     pub with: Vec<Piece>,
 }
 
@@ -53,11 +53,11 @@ pub struct Edit {
 pub struct Plan {
     /// Length of the original.
     length: u64,
-    /// Invariant: sorted by place, and no two overlap.
+    /// Invariant: sorted by offset, and no two overlap.
     edits: Vec<Edit>,
     /// The texts that markers in the new text name, each as pieces of the original.
     texts: Vec<Vec<Piece>>,
-    /// An agent that holds the conversation in memory would sign over something else than it leaves.
+    /// See the method.
     pub(crate) unsettles_memory: bool,
 }
 
@@ -79,8 +79,9 @@ impl Plan {
         self.edits.is_empty()
     }
 
-    /// Whether it changes what a model sees that binds its thinking to that, and the session is not refused without it:
-    /// an agent that still has the conversation in memory would sign over something else, and be refused when it resumes.
+    /// Whether an agent that has the conversation in memory could be refused because of the plan. It changes what the model
+    /// sees, the model's signatures cover that, and the session is accepted as it is. Such an agent would sign its next
+    /// thinking over the old text, and be refused when it resumes with the new one.
     pub fn unsettles_memory(&self) -> bool {
         self.unsettles_memory
     }
@@ -108,9 +109,9 @@ impl Plan {
         self.length - gone + new
     }
 
-    /// Where the new text comes from.
+    /// Maps offsets in the new text to the original.
     pub(crate) fn origins(&self) -> Origins<'_> {
-        Origins { parts: Some(Arc::new(Parts::of(self))) }
+        Origins { segments: Some(Arc::new(Segments::of(self))) }
     }
 
     /// The new text, as pieces in order.
@@ -127,9 +128,9 @@ impl Plan {
         pieces
     }
 
-    /// This plan and then another one, which was drawn on the text that this one gives, as one plan.
+    /// One plan that does what this one does and then `next`, which was drawn on this one's result.
     pub(crate) fn then(&self, next: &Self) -> Self {
-        let own = Parts::of(self);
+        let own = Segments::of(self);
         let pieces = own.through(next.pieces());
         let mut texts = self.texts.clone();
         texts.extend(next.texts.iter().map(|text| own.through(text.clone())));
@@ -152,14 +153,14 @@ impl Plan {
     }
 }
 
-/// The new text in parts: what is kept before an edit, then the pieces of the edit.
-struct Parts<'p> {
+/// The new text in segments: what is kept before an edit, then the pieces of the edit.
+struct Segments<'p> {
     plan: &'p Plan,
-    /// Where each part begins in the new text: there may be hundreds of thousands.
-    all: Vec<Part>,
+    /// Where each segment begins in the new text: there may be hundreds of thousands.
+    all: Vec<Segment>,
 }
 
-struct Part {
+struct Segment {
     /// In the new text.
     start: u64,
     edit: u32,
@@ -167,27 +168,27 @@ struct Part {
     piece: u32,
 }
 
-impl<'p> Parts<'p> {
+impl<'p> Segments<'p> {
     fn of(plan: &'p Plan) -> Self {
         let pieces: usize = plan.edits.iter().map(|edit| 1 + edit.with.len()).sum();
-        let mut parts = Self { plan, all: Vec::with_capacity(pieces + 1) };
+        let mut segments = Self { plan, all: Vec::with_capacity(pieces + 1) };
         let mut start = 0;
         for edit in 0..=plan.edits.len() {
             for piece in 0..=plan.edits.get(edit).map_or(0, |edit| edit.with.len()) {
-                parts.all.push(Part { start, edit: edit as u32, piece: piece as u32 });
-                start += parts.piece(parts.all.len() - 1).len();
+                segments.all.push(Segment { start, edit: edit as u32, piece: piece as u32 });
+                start += segments.piece(segments.all.len() - 1).len();
             }
         }
-        parts
+        segments
     }
 
-    /// The last part that begins at a place or before it.
+    /// The last segment that begins at a place or before it.
     fn at(&self, at: u64) -> usize {
-        self.all.partition_point(|part| part.start <= at).saturating_sub(1)
+        self.all.partition_point(|segment| segment.start <= at).saturating_sub(1)
     }
 
-    fn piece(&self, part: usize) -> Cow<'p, Piece> {
-        let Part { edit, piece, .. } = self.all[part];
+    fn piece(&self, segment: usize) -> Cow<'p, Piece> {
+        let Segment { edit, piece, .. } = self.all[segment];
         let (edits, edit) = (&self.plan.edits, edit as usize);
         if let Some(piece) = (piece as usize).checked_sub(1) {
             return Cow::Borrowed(&edits[edit].with[piece]);
@@ -210,10 +211,10 @@ impl<'p> Parts<'p> {
         out
     }
 
-    /// The pieces behind a span of the new text.
+    /// Appends the pieces of the original, and the new bytes, that a span of the new text is made of.
     fn slice(&self, span: Span, moved: bool, out: &mut Vec<Piece>) {
-        for part in self.at(span.start)..self.all.len() {
-            let (at, piece) = (self.all[part].start, self.piece(part));
+        for segment in self.at(span.start)..self.all.len() {
+            let (at, piece) = (self.all[segment].start, self.piece(segment));
             if at >= span.end {
                 return;
             }
@@ -231,40 +232,40 @@ impl<'p> Parts<'p> {
     }
 }
 
-/// Where what stands in the text that a plan gives comes from; without a plan, where it stands.
+/// Maps offsets in a planned text to the original. Without a plan they are the same.
 #[derive(Default)]
 pub(crate) struct Origins<'p> {
-    parts: Option<Arc<Parts<'p>>>,
+    segments: Option<Arc<Segments<'p>>>,
 }
 
 impl Origins<'_> {
-    /// The place in the original: what is new comes from where it was put in.
+    /// The offset in the original; for new bytes, that at which they are put in.
     pub(crate) fn of(&self, at: u64) -> u64 {
-        let Some(parts) = &self.parts else { return at };
-        let part = parts.at(at);
-        match &*parts.piece(part) {
-            Piece::Kept(span) | Piece::Moved(span) => span.start + (at - parts.all[part].start),
-            Piece::New(_) => parts.plan.edits[parts.all[part].edit as usize].at.start,
+        let Some(segments) = &self.segments else { return at };
+        let segment = segments.at(at);
+        match &*segments.piece(segment) {
+            Piece::Kept(span) | Piece::Moved(span) => span.start + (at - segments.all[segment].start),
+            Piece::New(_) => segments.plan.edits[segments.all[segment].edit as usize].at.start,
         }
     }
 }
 
-/// The text that a plan gives, as a source: nothing is built in memory.
+/// The planned text as a source. It is never built in memory.
 pub struct Rendered<'a> {
     source: &'a dyn Source,
-    parts: Arc<Parts<'a>>,
+    segments: Arc<Segments<'a>>,
     length: u64,
 }
 
 impl<'a> Rendered<'a> {
-    /// What `plan` makes of `source`.
+    /// `source` as `plan` would change it.
     pub fn new(source: &'a dyn Source, plan: &'a Plan) -> Self {
-        Self { source, parts: Arc::new(Parts::of(plan)), length: plan.length_after() }
+        Self { source, segments: Arc::new(Segments::of(plan)), length: plan.length_after() }
     }
 
-    /// Where it comes from.
+    /// Maps offsets in it to the original.
     pub(crate) fn origins(&self) -> Origins<'a> {
-        Origins { parts: Some(self.parts.clone()) }
+        Origins { segments: Some(self.segments.clone()) }
     }
 }
 
@@ -275,10 +276,10 @@ impl Source for Rendered<'_> {
 
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
         let mut filled = 0;
-        let mut part = self.parts.at(at);
-        while filled < buffer.len() && part < self.parts.all.len() {
-            let piece = self.parts.piece(part);
-            let from = at + filled as u64 - self.parts.all[part].start;
+        let mut segment = self.segments.at(at);
+        while filled < buffer.len() && segment < self.segments.all.len() {
+            let piece = self.segments.piece(segment);
+            let from = at + filled as u64 - self.segments.all[segment].start;
             let rest = &mut buffer[filled..];
             let taken = (piece.len().saturating_sub(from)).min(rest.len() as u64) as usize;
             match &*piece {
@@ -294,7 +295,7 @@ impl Source for Rendered<'_> {
                 _ => {}
             }
             filled += taken;
-            part += 1;
+            segment += 1;
         }
         Ok(filled)
     }

@@ -1,4 +1,4 @@
-//! Bytes to entries.
+//! Turns bytes into entries ([`scan`]), and finds the records in damaged lines ([`salvage`]).
 
 pub(crate) mod salvage;
 pub mod scan;

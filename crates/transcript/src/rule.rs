@@ -1,10 +1,10 @@
-//! What may be wrong with a session. One file a rule; [`RULES`] lists them all.
+//! What may be wrong with a session. Each rule is one file; [`RULES`] lists them all.
 //!
-//! A rule sees the whole session and yields findings. It changes nothing: what a fix would do is said in
-//! [`crate::model::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are
-//! stable, listed in docs/rules.md; names say what is wrong, not the cure.
+//! A rule sees the whole session and yields findings. It changes nothing: a fix is a list of
+//! [`crate::model::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are stable and listed in
+//! docs/rules.md; names say what is wrong, not how it is repaired.
 
-#![expect(clippy::unnecessary_wraps, reason = "all rules are asked in the same way, and some read no bytes")]
+#![expect(clippy::unnecessary_wraps, reason = "all checks have one signature, and some read no bytes")]
 
 use crate::format::Format;
 use crate::model::finding::{Finding, Severity};
@@ -107,8 +107,8 @@ pub(crate) use trim::most;
 pub(crate) use unacceptable_call_id::is_taken;
 pub(crate) use unseen_title::Titles;
 
-/// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes,
-/// then what breaks a limit of the run.
+/// All rules, in the order in which they run: pairing, sizes, ages, bytes, and at the end limits that the caller set for
+/// `scan`. Where fixes of one stage overlap, that of the later rule is made.
 pub const RULES: &[&Rule] = &[
     &call_without_result::RULE,
     &result_without_call::RULE,
@@ -192,7 +192,7 @@ pub const RULES: &[&Rule] = &[
     &restless::RULE,
 ];
 
-/// What is known of each.
+/// Their facts, in the same order.
 const INFOS: [&RuleInfo; RULES.len()] = {
     let (mut infos, mut n) = ([&RULES[0].info; RULES.len()], 0);
     while n < RULES.len() {
@@ -202,7 +202,7 @@ const INFOS: [&RuleInfo; RULES.len()] = {
     infos
 };
 
-/// None of the rules.
+/// The empty set of rules.
 pub(crate) const NONE: Codes = Codes::none(&INFOS);
 
 /// The rule with this code or name, in any case.
@@ -213,26 +213,26 @@ pub fn find(text: &str) -> Option<&'static Rule> {
         .find(|rule| rule.code().eq_ignore_ascii_case(text) || rule.name().eq_ignore_ascii_case(text))
 }
 
-/// Whether a finding tells what is in a file rather than what is wrong with it, so that a repair of something else may
-/// bring it to light: notes about content, weight that is not loaded, and how far from the end something stands.
+/// Whether a finding describes the file rather than a problem, so that a repair of something else may reveal it: notes
+/// about content, about dead weight, and about how far something is from the end.
 pub fn is_remark(finding: &Finding) -> bool {
     let rule = finding.rule;
-    let tells = |group| rule.groups.contains(&group);
-    finding.severity == Severity::Note && (rule.distant || tells(Group::Content) || tells(Group::DeadWeight))
+    let is_in = |group| rule.groups.contains(&group);
+    finding.severity == Severity::Note && (rule.distant || is_in(Group::Content) || is_in(Group::DeadWeight))
 }
 
-/// The rules that are asked for, have something to do in a format, and mind a feature.
+/// The rules that run in a format and that an append with this feature wakes.
 pub(crate) fn minding(
     policy: &Policy,
     format: &Format,
     feature: Feature,
 ) -> impl Iterator<Item = &'static Rule> {
     let mind = RULES.iter().copied().filter(move |rule| rule.wakes.contains(&feature));
-    mind.filter(move |rule| is_asked(rule, policy, format))
+    mind.filter(move |rule| runs(rule, policy, format))
 }
 
-/// Whether a rule is asked for, and has something to do in a format.
-pub(crate) fn is_asked(rule: &Rule, policy: &Policy, format: &Format) -> bool {
+/// Whether a rule runs: it is selected, and covers the format.
+pub(crate) fn runs(rule: &Rule, policy: &Policy, format: &Format) -> bool {
     policy.selection.includes(rule.code()) && rule.cover(format) != Cover::Never
 }
 

@@ -1,4 +1,4 @@
-//! Sessions: entries joined up by the rules of the agent that would load them.
+//! Sessions: entries joined as the agent that owns the file would load them.
 
 pub(crate) mod facts;
 pub(crate) mod failure;

@@ -1,4 +1,4 @@
-//! What is done with sessions beside mending them: each file is one task, and knows few others.
+//! What can be done with a session besides repairing it. Each file is one task, mostly independent of the others.
 
 pub mod chunk;
 pub mod compact;

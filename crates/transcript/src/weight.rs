@@ -1,8 +1,8 @@
-//! What fills a transcript, and what of it fills the context.
+//! What takes up the space in a transcript and in the context.
 //!
-//! The same scan as everything else feeds it, so that weighing costs little more than looking. Each table splits
-//! all bytes of the file in another way, and each adds up to the file: by [`Standing`], by [`Part`], by kind of entry,
-//! by field, by turn. It holds names, places and numbers, never a text.
+//! It uses the same scan as everything else, so it costs little more than a look. Each table splits all bytes of the file in
+//! another way and adds up to the file: by [`Standing`], by [`Part`], by kind of entry, by field, by turn. It holds names,
+//! spans and numbers, never a text.
 
 mod meter;
 mod tally;
@@ -19,12 +19,12 @@ use spans::source::{Fault, Source, Span};
 
 pub use crate::session::tokens::{Counted, IMAGE_TOKENS};
 
-/// Whether the model gets to see an entry, and if not, why.
+/// Whether the model sees an entry, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// It is sent.
     Context,
-    /// It stands before the last compaction.
+    /// It is before the last compaction.
     Compacted,
     /// It is on an abandoned branch, of a subagent, or was written again later.
     OffBranch,
@@ -50,7 +50,7 @@ impl Standing {
     }
 }
 
-/// What bytes are.
+/// A category of bytes: what they hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// Texts of results.
@@ -153,7 +153,7 @@ impl ToolRow {
     }
 }
 
-/// From what a person says to what he says next. What stands before the first is a turn as well.
+/// From one user message to the next. What comes before the first is a turn as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     /// The line on which it begins.
@@ -162,7 +162,7 @@ pub struct Turn {
     pub amount: Amount,
     /// How full the context was at its end, estimated back from what it is now.
     pub context_tokens: u64,
-    /// How often the context was compacted in it.
+    /// How many compactions are in it.
     pub compactions: u32,
     /// How many of its results were cut by Tailor or by another tool.
     pub cuts: u32,

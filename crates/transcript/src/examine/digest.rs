@@ -1,5 +1,5 @@
-//! What a look at a transcript told, as data that outlives it: enough to print and count what was found as if the file
-//! had been read again. It holds no plan, so that nothing can be changed by it.
+//! An examination as data that can be stored: enough to print and count the findings without reading the file again. It holds
+//! no plan, so nothing can be changed with it.
 
 use super::context::Messages;
 use super::headline::Headline;
@@ -13,8 +13,7 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// What a look told. Texts that are part of the program are not in it, so it means something only to the program that
-/// made it.
+/// An examination to be stored. It refers to texts of the program, so only the build that wrote it may read it.
 #[derive(Serialize, Deserialize)]
 pub struct Digest<'a> {
     facts: Facts,
@@ -22,12 +21,12 @@ pub struct Digest<'a> {
     messages: Messages,
     bytes_after: u64,
     context_tokens: ContextTokens,
-    findings: Vec<Told<'a>>,
+    findings: Vec<StoredFinding<'a>>,
 }
 
-/// A finding. What is not there is left out: a session may have thousands.
+/// A finding to be stored. Empty fields are left out, because a session may have thousands of findings.
 #[derive(Serialize, Deserialize)]
-struct Told<'a> {
+struct StoredFinding<'a> {
     code: Cow<'a, str>,
     severity: Severity,
     line: u64,
@@ -48,14 +47,14 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl<'a> Digest<'a> {
-    /// What a look told; `None` if it could not be told again: a finding came to light with a repair, or its fix was
-    /// tried.
+    /// An examination to be stored; `None` if it cannot be: a repair revealed a finding, or a fix was tried and made
+    /// something worse.
     pub fn of(found: &'a Examination) -> Option<Self> {
         let format = found.facts.format;
-        let told = |finding: &'a Finding| {
+        let stored = |finding: &'a Finding| {
             let fix = finding.fix.safety;
             let stays = !finding.uncovered && restored(fix, format) == Some(fix);
-            stays.then(|| Told {
+            stays.then(|| StoredFinding {
                 code: finding.rule.code().into(),
                 severity: finding.severity,
                 line: finding.line,
@@ -73,7 +72,7 @@ impl<'a> Digest<'a> {
             messages: found.messages,
             bytes_after: found.bytes_after,
             context_tokens: found.context_tokens,
-            findings: found.findings.iter().map(told).collect::<Option<_>>()?,
+            findings: found.findings.iter().map(stored).collect::<Option<_>>()?,
         })
     }
 
@@ -82,32 +81,32 @@ impl<'a> Digest<'a> {
         &self.facts
     }
 
-    /// What a look would tell now that more was appended, which changes nothing about what was found.
+    /// The digest after an append that does not change the findings.
     #[must_use]
     pub fn grown(self, facts: Facts, (messages, context_tokens): (Messages, ContextTokens)) -> Self {
         let bytes_after = (self.bytes_after + facts.bytes).saturating_sub(self.facts.bytes);
         Self { facts, messages, bytes_after, context_tokens, ..self }
     }
 
-    /// The look as it was told; `None` if it names a rule that does not exist.
+    /// The examination; `None` if it names a rule that does not exist.
     pub fn examination(self) -> Option<Examination> {
         let format = self.facts.format;
-        let found = |told: Told<'_>| {
+        let found = |stored: StoredFinding<'_>| {
             Some(Finding {
-                rule: rule::find(&told.code)?,
-                severity: told.severity,
-                line: told.line,
-                labels: told.labels.into_owned(),
+                rule: rule::find(&stored.code)?,
+                severity: stored.severity,
+                line: stored.line,
+                labels: stored.labels.into_owned(),
                 uncovered: false,
-                more: told.more,
+                more: stored.more,
                 at: 0,
                 entry: None,
                 call: None,
                 tool: None,
-                chars: told.chars,
-                saves_bytes: told.saves_bytes,
-                message: told.message.into_owned(),
-                fix: Fix { safety: restored(told.fix, format)?, ops: Vec::new() },
+                chars: stored.chars,
+                saves_bytes: stored.saves_bytes,
+                message: stored.message.into_owned(),
+                fix: Fix { safety: restored(stored.fix, format)?, ops: Vec::new() },
             })
         };
         Some(Examination {
@@ -121,7 +120,7 @@ impl<'a> Digest<'a> {
     }
 }
 
-/// A safety with the texts that a format has for it; `None` where only a repair that was tried can tell.
+/// A safety with the texts that it takes from the format; `None` if it is the outcome of a repair that was tried.
 fn restored(safety: Safety, format: Option<&Format>) -> Option<Safety> {
     Some(Safety::Held(match safety {
         Safety::Held(Held::ReadOnly(_)) => match format?.level {

@@ -1,4 +1,4 @@
-//! A look at a transcript: what is in it, what is wrong, and what fixing that would save.
+//! A look at a transcript: what is in it, what is wrong with it, and the plan of the first stage that has fixes to make.
 
 use super::context::Messages;
 use super::conversation::Conversation;
@@ -18,7 +18,7 @@ use crate::session::{Facts, Session};
 use alloc::vec::Vec;
 use spans::source::{Fault, Source};
 
-/// A transcript, looked at. Holds nothing of its text but the headline.
+/// What a look found. Holds nothing of the transcript's text but the headline.
 pub struct Examination {
     /// What is in it.
     pub facts: Facts,
@@ -26,40 +26,40 @@ pub struct Examination {
     pub headline: Headline,
     /// How much of the conversation the model sees.
     pub messages: Messages,
-    /// What is wrong with it, in the order of lines. Of each rule the first few thousand are listed; the last of them counts
+    /// What is wrong with it, in the order of lines. The first few thousand of each rule are listed; the last of them counts
     /// the rest, see [`Finding::more`].
     pub findings: Vec<Finding>,
-    /// How many of them have a fix that is left for the next run.
+    /// How many of their fixes are left for the next run.
     pub waiting: u64,
     /// How long it would be after all fixes that the policy allows.
     pub bytes_after: u64,
     /// How many tokens the model would be sent next, and its window.
     pub context_tokens: ContextTokens,
-    /// The model binds its thinking to what comes before it (M4).
+    /// The signatures of the model's thinking cover what comes before it (M4).
     pub binds: bool,
-    /// Where the last entry in context begins that holds such thinking.
+    /// Offset of the last entry in context with such thinking.
     pub signed_at: Option<u64>,
     pub(super) tally: Tally,
-    /// The fixes of the next stage.
+    /// The fixes of `stage`, the first one with fixes to make.
     pub(super) plan: Plan,
     pub(super) stage: Stage,
-    /// How many steps the plan makes, with those that were made before.
+    /// How many steps this run has made with the plan.
     pub(super) steps_made: usize,
-    /// What of the conversation is in what the plan takes out because that was asked for.
+    /// What the plan takes out of the conversation because somebody asked for it by name.
     pub(super) released: Conversation,
-    /// The fixes shorten texts and do nothing else, so that a look tells what comes of them.
+    /// All fixes only shorten texts, so their outcome is known without trying them.
     pub(crate) only_cuts: bool,
     pub(super) said: Conversation,
 }
 
 impl Examination {
-    /// How many findings there are, with those that are not listed.
+    /// How many findings there are, including those that are not listed.
     pub fn count(&self) -> u64 {
         self.findings.iter().map(Finding::count).sum()
     }
 
-    /// The rules of which not all findings are listed.
-    pub(super) fn cut(&self) -> Codes {
+    /// The rules whose findings are not all listed.
+    pub(super) fn unlisted(&self) -> Codes {
         let mut codes = rule::NONE;
         self.findings
             .iter()
@@ -70,7 +70,7 @@ impl Examination {
 }
 
 impl Examination {
-    /// Of a file in no known format.
+    /// The look at a file of an unknown format.
     pub(super) fn of_unknown(facts: Facts) -> Self {
         Self {
             facts,
@@ -93,10 +93,10 @@ impl Examination {
     }
 }
 
-/// What may be asked of a session and its findings before they are let go of.
+/// Sees a session and its findings before they are dropped: what [`crate::judge`] remembers comes from here.
 pub(crate) type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Survey<'_>);
 
-/// Reads a transcript and asks all rules, and draws the plan of the next stage. An unknown format gives no findings.
+/// Reads a transcript, runs all rules, and draws the plan of the first stage with fixes. An unknown format has no findings.
 pub(crate) fn look(
     source: &dyn Source,
     policy: &Policy,
@@ -107,7 +107,7 @@ pub(crate) fn look(
     look_at(source, policy, depth, false, holds, remember)
 }
 
-/// The same. The plan can be carried out unless all it does is cut texts: sizes are enough then.
+/// The same. If the fixes only cut texts, the plan holds just their sizes and must not be carried out.
 pub(crate) fn look_as_needed(
     source: &dyn Source,
     policy: &Policy,

@@ -1,5 +1,5 @@
-//! The repair of a transcript: plans are drawn until nothing is left to change, what they give is compared with the
-//! original, and repairs that would do harm are left out.
+//! The repair of a transcript: draws plans until nothing is left to change, compares the result with the original, and leaves
+//! out repairs that would make something worse.
 
 use super::holds::{Hold, Holds};
 use super::look::{Examination, Remember, look, look_as_needed};
@@ -14,40 +14,40 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 use spans::source::{Fault, Source};
 
-/// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
-/// links have to be put right first, or a repair uncovers something that was hidden.
+/// How often a plan may be drawn on the result of the one before. Mostly once; more often when bytes, lines or links have to
+/// be repaired first, or a repair reveals something.
 const ROUNDS_MAX: usize = 10;
 
-/// How many rules are left out one by one to find those that do harm.
+/// How many rules are left out, one after another, to find those that make something worse.
 const TRIES_MAX: usize = 12;
 
-/// Of a rule that mends more places than this nothing is made if one of them does harm.
+/// If one fix of a rule makes something worse, the others are tried one by one, unless there are more than this.
 const PLACES_MAX: usize = 8;
 
-/// A transcript, and what is to become of it.
+/// A transcript and its repair.
 pub struct Mended {
-    /// The transcript as it is. Its findings say what becomes of them.
+    /// The transcript as it is. Its findings say what the repair does about them.
     pub before: Examination,
-    /// The repair; an error if there is none that leaves the transcript no worse.
+    /// The repair; an error if every one would make something worse.
     pub repair: Result<Repair, Worse>,
 }
 
 /// A plan that was tried and found good.
 pub struct Repair {
-    /// All changes; none if there is nothing to mend.
+    /// All changes; empty if there is nothing to repair.
     pub plan: Plan,
     /// The transcript as the plan would make it; `None` if there is nothing to change.
     pub after: Option<Examination>,
 }
 
-/// Reads a transcript and asks all rules. Changes nothing. An unknown format gives no findings.
+/// Reads a transcript and runs all rules. An unknown format has no findings.
 ///
-/// Where a repair does more than cut texts, it is tried, so that the findings say what a fix does about them.
+/// A repair that does more than cut texts is tried, so that the findings say what `fix` would do about them.
 pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
     examine_and_remember(source, policy, &mut |_, _| {})
 }
 
-/// The same; the transcript is asked about as it is.
+/// The same; `remember` sees the transcript as it is.
 pub(crate) fn examine_and_remember(
     source: &dyn Source,
     policy: &Policy,
@@ -61,13 +61,13 @@ pub(crate) fn examine_and_remember(
     }
 }
 
-/// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
+/// Draws a plan, checks its result, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
     mend_while(source, policy, &mut |_| {})
 }
 
-/// The same; `drawn` is shown the first plan before it is checked, so that work which only needs what that takes out can
-/// go on meanwhile. Nothing may come of it: the plan may be found bad, or more may be added to it.
+/// The same; `drawn` sees the first plan before it is checked, so that texts it takes out can be stored meanwhile. It must not
+/// be carried out: the check may reject it or add to it.
 pub fn mend_while(
     source: &dyn Source,
     policy: &Policy,
@@ -76,7 +76,7 @@ pub fn mend_while(
     mend_and_remember(source, policy, drawn, &mut |_, _| {})
 }
 
-/// The same; the transcript is asked about as it is, and then after each round. What was asked last is the repair.
+/// The same; `remember` sees the transcript as it is, and then after each round. The last call is for the result.
 pub(crate) fn mend_and_remember(
     source: &dyn Source,
     policy: &Policy,
@@ -87,7 +87,7 @@ pub(crate) fn mend_and_remember(
     mend_from(before, source, policy, drawn, remember)
 }
 
-/// The same of a transcript that was looked at.
+/// The same for a transcript that has been looked at.
 fn mend_from(
     before: Examination,
     source: &dyn Source,
@@ -96,7 +96,7 @@ fn mend_from(
     remember: Remember<'_>,
 ) -> Result<Mended, Fault> {
     let (mut mended, mut is_part) = mend_once(before, source, policy, drawn, remember)?;
-    // What was left out of a repair may do no harm once the rest of it is made. The next run would find that.
+    // A fix that was left out may do no harm once the others are made. The next run would find that, so this one does.
     for _ in 0..ROUNDS_MAX {
         let Ok(Repair { plan, after: Some(_) }) = &mended.repair else { break };
         if !is_part {
@@ -113,14 +113,14 @@ fn mend_from(
         };
         let plan = plan.then(&more);
         mended.before.bytes_after = plan.length_after();
-        mended.before.tell_what_becomes(&mut after, &plan.origins(), policy);
+        mended.before.update_findings(&mut after, &plan.origins(), policy);
         mended.repair = Ok(Repair { plan, after: Some(after) });
         is_part = is_part_again;
     }
     Ok(mended)
 }
 
-/// Draws and checks the repair that does the most without harm; says as well whether it leaves something out for that.
+/// Finds the largest repair that makes nothing worse, and returns whether it leaves something out.
 fn mend_once(
     mut before: Examination,
     source: &dyn Source,
@@ -153,7 +153,7 @@ fn mend_once(
             None
         }
         Some(mut after) => {
-            before.tell_what_becomes(&mut after, &plan.origins(), policy);
+            before.update_findings(&mut after, &plan.origins(), policy);
             Some(after)
         }
         None => None,
@@ -162,7 +162,7 @@ fn mend_once(
 }
 
 impl Examination {
-    /// Nothing is mended, for this reason.
+    /// Marks all fixes as held for this reason.
     fn hold_all(&mut self, policy: &Policy, why: Worse) {
         self.bytes_after = self.facts.bytes;
         for finding in self.findings.iter_mut().filter(|finding| policy.selection.applies(finding)) {
@@ -170,16 +170,16 @@ impl Examination {
         }
     }
 
-    /// Says of each finding what becomes of it: what is gone afterwards was mended, if by the repair of another, and what
-    /// is still there was not. What is there only afterwards came to light.
-    fn tell_what_becomes(&mut self, after: &mut Self, origins: &Origins<'_>, policy: &Policy) {
+    /// Updates the findings with what the repair did about them: one that is gone afterwards was repaired, if only by the
+    /// fix of another, and one that is still there was not. One that is there only afterwards was revealed.
+    fn update_findings(&mut self, after: &mut Self, origins: &Origins<'_>, policy: &Policy) {
         type Key = (&'static str, u64, Option<String>);
         let key =
             |finding: &Finding, place| -> Key { (finding.rule.code(), place, finding.labels.call.clone()) };
-        let (cut_before, cut_after) = (self.cut(), after.cut());
+        let (cut_before, cut_after) = (self.unlisted(), after.unlisted());
         let mut left: HashMap<Key, Vec<usize>> = HashMap::new();
         for (n, finding) in after.findings.iter_mut().enumerate().rev() {
-            // What was not listed before is not known to be new.
+            // It may have been there before without being listed.
             finding.uncovered = !cut_before.has(finding.rule.code());
             left.entry(key(finding, origins.of(finding.at))).or_default().push(n);
         }
@@ -187,13 +187,13 @@ impl Examination {
             match left.get_mut(&key(finding, finding.at)).and_then(Vec::pop) {
                 Some(same) => {
                     after.findings[same].uncovered = false;
-                    // A look alone does not tell that a cut leaves more than it should.
+                    // A look says whether a cut is made, but not whether what is left is still too long.
                     if !(self.only_cuts && policy.selection.applies(finding)) {
                         finding.fix.safety = after.findings[same].fix.safety;
                     }
                 }
                 None if cut_after.has(finding.rule.code()) => {}
-                // A look alone does not tell what goes with a text that is cut.
+                // Cutting a text may remove other findings in it, which a look alone does not show.
                 None if self.only_cuts => {}
                 None if policy.selection.applies(finding) || finding.fix.safety == Safety::None => {}
                 None => {
@@ -205,7 +205,7 @@ impl Examination {
     }
 }
 
-/// One repair that was made in an attempt.
+/// A fix that was made in an attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Made {
     stage: Stage,
@@ -213,7 +213,7 @@ struct Made {
     place: u64,
 }
 
-/// Where links were mended, in order.
+/// Where links were repaired, sorted.
 fn links(made: &[Made]) -> Vec<u64> {
     let links = made.iter().filter(|made| made.stage == Stage::Links);
     let mut places: Vec<u64> = links.map(|made| made.place).collect();
@@ -221,19 +221,19 @@ fn links(made: &[Made]) -> Vec<u64> {
     places
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 struct Tried<'m> {
     plan: Cow<'m, Plan>,
     /// The result; `None` if it is the original.
     after: Option<Examination>,
     verdict: Result<(), Worse>,
-    /// What is wrong with the result came to light with bytes, lines and links.
+    /// Repairs of bytes, lines and links revealed what is wrong with the result.
     is_uncovered: bool,
-    /// That may be so: damage had hidden it, and the original could not be sent either.
+    /// That is acceptable, because the original had errors as well.
     is_forgiven: bool,
     /// In the order in which they were made.
     made: Vec<Made>,
-    /// Something is left out.
+    /// Some fixes are left out.
     is_part: bool,
 }
 
@@ -248,7 +248,7 @@ impl Tried<'_> {
         Some(Hold { code, place: None, why })
     }
 
-    /// The places at which it mended what a hold is about.
+    /// A hold for each place at which the held rule made a fix.
     fn places(&self, hold: Hold) -> Vec<Hold> {
         let mut places = Vec::new();
         for made in self.made.iter().filter(|made| made.code == hold.code) {
@@ -269,7 +269,7 @@ struct Mender<'m> {
 }
 
 impl<'m> Mender<'m> {
-    /// The repair that does the most without harm.
+    /// The largest repair that makes nothing worse.
     fn best(mut self) -> Result<Tried<'m>, Fault> {
         let whole = self.attempt(&[])?;
         let Err(mut why) = whole.verdict else { return Ok(whole) };
@@ -289,7 +289,7 @@ impl<'m> Mender<'m> {
                 }
             };
         }
-        // What still is wrong was hidden by damage.
+        // Problems that damage had hidden are no reason to leave a refused session as it is.
         let sends = |tried: &Tried<'_>| !tried.after.as_ref().unwrap_or(self.before).tally.has_errors();
         let pardoned = whole.is_forgiven && !part.as_ref().is_some_and(sends);
         if part.is_none() || (pardoned && self.is_refused()) {
@@ -301,15 +301,15 @@ impl<'m> Mender<'m> {
         if pardoned && !best.plan.is_empty() { self.pardon() } else { Ok(best) }
     }
 
-    /// Mends all, whatever comes to light.
+    /// Makes all fixes, whatever they reveal.
     fn pardon(&mut self) -> Result<Tried<'m>, Fault> {
         Ok(Tried { verdict: Ok(()), ..self.attempt(&[])? })
     }
 
-    /// Holds no more than it must of what was found to be enough, out of what the whole repair did.
+    /// Makes as many of the held fixes as do no harm; leaving out all of them was enough.
     fn least(&mut self, mut holds: Vec<Hold>, whole: &Tried<'m>) -> Result<Tried<'m>, Fault> {
         self.give_back(&mut holds, 1)?;
-        // Not all places of a rule need do harm.
+        // Perhaps only some places of a rule do harm.
         let several = |hold: &Hold| match (hold.why, whole.places(*hold)) {
             (Worse::Unsettled(_), _) => alloc::vec![*hold],
             (_, places) if (2..=PLACES_MAX).contains(&places.len()) => places,
@@ -323,14 +323,14 @@ impl<'m> Mender<'m> {
         self.attempt(&holds)
     }
 
-    /// Whether the original cannot be sent, or not be read.
+    /// Whether the agent cannot read the original, or the API refuses it.
     fn is_refused(&self) -> bool {
         let Examination { facts, tally, .. } = self.before;
         facts.format.is_some_and(|format| tally.is_refused(format))
     }
 
-    /// Makes those repairs after all that do no harm; not the last few. Those near the end of the file come first: there
-    /// the conversation goes on.
+    /// Releases the holds that are not needed, except the last few. Those near the end of the file come first, because the
+    /// conversation goes on there.
     fn give_back(&mut self, holds: &mut Vec<Hold>, last: usize) -> Result<(), Fault> {
         for at in (0..holds.len().saturating_sub(last)).rev() {
             let hold = holds.remove(at);
@@ -341,7 +341,7 @@ impl<'m> Mender<'m> {
         Ok(())
     }
 
-    /// Mends all but what is held.
+    /// Makes all fixes but those that are held.
     fn attempt(&mut self, holds: &[Hold]) -> Result<Tried<'m>, Fault> {
         let (before, is_part) = (self.before, !holds.is_empty());
         let mut baseline = Baseline::of(before);
@@ -375,7 +375,7 @@ impl<'m> Mender<'m> {
             let holds = Holds { left_out: holds, links: links(&made), origins, steps_made };
             let next = look(&rendered, self.policy, Depth::Plan, &holds, self.remember)?;
             if opens {
-                verdict = baseline.lay_open(&next, &holds.origins).err();
+                verdict = baseline.reveal(&next, &holds.origins).err();
             }
             after = Some(next);
         }
@@ -389,7 +389,7 @@ impl<'m> Mender<'m> {
 }
 
 impl Examination {
-    /// What its plan mends.
+    /// The fixes that its plan makes.
     fn made(&self, policy: &Policy, origins: &Origins<'_>) -> Vec<Made> {
         let due = |finding: &&Finding| finding.rule.stage == self.stage && policy.selection.applies(finding);
         let made = |finding: &Finding| Made {

@@ -1,13 +1,13 @@
-//! What the rules find in one look, in bounded memory.
+//! Runs the rules, takes their findings, and decides which fixes are made, in bounded memory.
 //!
-//! A file of a megabyte can have hundreds of thousands of findings, and a whole one takes some 500 bytes. So the first
-//! of each kind are kept whole, and the last of these counts the rest. Of an error that is not kept, 16 bytes stay: its
-//! rule and place, which a repair is compared by. The steps of a fix are kept for as long as one run may make them.
+//! A file of a megabyte can have hundreds of thousands of findings, and a whole one takes some 500 bytes. So only the first
+//! ones of each kind are kept whole, and the last of these counts the rest. Of an error that is not kept, 16 bytes stay: its
+//! rule and place, by which the verdict compares. Steps of fixes are all kept, up to as many as one run makes.
 
 use super::holds::Holds;
 use super::tally::Tally;
 use crate::model::finding::{Finding, Fix, Held, Op, STEPS_MAX, Safety, Severity};
-use crate::plan::thinking::{self, Damage, ThinkingPass};
+use crate::plan::thinking::{self, BrokenThinking, ThinkingPass};
 use crate::rule::{self, RULES, Stage, bound_thinking};
 use crate::session::Session;
 use alloc::collections::BTreeMap;
@@ -18,13 +18,13 @@ use spans::source::Fault;
 /// How many findings of a rule are kept whole, for each severity, and apart for those whose fix is made.
 pub(crate) const LISTED_MAX: usize = 4096;
 
-/// Which findings are listed together: rule, severity, and whether the fix is made.
-type Kind = (usize, Severity, bool);
+/// Which findings are counted together: those of one rule and severity, apart for those whose fix is made.
+type ListKey = (usize, Severity, bool);
 
-/// The findings of one kind so far.
+/// The findings of one key so far.
 struct List {
     listed: usize,
-    /// The last one that was listed.
+    /// Index of the last one that was listed.
     last: usize,
 }
 
@@ -33,11 +33,11 @@ pub(crate) struct Survey<'s> {
     session: &'s Session<'s>,
     holds: &'s Holds<'s>,
     thinking: ThinkingPass,
-    /// It matters what an agent remembers.
+    /// A running agent could sign its next thinking over a text that it still has in memory.
     memory_matters: bool,
-    /// The rule that is asked, as a place in [`RULES`].
-    asked: usize,
-    lists: BTreeMap<Kind, List>,
+    /// The rule that is running, as an index into [`RULES`].
+    rule: usize,
+    lists: BTreeMap<ListKey, List>,
     fault: Option<Fault>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) tally: Tally,
@@ -45,17 +45,17 @@ pub(crate) struct Survey<'s> {
     unlisted: Vec<Steps>,
     /// How many steps there are of each stage.
     steps: [usize; STAGES.len()],
-    /// The fixes of each stage change what an agent may remember.
+    /// Whether the fixes of each stage change what an agent may have in memory.
     unsettles_memory: [bool; STAGES.len()],
-    /// The fixes shorten texts and do nothing else.
+    /// All fixes that are made only shorten texts.
     pub(crate) only_cuts: bool,
-    /// How many findings wait for the next run.
+    /// How many fixes are left for the next run.
     pub(crate) waiting: u64,
 }
 
 const STAGES: [Stage; 4] = [Stage::Bytes, Stage::Lines, Stage::Links, Stage::Talk];
 
-/// Steps of a rule that are made for the same reason.
+/// Steps of a rule with the same safety.
 struct Steps {
     rule: usize,
     safety: Safety,
@@ -63,15 +63,16 @@ struct Steps {
 }
 
 impl<'s> Survey<'s> {
-    /// Asks all rules that the policy includes, and holds back what must not be done.
+    /// Runs all rules that the policy selects, and holds back the fixes that must not be made.
     pub(crate) fn of(session: &'s Session<'s>, holds: &'s Holds<'s>) -> Result<Self, Fault> {
-        let mut found = Self::asked(session, holds, Damage::done(session, &|at| holds.linked(at)))?;
-        // What is held back may depend on what is found later, and rarely does.
-        if let Some(damage) = found.thinking.news() {
+        let mut found =
+            Self::run_rules(session, holds, BrokenThinking::done(session, &|at| holds.linked(at)))?;
+        // Later findings may show that thinking is broken for which earlier fixes were held back. It is rare.
+        if let Some(broken) = found.thinking.newly_broken() {
             drop(found);
-            found = Self::asked(session, holds, damage)?;
+            found = Self::run_rules(session, holds, broken)?;
         }
-        found.asked = place_of(bound_thinking::CODE);
+        found.rule = index_of(bound_thinking::CODE);
         for removal in found.thinking.removals(session) {
             found.take(removal);
         }
@@ -80,14 +81,18 @@ impl<'s> Survey<'s> {
         Ok(found)
     }
 
-    /// The same for thinking that is damaged so; none of it is removed yet.
-    fn asked(session: &'s Session<'s>, holds: &'s Holds<'s>, damage: Damage) -> Result<Self, Fault> {
+    /// The findings of all rules, given which thinking is broken; its removal is not among them yet.
+    fn run_rules(
+        session: &'s Session<'s>,
+        holds: &'s Holds<'s>,
+        broken: BrokenThinking,
+    ) -> Result<Self, Fault> {
         let mut found = Self {
             session,
             holds,
-            thinking: ThinkingPass::of(session, damage),
+            thinking: ThinkingPass::of(session, broken),
             memory_matters: thinking::memory_matters(session),
-            asked: 0,
+            rule: 0,
             lists: BTreeMap::new(),
             fault: None,
             findings: Vec::new(),
@@ -98,9 +103,9 @@ impl<'s> Survey<'s> {
             only_cuts: holds.is_empty(),
             waiting: 0,
         };
-        for (place, rule) in RULES.iter().enumerate() {
-            if rule::is_asked(rule, session.policy, session.format) {
-                found.asked = place;
+        for (index, rule) in RULES.iter().enumerate() {
+            if rule::runs(rule, session.policy, session.format) {
+                found.rule = index;
                 (rule.check)(session, &mut rule::Found::new(&mut |finding| found.push(finding)))?;
             }
         }
@@ -110,10 +115,10 @@ impl<'s> Survey<'s> {
         }
     }
 
-    /// Takes a finding, and holds its fix back if it must not be made.
+    /// Takes a finding of the running rule, after holding its fix back if it must not be made.
     pub(crate) fn push(&mut self, mut finding: Finding) {
-        debug_assert_eq!(finding.rule.code(), RULES[self.asked].code());
-        if let Err(fault) = self.settle(&mut finding) {
+        debug_assert_eq!(finding.rule.code(), RULES[self.rule].code());
+        if let Err(fault) = self.hold_back(&mut finding) {
             self.fault.get_or_insert(fault);
         }
         let edits_from = self.thinking.hold(self.session, &mut finding);
@@ -122,8 +127,8 @@ impl<'s> Survey<'s> {
         }
     }
 
-    /// Holds a fix back that must not be made here.
-    fn settle(&self, finding: &mut Finding) -> Result<(), Fault> {
+    /// Holds a fix back that must not be made here, for reasons other than signed thinking.
+    fn hold_back(&self, finding: &mut Finding) -> Result<(), Fault> {
         if finding.fix.safety == Safety::None || finding.fix.ops.is_empty() {
             return Ok(());
         }
@@ -141,12 +146,12 @@ impl<'s> Survey<'s> {
         Ok(())
     }
 
-    /// Whether a fix changes what an agent may remember, and that matters.
+    /// Whether a fix changes what an agent may have in memory, and that matters.
     fn is_remembered(&self, finding: &Finding) -> bool {
         self.memory_matters && thinking::is_remembered(self.session, finding)
     }
 
-    /// Takes a finding as it is; says whether its fix is made.
+    /// Lists or counts a finding, and returns whether its fix is made.
     fn take(&mut self, mut finding: Finding) -> bool {
         let applies = |finding: &Finding| self.session.policy.selection.applies(finding);
         if applies(&finding) && !has_room(&mut self.steps, &finding) {
@@ -160,9 +165,9 @@ impl<'s> Survey<'s> {
             let stage = finding.rule.stage as usize;
             self.unsettles_memory[stage] = self.unsettles_memory[stage] || self.is_remembered(&finding);
         }
-        self.tally.add(self.asked, &finding);
-        let (rule, kind) = (self.asked, (self.asked, finding.severity, is_made));
-        let list = self.lists.entry(kind).or_insert(List { listed: 0, last: 0 });
+        self.tally.add(self.rule, &finding);
+        let (rule, key) = (self.rule, (self.rule, finding.severity, is_made));
+        let list = self.lists.entry(key).or_insert(List { listed: 0, last: 0 });
         if list.listed < LISTED_MAX {
             *list = List { listed: list.listed + 1, last: self.findings.len() };
             self.findings.push(finding);
@@ -179,36 +184,36 @@ impl<'s> Survey<'s> {
         is_made
     }
 
-    /// Whether findings were only counted.
+    /// Whether some findings were only counted.
     pub(crate) fn is_cut(&self) -> bool {
         self.findings.iter().any(|finding| finding.more > 0)
     }
 
-    /// The first stage of which there are fixes to make.
+    /// The first stage with fixes to make.
     pub(crate) fn next_stage(&self) -> Stage {
         STAGES.into_iter().find(|stage| !self.steps(*stage).is_empty()).unwrap_or_default()
     }
 
-    /// Whether the fixes of a stage change what an agent may remember.
+    /// Whether the fixes of a stage change what an agent may have in memory.
     pub(crate) fn unsettles_memory(&self, stage: Stage) -> bool {
         self.unsettles_memory[stage as usize]
     }
 
-    /// How many steps of a stage were made with these; no more can be made if some had to wait.
+    /// How many steps of a stage this run has made, these included. If some had to wait, it is the most that a run makes.
     pub(crate) fn steps_made(&self, stage: Stage) -> usize {
         self.steps[stage as usize]
     }
 
-    /// The steps of a stage that are made, and how far each may be trusted: in the order of the rules, not of the lines.
-    /// Where two texts overlap, the later rule counts.
+    /// The steps of a stage that are made, with the safety of their fixes, in the order of the rules and not of the lines:
+    /// where two overlap, that of the later rule counts.
     pub(crate) fn steps(&self, stage: Stage) -> Vec<(Safety, &[Op])> {
-        let places: HashMap<&str, usize> = RULES.iter().map(|rule| rule.code()).zip(0..).collect();
+        let indices: HashMap<&str, usize> = RULES.iter().map(|rule| rule.code()).zip(0..).collect();
         let policy = self.session.policy;
         let is_made = |finding: &&Finding| {
             finding.rule.stage == stage && policy.selection.applies(finding) && !finding.fix.ops.is_empty()
         };
         let listed = self.findings.iter().filter(is_made).map(|finding| {
-            (places.get(finding.rule.code()).copied(), finding.fix.safety, &finding.fix.ops[..])
+            (indices.get(finding.rule.code()).copied(), finding.fix.safety, &finding.fix.ops[..])
         });
         let unlisted = self.unlisted.iter().filter(|steps| RULES[steps.rule].stage == stage);
         let unlisted = unlisted.map(|steps| (Some(steps.rule), steps.safety, &steps.ops[..]));
@@ -218,16 +223,17 @@ impl<'s> Survey<'s> {
     }
 }
 
-/// Whether the steps of a finding may be made in this run; takes them in. Once they may not be, no later ones may.
+/// Counts the steps of a finding if this run may make them, and returns whether it may. Once it may not, it makes no later
+/// ones either.
 fn has_room(steps: &mut [usize; STAGES.len()], finding: &Finding) -> bool {
     let own = &mut steps[finding.rule.stage as usize];
-    // One finding's steps are all made or none, and each run makes some.
+    // The steps of a finding are made together, and each run must make some.
     let has_room = *own == 0 || *own + finding.fix.ops.len() <= STEPS_MAX;
     *own = if has_room { *own + finding.fix.ops.len() } else { STEPS_MAX };
     has_room
 }
 
-/// The place of a rule in [`RULES`].
-fn place_of(code: &str) -> usize {
+/// The index of a rule in [`RULES`].
+fn index_of(code: &str) -> usize {
     RULES.iter().position(|rule| rule.code() == code).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a repair is compared by: how many warnings and errors there are, and where.
+//! The numbers that the verdict compares: how many warnings and errors there are, and where.
 
 use crate::format::Format;
 use crate::model::finding::{ERRORS_MAX, Finding, Safety, Severity};
@@ -8,25 +8,25 @@ use crate::rule::{self, RULES};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What a repair is compared by: how many warnings and errors there are of each rule, and where the errors are.
+/// How many warnings and errors each rule has, and where the errors are.
 pub(crate) struct Tally {
-    /// Warnings and errors of each rule. Each error is also a warning, so that to become less bad is no harm.
+    /// Warnings and errors of each rule. An error counts as a warning too, so one that becomes a warning is nothing new.
     warnings: Vec<usize>,
-    /// Rules with a warning or an error that no fix mends when it is asked for by name.
+    /// Rules with a warning or an error that `--allow` would not repair.
     incurable: Codes,
     /// Sorted.
     errors: Vec<Problem>,
-    /// There are more errors than that.
+    /// There are more errors than are kept.
     is_cut: bool,
 }
 
 /// An error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Problem {
-    /// In the text that was looked at, or in the original.
+    /// Its offset in the text that was looked at, or in the original.
     at: u64,
     rule: u8,
-    /// A fix mends it when it is asked for by name.
+    /// `--allow` would repair it.
     curable: bool,
 }
 
@@ -55,7 +55,7 @@ impl Tally {
         }
     }
 
-    /// Nothing is added any more.
+    /// Sorts the errors; nothing is added afterwards.
     pub(super) fn finish(&mut self) {
         self.errors.sort_unstable();
         self.errors.shrink_to_fit();
@@ -65,8 +65,8 @@ impl Tally {
         !self.errors.is_empty()
     }
 
-    /// Whether the session cannot be sent, or not be read. What a lost link hides is not sent, nor a line that cannot be
-    /// read where the agent skips it.
+    /// Whether the agent cannot read the session or the API refuses it. Messages hidden by a lost link are not sent, and so
+    /// do no harm; nor does an unreadable line that the agent skips.
     pub(crate) fn is_refused(&self, format: &Format) -> bool {
         self.errors.iter().any(|error| match RULES[usize::from(error.rule)].stage {
             Stage::Bytes => !format.skips_unreadable_lines,
@@ -80,7 +80,7 @@ impl Tally {
         self.is_cut
     }
 
-    /// The same with the places in the original.
+    /// The same with offsets in the original.
     pub(crate) fn at_origins(&self, origins: &Origins<'_>) -> Self {
         let errors = self.errors.iter().map(|error| Problem { at: origins.of(error.at), ..*error });
         let mut errors: Vec<Problem> = errors.collect();
@@ -93,10 +93,10 @@ impl Tally {
         self.errors[from..].iter().take_while(|error| (error.at, error.rule) == (at, rule)).count()
     }
 
-    /// The rules of which there is more than in any of these, and whether each of these findings has a fix that is made
-    /// when it is asked for by name.
+    /// The rules with more findings than in any of `known`, and whether `--allow` would repair each of these findings.
     ///
-    /// A warning may move: where a lost link is mended, one further up comes into sight. An error may not.
+    /// Warnings are compared by number, errors by place: where a lost link is repaired, the same warning may appear further
+    /// up, but an error must not move.
     pub(crate) fn news(&self, known: &[&Self]) -> (Codes, bool) {
         let (mut codes, mut curable) = (rule::NONE, true);
         for (rule, &count) in self.warnings.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Whether a plan may be carried out: the text that it gives is read like any other, and compared with the original.
+//! Whether a plan may be carried out: the planned text is read like any other and compared with the original.
 
 use super::conversation::Conversation;
 use super::look::Examination;
@@ -6,24 +6,24 @@ use super::tally::Tally;
 pub use crate::model::finding::{News, Worse};
 use crate::plan::Origins;
 
-/// What may go because the plan was asked for by name, to save a session that is too long to go on.
+/// What a plan may lose because somebody asked for it by name (`compact`, `recover`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// Nothing.
     None,
     /// Messages may leave the context.
     Context,
-    /// What persons said may leave the file as well.
+    /// Users' texts may leave the file as well.
     Texts,
 }
 
-/// What a repair is measured against: the original, and what people asked to be taken out of it.
+/// What a repair is compared with: the original, less what somebody asked to be taken out.
 pub(crate) struct Baseline<'o> {
     known: bool,
     problems: &'o Tally,
-    /// The original could not be sent, or not be read.
+    /// The original has errors.
     broken: bool,
-    /// What came to light once bytes, lines and links were right.
+    /// What was found once bytes, lines and links were repaired.
     uncovered: Tally,
     said: Conversation,
     seen: usize,
@@ -41,8 +41,8 @@ impl<'o> Baseline<'o> {
         }
     }
 
-    /// Bytes, lines or links were put right. Persons may be found to have said more with that, and not less.
-    pub(crate) fn lay_open(&mut self, after: &Examination, origins: &Origins<'_>) -> Result<(), Worse> {
+    /// Takes in the text after repairs of bytes, lines or links. They may reveal more texts of users, but not lose any.
+    pub(crate) fn reveal(&mut self, after: &Examination, origins: &Origins<'_>) -> Result<(), Worse> {
         self.is_known(after)?;
         if after.said.texts < self.said.texts {
             return Err(Worse::UserTextLost);
@@ -53,8 +53,7 @@ impl<'o> Baseline<'o> {
         Ok(())
     }
 
-    /// What was in entries that are taken out because somebody asked for that by name need not be there, nor what stands
-    /// in the file again.
+    /// No longer expects what a plan takes out because somebody asked for it, or because it is in the file twice.
     pub(crate) fn release(&mut self, gone: Conversation) {
         self.said.hash = self.said.hash.wrapping_sub(gone.hash);
         self.said.texts = self.said.texts.saturating_sub(gone.texts);
@@ -63,11 +62,11 @@ impl<'o> Baseline<'o> {
 
     /// Whether the file is still recognised.
     fn is_known(&self, after: &Examination) -> Result<(), Worse> {
-        // Without the last block that only one dialect has, the messages may be read as another's; that is no loss.
+        // A repair may take out the last block that tells two dialects apart. Being read as the other is no loss.
         if self.known && after.facts.format.is_none() { Err(Worse::FormatLost) } else { Ok(()) }
     }
 
-    /// Compares with the text that a plan gives.
+    /// Compares with the planned text.
     pub(crate) fn compare(
         &self,
         after: &Examination,
@@ -87,18 +86,18 @@ impl<'o> Baseline<'o> {
         news(after, origins, &[self.problems])
     }
 
-    /// Whether all that is new came to light with bytes, lines and links.
+    /// Whether repairs of bytes, lines and links revealed everything that is new.
     pub(crate) fn has_uncovered(&self, after: &Examination, origins: &Origins<'_>) -> bool {
         news(after, origins, &[self.problems, &self.uncovered]).is_ok()
     }
 
-    /// Whether that may be there: damage had hidden it, and the original could not be sent either.
+    /// Whether new problems are acceptable: damage had hidden them, and the original had errors as well.
     pub(crate) fn forgives(&self, after: &Examination, origins: &Origins<'_>) -> bool {
         self.broken && self.has_uncovered(after, origins)
     }
 }
 
-/// Errors and warnings of which there are more than in any of these.
+/// Fails if there are errors or warnings that none of `known` has.
 fn news(after: &Examination, origins: &Origins<'_>, known: &[&Tally]) -> Result<(), Worse> {
     let all = after.tally.at_origins(origins);
     if all.is_cut() || known.iter().any(|known| known.is_cut()) {

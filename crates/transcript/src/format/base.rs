@@ -1,4 +1,5 @@
-//! What a format is: what it says about files, about an object, and about how its agent writes.
+//! What a format consists of: facts about its files and about how its agent writes them, and functions that read and write
+//! records.
 
 use super::agent::Agent;
 use super::names::Names;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use spans::json::{Doc, Value};
 use spans::source::Span;
 
-/// A transcript format: facts about another program's files, and the functions that read and spell them. A format is a
+/// A transcript format: facts about another program's files, and functions that read and write their records. A format is a
 /// constant over `BASE`; docs/formats.md shows how one is added.
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Format {
@@ -20,7 +21,7 @@ pub struct Format {
     pub written_by: &'static str,
     /// What a user should know of it in a few words, for the same table.
     pub remark: &'static str,
-    /// The agents among them. Those that keep sessions in folders of their own come after the one that counts otherwise.
+    /// The agents among them. The first one counts, unless the session is in the folder of another.
     pub agents: &'static [Agent],
     /// How entries hang together.
     pub shape: Shape,
@@ -28,39 +29,40 @@ pub struct Format {
     pub level: Level,
     /// Why some of its files are only read, if some are.
     pub single_files_read_only: Option<&'static str>,
-    /// What says that the owning program is at work on a file, in the order in which it is asked. An archive has at least one.
+    /// How to find out whether the owning program is at work on a file, in the order in which they are tried. An archive has
+    /// at least one.
     pub gates: &'static [Gate],
-    /// Whether the gates know every process that holds a conversation in memory. If not, no process may work in the
-    /// session's folder while a signed text changes.
+    /// Whether the gates find every process that has a conversation in memory. If not, no process may work in the session's
+    /// folder while a change could invalidate signatures.
     pub gates_know_memory: bool,
-    /// What is counted outside of a file. Fixes that would change that number are held.
+    /// What another file counts in this one. Fixes that would change that number are held.
     pub counted: Option<Counted>,
     /// The line that a file begins with.
     pub header: Header,
     /// Whether the agent goes on after a line that it cannot read. If not, it refuses the file.
     pub skips_unreadable_lines: bool,
-    /// Whether the agent sends calls that were open when it ended without a result, so that the API refuses the session.
-    /// Other agents answer them on loading.
+    /// Whether the agent sends calls that were open when it ended as they are, so that the API refuses the session. Other
+    /// agents add results when they load it.
     pub leaves_calls_open: bool,
-    /// Where the owning program, and others that write the same bytes, keep their transcripts.
+    /// Where the programs that write this format keep their transcripts.
     pub roots: &'static [Root],
-    /// Where the result of a call stands.
+    /// Where the result of a call is.
     pub results: Results,
     /// Where a missing result goes.
     pub answer: Answer,
-    /// Where a call has its arguments; `None` if the reader can do without them.
+    /// Where a call has its arguments; `None` if they may be missing.
     pub arguments: Option<Arguments>,
     /// Whether ids of calls and names of tools go to the API unchanged, and the API takes only some characters.
     pub has_plain_ids: bool,
     /// Whether the API requires an id of each call.
     pub calls_have_ids: bool,
-    /// Whether the API pairs calls and results by position, so that an id may return in a later turn.
+    /// Whether the API pairs calls and results by position, so that a later turn may use an id again.
     pub takes_ids_again: bool,
     /// Keys that lead to a second copy of the call's id in the line of a result.
     pub names_call_again: &'static [&'static str],
     /// Whether results are repeated where the model never sees them.
     pub copies_results: bool,
-    /// Whether an assistant message may say that it was aborted in the middle of a call.
+    /// Whether an assistant message may record that it was aborted in the middle of a call.
     pub aborts: bool,
     /// Whether a compaction names the first entry that stays in context.
     pub compactions_name_what_stays: bool,
@@ -69,11 +71,11 @@ pub struct Format {
     /// The names in its records, by which a damaged key is recognised.
     pub names: &'static [Names],
 
-    /// Votes on whether a file is of this format, by one of its first objects. By structure alone, and never a guess: an
-    /// object that another format claims, and about which this one is silent, ends the claim.
+    /// Votes on whether a file is of this format, by one of its first objects. By structure alone, and never a guess: a format
+    /// that is silent about an object which another one claims is ruled out.
     pub vote: fn(&Doc) -> Vote,
-    /// Whether an object found whole among fragments is a record, not a part of one. By default what it votes for; what
-    /// users said may hold records of other formats.
+    /// Whether a whole object in a damaged line is a record, and not a part of one. By default, if `vote` returns `Own` or
+    /// `Fits`. A user's text may hold records of other formats.
     pub is_record: Option<fn(&Doc) -> bool>,
     /// Reads what an object means.
     pub read: fn(&Doc, &mut Draft<'_>),
@@ -81,21 +83,22 @@ pub struct Format {
     pub records_in: fn(&Doc) -> Option<Value<'_>>,
     /// Reads a record of `records_in`.
     pub read_record: fn(Value<'_>, &mut Draft<'_>),
-    /// The parts of an entry that a reader would want to see. Thinking is left out.
+    /// The parts of an entry that a person would want to read. Thinking is left out.
     pub parts: for<'d> fn(&'d Doc, &mut dyn FnMut(Part<'d>)),
-    /// How an assistant message says that it was not finished.
+    /// How an assistant message records that it was not finished.
     pub broken: fn(&Doc) -> Option<Broken<'_>>,
-    /// Whether the agent reads a session in which a byte here, in a line that it skips for that byte, is U+FFFD.
+    /// Whether the agent still reads a session after an invalid byte at this span is replaced by U+FFFD. It skipped the line
+    /// because of that byte before.
     pub takes_any_text_at: fn(&Doc, Span) -> bool,
-    /// Spells a lost result; called only where `answer` names a place.
+    /// Writes a missing result; called only if `answer` names a place for it.
     pub missing_result: fn(&Lost<'_>) -> Vec<u8>,
-    /// Spells a compaction: its lines, in order, without line breaks. None if it is not known how the owning program
-    /// would read one.
+    /// Writes a compaction: its lines, in order, without line breaks. Empty if it is not known how the owning program would
+    /// read one.
     pub compaction: fn(&Compaction<'_>) -> Vec<Vec<u8>>,
 }
 
-/// What most formats need not say. Where a wrong guess could do harm it is the careful one: such files change only after
-/// a long quiet, and no result is put in.
+/// The defaults. Where a wrong guess could do harm they are careful: files change only after a long time without writes, and
+/// no result is added.
 pub(super) const BASE: Format = Format {
     name: "",
     written_by: "",
@@ -136,7 +139,7 @@ pub(super) const BASE: Format = Format {
 };
 
 impl Format {
-    /// Whether an object found whole among fragments is a record.
+    /// Whether a whole object in a damaged line is a record.
     pub(crate) fn is_record(&self, doc: &Doc) -> bool {
         self.is_record.map_or_else(|| matches!((self.vote)(doc), Vote::Own | Vote::Fits), |is| is(doc))
     }
@@ -155,28 +158,28 @@ pub enum Header {
     None,
     /// A header, without which the owning program does not read the file.
     First,
-    /// One that also says whether the file may be changed at all, so that no other line may take its place.
+    /// A header that also says whether the file may be changed at all, so that no other line may take its place.
     Decides,
 }
 
 /// Where calls have their arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments {
-    /// The names that lead to them; the first of these whose holder is there counts.
+    /// Paths to them. The first one whose parent object exists counts.
     pub at: &'static [&'static [&'static str]],
-    /// How none are written.
+    /// How empty arguments are written.
     pub none: &'static str,
 }
 
 impl Arguments {
-    /// As Anthropic has them.
+    /// Those of Anthropic's API.
     pub(crate) const INPUT: Self = Self { at: &[&["input"]], none: "{}" };
 }
 
-/// A part of what an entry says.
+/// A part of an entry, for readers.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'d> {
-    /// A text: a string of the entry.
+    /// A text: a string in the entry.
     Text(Value<'d>),
     /// The model calls a tool.
     Call {
@@ -185,13 +188,13 @@ pub enum Part<'d> {
         /// The arguments: an object, or a string that holds one.
         arguments: Option<Value<'d>>,
     },
-    /// A tool answers; its texts follow.
+    /// A tool's result; its texts follow.
     Result,
     /// A picture.
     Image,
 }
 
-/// How a message of the model says that it was not finished.
+/// Why an assistant message was not finished.
 #[derive(Clone, Copy, Debug)]
 pub enum Broken<'d> {
     /// The request failed; what the provider said, if that is kept.
@@ -214,48 +217,47 @@ pub struct Compaction<'a> {
     pub first_kept: &'a [u8],
     /// When the entry before was written, as it is written.
     pub time: &'a str,
-    /// What stands for all that is left out.
+    /// The text that stands for everything left out.
     pub summary: &'a str,
     /// About how many tokens the context had.
     pub tokens_before: u64,
 }
 
-/// How entries hang together, and so which of them the owning program would send.
+/// How entries make a conversation, and so which of them the owning program would send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
-    /// A tree by parent ids, of which one path is live; order is the order of the path (pi).
+    /// A tree by parent ids, with one live path, whose order is that of the conversation (pi). Elsewhere it is called a tree.
     Branch,
-    /// A tree by parent ids; blocks of one message and results hang on side branches and are gathered again
-    /// on loading, and calls and results find each other by id wherever they stand (Claude Code).
+    /// A tree by parent ids in which blocks of one message and results may be on side branches, and are gathered on loading.
+    /// Calls and results find each other by id wherever they are (Claude Code).
     Graph,
     /// The order of the lines is all there is.
     List,
     /// Records by id: the last one with an id counts, at the place of the first (Gemini CLI).
     Upserts,
-    /// The order of the lines; what the model says in one go is the run of its lines, and calls and results find each
-    /// other by id wherever they stand (Codex, Copilot).
+    /// The order of the lines. A turn of the model is a run of lines, and calls and results find each other by id wherever
+    /// they are (Codex, Copilot).
     Log,
 }
 
-/// What may be wrong with the content of messages, as far as [`Format::read`] notes it. Rules about what it does not
-/// note have nothing to say in that format.
+/// What may be wrong with the content of messages, as far as [`Format::read`] records it. A rule about anything else does not
+/// run in that format.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Content {
-    /// How bad it is if a turn in the context is empty: some programs leave such things out of what they send,
-    /// and some providers take them.
+    /// How bad an empty turn in the context is: some programs do not send it, and some providers accept it.
     pub empty: Option<Severity>,
-    /// The same of a text of nothing but white space.
+    /// The same for a text of white space.
     pub blank: Option<Severity>,
-    /// How bad an image is that its provider refuses. `OpenAI` makes large ones small: there it is a warning.
+    /// How bad an image is that the provider refuses. `OpenAI` makes large ones smaller, so there it is a warning.
     pub images: Option<Severity>,
     /// Whether there are thinking blocks of Anthropic.
     pub thinking: bool,
-    /// Whether reasoning stands in a field beside the content, and some providers want it back.
+    /// Whether reasoning is in a field beside the content, and some providers require it.
     pub reasons_beside: bool,
-    /// Whether records count the tokens of requests, and the agent goes by that.
+    /// Whether records count the tokens of requests, and the agent relies on the count.
     pub counts_tokens: bool,
-    /// Whether the agent checks what it reads again against a schema, field by field.
+    /// Whether the agent checks records against a schema when it loads them.
     pub checks_records: bool,
     /// Whether there are items that `OpenAI` encrypted for one account.
     pub seals_items: bool,
@@ -265,13 +267,13 @@ pub struct Content {
     pub reasoning: bool,
     /// Whether there are thought signatures of Gemini.
     pub thoughts: bool,
-    /// How bad it is if a conversation begins with calls, and no user said anything before them.
+    /// How bad it is if a conversation begins with calls, without a user message before them.
     pub begins_with_user: Option<Severity>,
-    /// Whether results have to come before whatever else is in their message.
+    /// Whether results have to come first in their message.
     pub results_first: bool,
-    /// Whether there are turns that only say what went wrong.
+    /// Whether there are turns that only hold an error.
     pub failures: bool,
-    /// Whether what the model said may stand there again as it was delivered.
+    /// Whether an assistant message may be there again, as it was delivered.
     pub mirrors: bool,
     /// Whether each row names its session.
     pub names_session: bool,
@@ -279,9 +281,9 @@ pub struct Content {
     pub ordinals: bool,
     /// Whether the agent reads the whole file into one string of JavaScript.
     pub in_one_string: bool,
-    /// Whether records may say what the session is called, for lists of sessions.
+    /// Whether records may give the session a title, for lists of sessions.
     pub titles: bool,
-    /// Whether a record counts the messages that were summed up.
+    /// Whether a record counts the messages that a summary stands for.
     pub counts_messages: bool,
 }
 
@@ -308,7 +310,7 @@ impl Content {
         titles: false,
         counts_messages: false,
     };
-    /// What Anthropic's API minds.
+    /// What Anthropic's API refuses.
     pub(crate) const ANTHROPIC: Self = Self {
         empty: Some(Severity::Error),
         blank: Some(Severity::Error),
@@ -318,14 +320,14 @@ impl Content {
         results_first: true,
         ..Self::NONE
     };
-    /// What `OpenAI`'s APIs mind, and others that speak like them.
+    /// What `OpenAI`'s APIs, and others like them, refuse.
     pub(crate) const OPENAI: Self = Self {
         empty: Some(Severity::Warning),
         blank: Some(Severity::Warning),
         images: Some(Severity::Warning),
         ..Self::NONE
     };
-    /// What Gemini's API minds. It makes large images small.
+    /// What Gemini's API refuses. It makes large images smaller.
     pub(crate) const GEMINI: Self = Self {
         empty: Some(Severity::Error),
         blank: Some(Severity::Error),
@@ -343,16 +345,16 @@ impl Shape {
     }
 }
 
-/// How far files of a format may be changed. Beside this, the gates say whether it may be now.
+/// How far files of a format may be changed. Whether they may be changed now, the gates say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Never, for this reason: findings are told, and that is all.
+    /// Never, for this reason: findings are only reported.
     ReadOnly(&'static str),
     /// While the owning program is not running.
     Archive,
-    /// Beside the running program, as long as the number and the order of the lines stay.
+    /// Also while the owning program runs, if the number and the order of the lines stay.
     LiveTruncate,
-    /// Beside the running program; lines may come and go.
+    /// Also while the owning program runs; lines may be added and removed.
     LiveInsert,
 }
 
@@ -368,12 +370,12 @@ impl Level {
     }
 }
 
-/// What is counted outside of a file, and by what: the text ends "are counted in …".
+/// What another file counts in this one. The text completes "are counted in …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Records: whole objects, wherever they stand.
+    /// Records: whole objects, wherever they are.
     Records(&'static str),
-    /// Records, but only how many there are: not in which order they stand.
+    /// Records, but only their number and not their order.
     Number(&'static str),
     /// Lines that are not empty, readable or not.
     Lines(&'static str),
@@ -383,8 +385,8 @@ pub enum Counted {
     UpToCount(&'static str),
 }
 
-/// Something that says whether the owning program is at work on a file. Formats declare it; whoever replaces the
-/// file obeys. What only looks stands before what takes a lock.
+/// A way to find out whether the owning program is at work on a file. Formats declare gates, and `keeper` obeys them. Gates
+/// that only look come before those that take a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// The end of the conversation waits for a tool or for the model, and that was written not long ago. OpenClaw
@@ -401,7 +403,7 @@ pub enum Gate {
     CopilotInUse,
     /// Grok Build's lock beside the file, which others are to take as well.
     GrokLock,
-    /// Nothing of its own: that it has been quiet for so long that the program is not running.
+    /// The program shows nothing. A long time without writes means that it is not running.
     Idle,
     /// Qwen Code's writer lease, which pins the very inode (`session-writer-lease.ts`).
     QwenLease,
@@ -410,30 +412,30 @@ pub enum Gate {
 /// Where the result of an unanswered call is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A line of its own behind the call.
+    /// A line of its own after the call.
     Line,
     /// A line of its own, but other files may count the lines, so only when asked for.
     LineIfAllowed,
     /// A block at the beginning of the next user message.
     NextUser,
-    /// Nowhere: it is not put in.
+    /// Nowhere: it is not added.
     Nowhere,
 }
 
-/// Where results stand, as [`Format::read`] notes them; what can be wrong with them hangs on it.
+/// Where results are, as [`Format::read`] records them. What can be wrong with them depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Results {
     /// In lines of their own.
     Lines,
-    /// In messages behind the call's, which may hold more.
+    /// In messages after the call's, which may hold more.
     Blocks,
-    /// In the very record of the call: it may be missing, and no more.
+    /// In the record of the call. All that can be wrong is that it is missing.
     WithCall,
     /// In the line of the call, which is a whole conversation.
     InConversation,
-    /// Within such a line too, and what they answer is not noted.
+    /// In such a line too, but which call they answer is not recorded.
     Unpaired,
-    /// Nothing is noted: lines are not read.
+    /// Not recorded: lines are not read.
     Unread,
 }
 
@@ -448,7 +450,7 @@ impl Results {
         matches!(self, Self::InConversation | Self::Unpaired)
     }
 
-    /// Whether calls are noted.
+    /// Whether calls are recorded.
     pub fn have_calls(self) -> bool {
         !matches!(self, Self::Unpaired | Self::Unread)
     }
@@ -457,9 +459,9 @@ impl Results {
 /// A folder in which an agent keeps transcripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Environment variable that moves it.
+    /// Environment variable with another place for it.
     pub env: Option<&'static str>,
-    /// Folder below the home directory where it is otherwise.
+    /// Its usual folder below the home directory.
     pub home: &'static str,
     /// Path below either; `*` stands for one folder name.
     pub below: &'static str,
@@ -471,7 +473,7 @@ pub struct Lost<'a> {
     pub doc: &'a Doc,
     /// Reads a value of that entry as it is written.
     pub raw: &'a dyn Fn(Value<'_>) -> Vec<u8>,
-    /// The entry behind which the result goes; mostly the same.
+    /// The entry that the result goes after; mostly the same.
     pub place: &'a Doc,
     /// The call's id, as a literal with quotes.
     pub call: &'a [u8],
@@ -483,15 +485,14 @@ pub struct Lost<'a> {
     pub parent: &'a [u8],
 }
 
-/// What one object says about a file being of a format.
+/// What one object says about whether a file is of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
-    /// It is, unless another object says that it is not.
+    /// It is, unless another object says otherwise.
     Own,
-    /// It may be: such objects occur in its files, but do not tell them from others.
+    /// It may be: such objects occur in its files, and in others.
     Fits,
-    /// It may be, if some bytes of a name in it were written over. That says nothing against it while most
-    /// objects are whole.
+    /// It may be, if some bytes of a name in the object were overwritten. That is no objection while most objects are whole.
     Corrupted,
     /// It is not, whatever other objects say.
     Foreign,

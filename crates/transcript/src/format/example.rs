@@ -24,7 +24,7 @@ fn block(begin: &str) -> &'static str {
 
 /// What Otter writes, as the page shows it.
 fn lines() -> &'static str {
-    block("Say that *Otter* writes this:\n\n```json\n")
+    block("*Otter* writes this:\n\n```json\n")
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Otter: messages by who says them, behind a line that names the session.
+//! Otter: messages by who says them, after a line that names the session.
 
 use super::agent::Agent;
 use super::base::{Answer, BASE, Format, Lost, Part, Root, Vote};

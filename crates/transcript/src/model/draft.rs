@@ -1,4 +1,4 @@
-//! An entry in the making: what a format says of it while it reads.
+//! An entry under construction: formats call its methods while they read a record.
 
 use super::damaged_name::was;
 use super::entry::{
@@ -17,7 +17,7 @@ use spans::source::Span;
 /// Side copies shorter than this many raw bytes are never cut, whatever the policy says.
 pub const SIDE_BYTES_MIN: u64 = 1000;
 
-/// Longest text of a result that a program invented.
+/// Longest text of a result that a program made up for a lost one.
 const INVENTED_CHARS_MAX: u64 = 1000;
 
 /// An entry while a format reads it.
@@ -25,9 +25,9 @@ pub struct Draft<'t> {
     transcript: &'t mut Transcript,
     /// The entry so far.
     pub entry: Entry,
-    /// It holds something that could be sent.
+    /// It holds something that would be sent.
     shown: bool,
-    /// Fingerprint of what somebody said in it, and how many texts that was.
+    /// Fingerprint and number of the users' texts in it.
     said: (u64, u64),
 }
 
@@ -60,7 +60,7 @@ impl Draft<'_> {
         Draft { transcript, entry, shown: false, said: (0, 0) }
     }
 
-    /// Interns a short string; `None` for anything else. Empty ids are ids that nothing matches.
+    /// Interns a short string; `None` for anything else, including the empty string, because empty ids never pair.
     pub fn intern(&mut self, value: Option<Value<'_>>) -> Option<Id> {
         self.intern_text(&value?.text()?)
     }
@@ -69,7 +69,7 @@ impl Draft<'_> {
         if text.is_empty() { None } else { self.transcript.ids.intern(text) }
     }
 
-    /// The id of the entry before, if this is it: mostly that is the parent, and need not be looked up.
+    /// The id of the entry before, if `value` is that. It saves a lookup, because it mostly is the parent.
     fn newest(&self, value: Value<'_>) -> Option<Id> {
         let id = self.transcript.entries.last()?.id?;
         (*value.text()? == *self.transcript.ids.text(id)).then_some(id)
@@ -86,7 +86,7 @@ impl Draft<'_> {
         self.entry.parent_at = value.map(Value::span).unwrap_or_default();
     }
 
-    /// Says what the entry points at.
+    /// Records what the entry points at.
     pub fn target(&mut self, target: Target) {
         self.transcript.targets.push(target);
     }
@@ -123,7 +123,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Notes to which session the row belongs.
+    /// Records which session the row belongs to.
     pub fn session(&mut self, name: Option<Value<'_>>) {
         let Some(name) = name.and_then(Value::text) else { return };
         let own = fingerprint::of(&name);
@@ -142,30 +142,30 @@ impl Draft<'_> {
         self.transcript.ordinals = Some((before.map_or(own, |(first, _)| first), own));
     }
 
-    /// Notes something odd.
+    /// Records a content issue.
     pub fn issue(&mut self, kind: ContentIssueKind, block: Span) {
         let entry = self.transcript.entries.len() as u32;
         self.transcript.issues.push(ContentIssue { entry, kind, block });
     }
 
-    /// Says that a text is sent, without counting it.
+    /// Records that a text is sent, without counting it.
     pub fn shows_text(&mut self, text: Value<'_>) {
         self.shown |= text.kind() == Json::String && !is_blank(text);
     }
 
-    /// Says that the entry holds something that is sent, and is no text, call, result or thinking.
+    /// Records that the entry holds something else that is sent: no text, call, result or thinking.
     pub fn shows(&mut self) {
         self.shown = true;
     }
 
-    /// Looks at a block without a text in what the model said.
+    /// Reads a block of an assistant message that is of no other kind.
     pub fn other_block(&mut self, block: Value<'_>) {
         if !self.lacks_text(block) {
             self.shows();
         }
     }
 
-    /// Notes a block of this type if it is half of a pair that the API made when it ran a tool itself.
+    /// Records a block if its type says that it is a call or result of a tool that the API ran itself.
     pub fn server_tool(&mut self, block: Value<'_>, kind: &[u8]) {
         let (key, noted): (_, fn(Id) -> ContentIssueKind) = match kind {
             b"server_tool_use" | b"mcp_tool_use" => ("id", ContentIssueKind::ServerCall),
@@ -177,7 +177,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Notes a text block that has no text, or not under its name.
+    /// Records a text block without a text, or whose name for it is damaged.
     fn lacks_text(&mut self, block: Value<'_>) -> bool {
         let text = block.get("type").is_some_and(|kind| kind.is("text")) && block.get("text").is_none();
         if text {
@@ -191,18 +191,18 @@ impl Draft<'_> {
         text
     }
 
-    /// Counts a text that a person said.
+    /// Counts a user's text.
     pub fn user_text(&mut self, value: Value<'_>) {
         if value.kind() == Json::String {
             self.text(value);
-            // White space says nothing, and what stands for an image was not said.
+            // A marker in place of an image is no user's text.
             if is_blank(value)
                 || marker::may_begin(value.prefix())
                     && value.text().is_some_and(|text| marker::is_alone(&text))
             {
                 return;
             }
-            // Of the beginning and the length; summed, so that order does not matter.
+            // The beginning and the length will do. A sum does not depend on the order.
             let hash = fingerprint::mix(fingerprint::of(value.prefix()) ^ value.inner().len());
             self.transcript.user_text = self.transcript.user_text.wrapping_add(hash);
             self.transcript.user_texts += 1;
@@ -229,7 +229,7 @@ impl Draft<'_> {
         self.transcript.calls.push(call);
     }
 
-    /// Says that of the call last recorded only this is sent.
+    /// Says that only this part of the last call is sent.
     pub fn call_weighs(&mut self, sent: Option<Value<'_>>) {
         if let Some(mark) = self.transcript.marks.as_mut().and_then(|marks| marks.last_mut()) {
             mark.span = sent.map_or_else(|| Span::new(mark.span.start, mark.span.start), Value::span);
@@ -263,7 +263,7 @@ impl Draft<'_> {
         self.transcript.results.push(result);
     }
 
-    /// Names the tool of the call last recorded, where a part of a longer literal does.
+    /// Names the tool of the last call, if the name is a part of a longer literal.
     pub fn call_name(&mut self, name: &[u8]) {
         let name = self.intern_text(name);
         if let Some(call) = self.transcript.calls.last_mut() {
@@ -306,7 +306,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A kind and an id as one; only an id with a NUL in it could be mistaken for this.
+    /// A kind and an id as one key, with a NUL between, which no real id holds.
     fn key(&mut self, kind: &[u8], id: Option<Id>) -> Option<Id> {
         let ids = &mut self.transcript.ids;
         let text = [kind, b"\0", ids.text(id?)].concat();
@@ -368,11 +368,11 @@ impl Draft<'_> {
             && body.chars <= INVENTED_CHARS_MAX
             && marker::synthetic(text.prefix())
         {
-            // Such a text is of no weight: otherwise putting one in could make a message too long.
+            // Its length is not counted: otherwise adding it could make a message too long.
             result.synthetic = true;
             return;
         }
-        // What stands for an empty text is of no weight either.
+        // Nor is that of the note that stands for an empty text.
         if text.is(marker::NO_OUTPUT) {
             return;
         }
@@ -381,7 +381,7 @@ impl Draft<'_> {
         self.transcript.bodies.push(body);
     }
 
-    /// Says that the result last recorded is all that this entry is.
+    /// Says that the entry is the last result and nothing else.
     pub fn whole_result(&mut self, span: Span) {
         if let Some(result) = self.transcript.results.last_mut() {
             (result.block, result.whole) = (span, true);
@@ -434,14 +434,14 @@ impl Draft<'_> {
         }
     }
 
-    /// Says that nothing but an image may stand in the place of this block.
+    /// Says that only an image may replace this block.
     pub fn no_words_for(&mut self, block: Value<'_>) {
         if let Some(image) = self.transcript.images.last_mut().filter(|image| image.block == block.span()) {
             image.stub = image::Stub::Nothing;
         }
     }
 
-    /// Reads one of the messages of which the entry is made, and notes if there is nothing in it.
+    /// Reads one of the messages in the entry, and records it if it is empty.
     pub fn message(&mut self, message: Value<'_>, read: impl FnOnce(Value<'_>, &mut Self)) {
         let before = self.held();
         self.shown = false;
@@ -452,25 +452,24 @@ impl Draft<'_> {
         }
     }
 
-    /// How much there is that is sent and is no text.
+    /// The number of calls, results and thinking blocks so far.
     fn held(&self) -> [usize; 3] {
         [self.transcript.calls.len(), self.transcript.results.len(), self.transcript.thinking.len()]
     }
 
-    /// Says that the result last recorded was invented.
+    /// Says that the last result was made up for a lost one.
     pub fn invented(&mut self) {
         if let Some(result) = self.transcript.results.last_mut() {
             result.synthetic = true;
         }
     }
 
-    /// Records the long strings inside a value that the model never sees. Image data and what names things
-    /// (paths, ids, signatures) are not among them.
+    /// Records the long strings inside a value that the model never sees, except image data, paths and signatures.
     pub fn sides(&mut self, value: Option<Value<'_>>) {
         let Some(value) = value else { return };
         self.mark_side(value);
         let mut opaque = false;
-        // In the order of the bytes a key stands right before its value.
+        // In byte order a key comes right before its value.
         for inside in value.descendants() {
             let long = inside.kind() == Json::String && inside.span().len() - 2 >= SIDE_BYTES_MIN;
             if long && !opaque && !inside.prefix().starts_with(b"data:") {
@@ -481,7 +480,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The same for a value that may also be a list of lines, each a list of short texts, and for which a string does.
+    /// The same for a value that may also be a list of lines, each a list of short texts. A string can replace it.
     pub fn sides_or_lines(&mut self, value: Option<Value<'_>>) {
         let are_lines = |list: &Value<'_>| list.items().all(|line| line.kind() == Json::Array);
         match value.filter(|list| list.kind() == Json::Array && are_lines(list)) {
@@ -494,7 +493,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Marks a copy for the screen, of the only result of the entry if it has just one.
+    /// Marks a copy for the screen. It is of the entry's result, if that has just one.
     fn mark_side(&mut self, value: Value<'_>) {
         let from = self.entry.results_from as usize;
         let owner = if self.transcript.results.len() == from + 1 { from as u32 } else { u32::MAX };
@@ -512,7 +511,7 @@ impl Draft<'_> {
         self.transcript.thinking.push(Thinking { block: value.span(), fixed: true });
     }
 
-    /// Says that a tool began to run with this entry: the result of its call belongs behind it.
+    /// Says that the entry marks when a tool started: the result of its call has to follow it.
     pub fn started(&mut self, call: Option<Value<'_>>) {
         let entry = self.transcript.entries.len() as u32;
         if let (Some(id), Some(at)) = (self.intern(call), call.map(Value::span)) {
@@ -561,12 +560,12 @@ impl Draft<'_> {
     }
 }
 
-/// Whether a signature holds what other programs put in the place of secrets and long texts, and no signature has. Only
-/// what is kept of it is looked at.
+/// Whether a signature holds what other programs put in place of secrets and long texts, and no real signature holds. Only
+/// the part of it that is kept is searched.
 pub(crate) fn is_altered(signature: Value<'_>) -> bool {
     let bytes = signature.prefix();
     let mark = |mark: &[u8]| memchr::memmem::find(bytes, mark).is_some();
-    // None of these bytes is base64, so nearly every signature is asked once.
+    // These bytes are not in base64, so one search is enough for nearly every signature.
     let marked = || {
         memchr::memchr3(b'.', b'*', b'\\', bytes).or_else(|| memchr::memchr(0xe2, bytes)).is_some()
             && ["\u{2026}".as_bytes(), b"\\u2026", b"...", b"***"].into_iter().any(mark)
@@ -574,7 +573,7 @@ pub(crate) fn is_altered(signature: Value<'_>) -> bool {
     !bytes.starts_with(b"{") && (marked() || mark(b"REDACTED"))
 }
 
-/// Whether a text is nothing but white space. What is longer than is kept of a string is not asked.
+/// Whether a text is only white space. One that is too long to be kept is taken for something else.
 pub(crate) fn is_blank(text: Value<'_>) -> bool {
     text.kind() == Json::String
         && may_be_blank(text.prefix())
@@ -583,8 +582,7 @@ pub(crate) fn is_blank(text: Value<'_>) -> bool {
             .is_some_and(|text| core::str::from_utf8(&text).is_ok_and(|text| text.trim().is_empty()))
 }
 
-/// Whether a literal begins with white space as far as its bytes tell, without decoding it: nearly every text ends this
-/// at its first byte.
+/// Whether a literal may be only white space, without decoding it. Nearly every text is decided by its first byte.
 fn may_be_blank(literal: &[u8]) -> bool {
     let mut bytes = literal.iter();
     while let Some(&byte) = bytes.next() {

@@ -1,7 +1,7 @@
-//! The words that all formats share: entry, tool call, tool result, boundary, branch.
+//! What formats read records into: entries, tool calls, tool results, boundaries.
 //!
-//! An [`Entry`] is one JSON object of the file, reduced to what rules need: ids, links, and the places of what
-//! may be altered. It holds no text; who needs more reads the entry's span again.
+//! An [`Entry`] is one JSON object of the file, reduced to what rules need: ids, links, and the spans of what may be altered.
+//! It holds no text; for more than that, parse the entry's span again.
 
 use super::ids::Id;
 use spans::json::Odd;
@@ -29,7 +29,7 @@ pub enum Kind {
     Message(Role),
     /// Seen by the model, but neither said by a person nor by the model: summaries, injected notes.
     Note,
-    /// Here the context was compacted: what stands before it is replaced by a summary.
+    /// The record of a compaction: a summary replaces what comes before it.
     Boundary,
     /// A record that says which entry is the newest (OpenClaw's `leaf`).
     Leaf,
@@ -40,14 +40,14 @@ pub enum Kind {
 /// Why the model stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
-    /// Not said.
+    /// The entry does not say.
     #[default]
     Unknown,
     /// It waits for tools.
     ToolUse,
     /// It was done, or ran out of tokens.
     Done,
-    /// The person interrupted it, or the request failed; its calls may be incomplete.
+    /// The user interrupted it, or the request failed; its calls may be incomplete.
     Aborted,
 }
 
@@ -57,7 +57,7 @@ pub enum Link {
     /// The format has no parents, or the entry names none.
     #[default]
     Missing,
-    /// It says that it has none.
+    /// It is a root: the field is there and holds no id.
     Root,
     /// The parent's id.
     To(Id),
@@ -66,19 +66,18 @@ pub enum Link {
 /// Records that agents write for themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Service {
-    /// None of those, or not known.
+    /// Not such a record, or not known to be one.
     #[default]
     None,
-    /// How far a running tool is; of use while it runs.
+    /// Progress of a running tool; of no use once it has ended.
     Progress,
-    /// What a request was, or was answered; never read again.
+    /// A log of a request or its response; never read again.
     RequestLog,
-    /// What files were like at a message; a later one of the same message takes its place. [`Entry::group`] is the
-    /// message.
+    /// The state of files at a message, which is [`Entry::group`]. A later snapshot for the same message replaces it.
     Snapshot,
-    /// What a person calls the session; the last one counts.
+    /// The title that the user gave the session; the last one counts.
     Title,
-    /// The same, as a model called it.
+    /// The title that a model made.
     MadeTitle,
 }
 
@@ -90,9 +89,9 @@ pub struct Entry {
     pub line: u64,
     /// The object's bytes.
     pub span: Span,
-    /// It stands behind another object on the same line.
+    /// It follows another object on the same line.
     pub glued: bool,
-    /// It is an element of a list in the last entry before it that is not: see
+    /// It is an element of a list in the last entry before it that is not `listed`: see
     /// [`crate::format::Format::records_in`].
     pub listed: bool,
     /// What it is.
@@ -113,9 +112,9 @@ pub struct Entry {
     pub model: Option<Id>,
     /// Why the model stopped.
     pub stop: Stop,
-    /// Its strings hold what can be said in JSON and not in every request; see [`spans::json::Doc::odd`].
+    /// Its strings hold characters that JSON allows and some readers refuse; see [`spans::json::Doc::odd`].
     pub odd: Odd,
-    /// What it is to the agent, if that is no part of the conversation.
+    /// Which service record it is, if it is one.
     pub service: Service,
     /// Characters of the text that the model sees.
     pub text_chars: u64,
@@ -127,7 +126,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Claude Code: whether somebody said it. Summaries are user lines too; attachments are not.
+    /// Claude Code: whether it is a message. Summaries are user lines too; attachments are not.
     pub(crate) fn is_spoken(&self) -> bool {
         match self.kind {
             Kind::Message(_) => true,
@@ -162,19 +161,19 @@ pub struct Call {
     pub entry: u32,
     /// The call's id; `None` if it has none.
     pub id: Option<Id>,
-    /// What results that answer it have in common with it: the id, and its kind where that counts as well.
+    /// What it pairs by: a result with the same key answers it. The id, together with a kind where a format has several.
     pub key: Option<Id>,
     /// The id's literal as written.
     pub id_at: Span,
     /// The tool's name.
     pub name: Option<Id>,
-    /// That name's literal as written; empty where it is a part of a longer one.
+    /// That name's literal as written; empty if the name is a part of a longer literal.
     pub name_at: Span,
     /// The block, an element of the content array.
     pub block: Span,
     /// The arguments were still being written when the turn ended.
     pub partial: bool,
-    /// In a whole conversation: more was said behind the message that holds it.
+    /// In a whole conversation: another message follows the one that holds it.
     pub followed: bool,
 }
 
@@ -191,7 +190,7 @@ pub struct ToolResult {
     pub call_at: Span,
     /// The tool's name, where the result repeats it.
     pub name: Option<Id>,
-    /// That name's literal as written; the call's where they are one record.
+    /// That name's literal as written; the call's if they are one record.
     pub name_at: Span,
     /// The block in the content array; the whole entry where an entry is one result.
     pub block: Span,
@@ -199,7 +198,7 @@ pub struct ToolResult {
     pub whole: bool,
     /// The tool failed.
     pub error: bool,
-    /// A program invented it for a lost one.
+    /// A program made it up for a lost one.
     pub synthetic: bool,
     /// How many images it holds.
     pub images: u32,
@@ -209,18 +208,18 @@ pub struct ToolResult {
 /// A thinking block that carries a signature or is redacted.
 #[derive(Clone, Copy, Debug)]
 pub struct Thinking {
-    /// The block, an element of the content array unless it is fixed.
+    /// The block, an element of the content array unless it is `fixed`.
     pub block: Span,
-    /// It is no block that could be taken out.
+    /// It cannot be taken out, because it is not an element of an array.
     pub fixed: bool,
 }
 
-/// What a piece of an entry is, before it is known who said it.
+/// What a piece of an entry is. Whose text it is depends on the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PieceKind {
-    /// Somebody's text.
+    /// Text of a message.
     Text,
-    /// Thoughts of the model.
+    /// Thinking of the model.
     Thinking,
     /// A call with its arguments.
     Call,
@@ -232,7 +231,7 @@ pub(crate) enum PieceKind {
     Side,
 }
 
-/// A stretch of an entry, and what it is: for [`crate::weight`].
+/// A piece of an entry and its kind, for [`crate::weight`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) kind: PieceKind,
@@ -254,7 +253,7 @@ pub struct ContentIssue {
     pub block: Span,
 }
 
-/// What may be odd about content.
+/// What may be wrong with content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentIssueKind {
     /// A text block of nothing but white space, or without a text.
@@ -271,35 +270,35 @@ pub enum ContentIssueKind {
     Unsigned,
     /// A signature was altered: it holds what no signature can.
     Altered,
-    /// The same of a thought signature of Gemini, which belongs to a call.
+    /// The same for a thought signature of Gemini, which belongs to a call.
     AlteredThought,
-    /// Something stands before a result in this content; where that is sent as it stands.
+    /// Something comes before a result in this content, in a format that is sent as it is.
     Misordered,
-    /// The conversation begins with a call; of lines that are whole conversations.
+    /// In a whole conversation, a call comes first.
     CallFirst,
     /// The request was refused by a content filter.
     Blocked,
     /// The row names another session than the first one.
     Foreign,
-    /// The ordinal of the record does not count on from the one before.
+    /// The ordinal of the record is not one more than that of the record before.
     Ordinal,
-    /// The record says how many messages were summed up.
+    /// The record says how many messages a summary stands for.
     Counts(u64),
     /// A document: a PDF, mostly.
     Document,
-    /// More tokens were counted than any request can have.
+    /// It reports more tokens than any request can have.
     Impossible,
-    /// In a whole conversation, something stands between the result with this index and its call.
+    /// In a whole conversation, something is between the result with this index and its call.
     Displaced(u32),
-    /// In a whole conversation, the result with this index stands before its call.
+    /// In a whole conversation, the result with this index comes before its call.
     Early(u32),
     /// In a whole conversation, the call with this index is of a tool that its line does not offer.
     Undeclared(u32),
-    /// The model speaks, and spoke right before.
+    /// A second assistant message in a row.
     ModelAgain,
-    /// The model says nothing in a whole conversation.
+    /// A whole conversation without an assistant message.
     NothingToLearn,
-    /// A number that is to be a whole one and not negative, and is not.
+    /// A field that must hold a natural number and does not.
     Count,
     /// An object that is to have a value of this name, and has not; and what will do.
     Lacks(&'static str, &'static str),
@@ -311,7 +310,7 @@ pub enum ContentIssueKind {
     ServerCall(Id),
     /// The result of such a call.
     ServerResult(Id),
-    /// Some bytes of a name in the record were written over; what it was, if only one will do. The block is its literal.
+    /// Some bytes of a name in the record were overwritten; the original name, if only one fits. The block is its literal.
     Corrupted(Option<&'static str>),
 }
 
@@ -329,11 +328,11 @@ pub struct Damage {
 /// What may be wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageKind {
-    /// Not a JSON object; the offset where it stops making sense.
+    /// Not a JSON object; the offset of the first byte that cannot be part of one.
     NotJson(u64),
-    /// Nothing but NUL bytes, or NUL bytes around something.
+    /// It has NUL bytes, alone or around something; the offset of the first.
     Nul(u64),
-    /// More values, or more records, than are looked into.
+    /// More values or records than are read.
     TooComplex,
     /// The last line ends in the middle of an object.
     Torn,

@@ -1,4 +1,4 @@
-//! What a rule found, and what could be done about it.
+//! Findings of rules, their fixes, and the reasons why a fix is not made.
 
 use crate::model::ids::Id;
 use crate::model::rule::{Codes, RuleInfo};
@@ -9,10 +9,10 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use spans::source::Span;
 
-/// How many errors are compared by their places. Tests would have to read megabytes.
+/// How many errors are compared by their places; fewer in tests, which would have to read megabytes.
 pub(crate) const ERRORS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 20 };
 
-/// How many steps of a stage one run makes. The next run makes the rest.
+/// How many steps one run makes in a stage. The next run makes the rest.
 pub(crate) const STEPS_MAX: usize = 1 << 17;
 
 /// How bad it is.
@@ -27,7 +27,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// In a word.
+    /// Its name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -43,7 +43,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Something wrong at one place.
+/// A rule applied to a place: what is wrong there.
 #[derive(Clone)]
 pub struct Finding {
     /// The rule that found it.
@@ -52,21 +52,21 @@ pub struct Finding {
     pub severity: Severity,
     /// Line in the file, from 1.
     pub line: u64,
-    /// The entry, the call and the tool that it is about, by name.
+    /// The entry, call and tool that it is about, by id and name.
     pub labels: Labels,
-    /// A repair of something else brought it to light: the original does not show it.
+    /// A repair of something else revealed it; it is not found in the original.
     pub uncovered: bool,
-    /// How many more of its kind there are that are not listed.
+    /// How many more findings like it are not listed.
     pub more: u64,
-    /// Where in the text it is.
+    /// Where it is, as an offset in the text that was examined.
     pub(crate) at: u64,
     pub(crate) entry: Option<u32>,
     pub(crate) call: Option<Id>,
     pub(crate) tool: Option<Id>,
     /// How long the text is, if that is what is wrong.
     pub chars: Option<u64>,
-    /// How many bytes the fix would take out, where that is all that it is for. More may have come since the last look at
-    /// the whole file.
+    /// How many bytes the fix would take out, if saving bytes is its only purpose. Appends since the last full examination
+    /// are not counted.
     pub saves_bytes: Option<u64>,
     /// What is wrong, without any content of the transcript.
     pub message: String,
@@ -94,8 +94,8 @@ impl Finding {
         1 + self.more
     }
 
-    /// Takes over what is to be said about the finding from its transcript, and lets go of what the fix was: the
-    /// plan has that.
+    /// Copies ids and names from the transcript, which is dropped next, and drops the steps of the fix, which the plan has
+    /// by now.
     pub(crate) fn label(&mut self, transcript: &Transcript) {
         let text =
             |id: Option<Id>| id.map(|id| String::from_utf8_lossy(transcript.ids.text(id)).into_owned());
@@ -105,17 +105,17 @@ impl Finding {
     }
 }
 
-/// A cure, and how far it may be trusted at this place.
+/// What repairs a finding, and whether that may be made at this place.
 #[derive(Clone)]
 pub struct Fix {
     /// Whether it is made.
     pub safety: Safety,
-    /// What it does; empty once the plan is drawn.
+    /// Its steps; empty once the plan is drawn.
     pub(crate) ops: Vec<Op>,
 }
 
 impl Fix {
-    /// There is none, or it is not ours to make.
+    /// There is none, or Tailor does not make it.
     pub const NONE: Self = Self { safety: Safety::None, ops: Vec::new() };
 
     /// A fix that loses nothing beyond what the policy asks for.
@@ -123,31 +123,31 @@ impl Fix {
         Self { safety: Safety::Safe, ops }
     }
 
-    /// A fix that is made only when asked for by name.
+    /// A fix that is made only with `--allow CODE`.
     pub fn guarded(why: Guard, ops: Vec<Op>) -> Self {
         Self { safety: Safety::Guarded(why), ops }
     }
 
-    /// A fix that would be right elsewhere but is not made here.
+    /// A fix that the rule makes elsewhere, but not at this place.
     pub fn held(why: Held) -> Self {
         Self { safety: Safety::Held(why), ops: Vec::new() }
     }
 }
 
-/// How far a fix may be trusted at its place.
+/// Whether a fix is made at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Safety {
     /// Made by `fix` and the daemon.
     Safe,
-    /// Made only when its code is allowed by name.
+    /// Made only with `--allow CODE`.
     Guarded(Guard),
     /// Not made here, for this reason.
     Held(Held),
-    /// Report only.
+    /// There is no fix.
     None,
 }
 
-/// Why a fix has to be asked for.
+/// Why a fix needs `--allow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Guard {
     /// It rewrites ids.
@@ -156,11 +156,11 @@ pub enum Guard {
     ChangesLineCount,
     /// It takes the newest entry away, whose id a running agent may hold in memory.
     NewestEntry,
-    /// It writes characters differently that are legal as they are.
+    /// It escapes characters that are legal as they are.
     Respells,
-    /// There is more than one way to put it right, and what comes back may be a lot.
+    /// There is more than one possible repair, and a lot of history may return to the context.
     Guesses,
-    /// What it takes out is not loaded, but somebody may want to go back there.
+    /// What it takes out is not loaded, but could be rewound to.
     History,
     /// It takes an image away that the model was shown.
     Images,
@@ -172,7 +172,7 @@ pub enum Guard {
     Appends,
     /// It takes a message out because another one says the same.
     Copy,
-    /// Only an error tells that what it changes is refused.
+    /// Only the API's error says that what it changes is refused.
     Blamed,
     /// It takes a document away that the model was shown.
     Documents,
@@ -205,33 +205,34 @@ impl fmt::Display for Guard {
 pub enum Held {
     /// The model would see the change, and thinking signed after it would become invalid.
     SignedThinking,
-    /// The same of an error: the session may be refused as it is.
+    /// The same for an error: the session may be refused as it is.
     SignedAndBroken,
-    /// The same of thinking on the same line, which is a whole conversation.
+    /// The same for thinking later on the same line, which is a whole conversation.
     SignedOnTheLine,
-    /// The model would see the change and binds its thinking, and a process may hold the conversation in memory.
+    /// The model would see the change, its signatures cover earlier messages, and a process may hold the conversation in
+    /// memory.
     InMemory,
-    /// Thinking comes after a text that we cut. It is valid unless the agent still had the whole text in memory.
+    /// Thinking comes after a text that Tailor has cut. It is valid unless the agent still had the whole text in memory.
     Remembered,
     /// The newest turn still waits for a result.
     NewestTurn,
     /// The session was written to a short while ago, and the fix would rewrite what a prompt cache may hold.
     RecentlyUsed,
-    /// The model spoke so short a while ago, or nobody knows when, that a prompt cache may hold what would change.
+    /// The model's last message is too recent, or has no time, so that a prompt cache may hold what would change.
     WarmCache,
     /// Other entries share the id, or point at the entry in ways that would break.
     Referenced,
     /// Nothing of the file may be changed.
     ReadOnly(#[serde(skip)] &'static str),
-    /// It would change how many lines there are, or their order, and something else counts them.
+    /// It would change the number or the order of lines, which another file counts.
     Counted(#[serde(skip)] &'static str),
     /// The agent skips the line as it is, and would refuse the whole file over what it reads there afterwards.
     Checked,
     /// An image cannot be replaced by words there.
     NothingElse,
-    /// The place is too tangled for a repair that is sure to be right.
+    /// There is no unambiguous repair here.
     Tangled,
-    /// One run makes no more changes than it has made.
+    /// This run has made as many changes as one run may.
     NextRun,
     /// The repair was tried, and would make something worse.
     #[serde(skip)]
@@ -239,7 +240,7 @@ pub enum Held {
 }
 
 impl Held {
-    /// The option of `tailor fix` with which the fix is made all the same.
+    /// The option of `tailor fix` that makes the fix anyway.
     pub fn option(self) -> Option<&'static str> {
         match self {
             Self::SignedThinking | Self::SignedAndBroken | Self::Remembered => Some("--thinking strip"),
@@ -308,17 +309,17 @@ impl fmt::Display for Held {
 pub enum Worse {
     /// The result has errors or warnings that the original does not have.
     NewFindings(News),
-    /// Something that a person said would be missing.
+    /// A user's text would be missing.
     UserTextLost,
-    /// The model would see fewer messages, and nobody asked for that.
+    /// The model would see fewer messages than the policy allows to go.
     Shortened,
     /// Nothing of the conversation would be left.
     Emptied,
     /// The file would not be recognised any more.
     FormatLost,
-    /// There are too many errors to compare the result with the original.
+    /// There are too many errors to compare the two.
     TooMany,
-    /// After several rounds this rule would still want changes.
+    /// This rule would still want changes after the last round.
     Unsettled(&'static str),
 }
 
@@ -339,32 +340,32 @@ impl fmt::Display for Worse {
     }
 }
 
-/// What a repair would bring.
+/// The new problems that a repair would cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct News {
-    /// The rules that find something new.
+    /// The rules with new findings.
     pub codes: Codes,
-    /// Whether each of them has a repair that is made when it is asked for by name.
+    /// Whether each of them has a fix that `--allow` makes.
     pub curable: bool,
 }
 
 /// One step of a fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Puts bytes in the place of others. If the texts of two such steps overlap, the later one counts.
+    /// Replaces bytes. Of two such steps that overlap, the later one counts.
     Replace {
-        /// What goes.
+        /// The bytes to take out.
         at: Span,
-        /// What comes.
+        /// The bytes to put in.
         with: Vec<u8>,
     },
-    /// Shortens a text: puts a marker in the place of a part of it. Of several for one text the last one counts.
+    /// Shortens a text: replaces a part of it by a marker. Of several for one text, the last one counts.
     Cut {
         /// The inside of the literal.
         text: Span,
-        /// What goes.
+        /// The bytes to take out.
         at: Span,
-        /// What comes.
+        /// The bytes to put in.
         with: Vec<u8>,
     },
     /// Takes an element out of an array of an entry, with its comma.
@@ -376,22 +377,22 @@ pub enum Op {
     },
     /// Takes an entry out; its children are re-linked.
     DropEntry(u32),
-    /// Puts an entry behind another one; links follow.
+    /// Moves an entry to after another one; links follow.
     Move {
         /// What moves.
         entry: u32,
         /// Where to.
         after: u32,
     },
-    /// Takes out an entry of which there is another copy; nothing is re-linked.
+    /// Takes out an entry that has another copy; nothing is re-linked.
     DropCopy(u32),
-    /// Puts an entry before all others.
+    /// Moves an entry to the front of the file.
     ToFront(u32),
-    /// Gives a call the result that it lacks.
+    /// Adds the missing result of a call.
     Answer(u32),
-    /// Keeps the inside of a literal as it is now: a marker of this fix names it by its address.
+    /// Stores the inside of a literal as it is now: a marker of this fix names it by its address.
     Keep(Span),
-    /// Puts whole lines, with their line breaks, where a line begins, or at the end.
+    /// Inserts whole lines, with their line breaks, where a line begins or at the end.
     Insert {
         /// Where.
         at: u64,

@@ -1,40 +1,42 @@
-//! What is known of a rule without asking it, and sets of rules. What a rule looks for is not known here.
+//! The facts about a rule that can be read without running it, and sets of rules. The checks themselves are in
+//! [`crate::rule`].
 
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// A rule, as findings name it.
+/// The facts about a rule; a finding refers to its rule by them.
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct RuleInfo {
     /// Stable short code.
     pub(crate) code: &'static str,
     /// Stable name.
     pub(crate) name: &'static str,
-    /// What a person wants to know about it.
+    /// The text of `tailor explain CODE`.
     pub(crate) help: Help,
-    /// When its fixes are made.
+    /// The stage in which its fixes are made.
     pub(crate) stage: Stage,
     /// What it is about.
     pub(crate) groups: &'static [Group],
-    /// Whether its fixes change history that the agent has sent many times, and prompt caches hold.
+    /// Whether its fixes change history that the agent has sent many times, so that prompt caches hold it.
     pub(crate) rewrites_history: bool,
-    /// Whether the model may be sent other characters after a fix in place.
+    /// Whether the model sees what its replacements change. If not, they keep signed thinking valid.
     pub(crate) model_sees: bool,
     /// Whether its fixes join parts of a session that the agent has not sent together since a line was lost.
     pub(crate) joins_unsent: bool,
-    /// Whether its fixes make ids up.
+    /// Whether its fixes generate ids, which an appended id could collide with.
     pub(crate) makes_ids: bool,
-    /// Whether an entry alone, and none that comes behind it, decides what is found in it.
+    /// Whether no later entry of the turn can change what is found in an entry.
     pub(crate) entry_decides: bool,
-    /// Whether it is asked when a session is brought back below its context window.
+    /// Whether `recover` runs it when it brings a session back below its context window.
     pub(crate) recovers: bool,
-    /// What an append may hold that it minds, beyond what any rule may mind; as long as it does not say, any record.
+    /// Which features of an append could give this rule a new finding, so that the file has to be examined again. The first
+    /// features of [`Feature`] wake every rule and are not listed. By default any record wakes it.
     pub(crate) wakes: &'static [Feature],
-    /// Whether more of what was found is told.
-    pub(crate) told: Repeats,
-    /// Whether an append can undo what was found.
+    /// Whether it reports each occurrence, or only the first.
+    pub(crate) repeats: Repeats,
+    /// Whether an append can make a finding go away.
     pub(crate) heals: Heals,
-    /// Whether it tells how far something stands from an end of the file.
+    /// Whether it is about how far something is from an end of the file, which changes as the file grows.
     pub(crate) distant: bool,
 }
 
@@ -53,7 +55,7 @@ impl RuleInfo {
         entry_decides: false,
         recovers: false,
         wakes: &[Feature::Record],
-        told: Repeats::Each,
+        repeats: Repeats::Each,
         heals: Heals::Never,
         distant: false,
     };
@@ -68,7 +70,7 @@ impl RuleInfo {
         self.name
     }
 
-    /// What a person wants to know about it.
+    /// The text of `tailor explain CODE`.
     pub fn help(&self) -> Help {
         self.help
     }
@@ -93,28 +95,29 @@ pub struct Help {
     pub source: &'static str,
 }
 
-/// What an append can be or bring.
+/// What can be true of an append. [`crate::judge`] computes it from the appended lines, and a rule lists in
+/// `wakes` those that it has to run again for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Feature {
-    // Any rule may mind these, so a full look follows whatever is asked for.
-    /// The file is not what was known of it with more behind it, or its format is not clear.
+    // These concern every rule: the file is always examined again.
+    /// The known part of the file has changed, or its format is not clear.
     Rewritten,
-    /// What was found before may depend on what comes.
+    /// An earlier finding may depend on what is appended.
     Unsettled,
-    /// A line that is not one whole record, or strings that not everything can say.
+    /// A line that is not one whole record, or a string that some readers refuse.
     Damage,
-    /// It does not hang on the newest entry, or the context was compacted.
+    /// Its parent is not the newest entry, or the context was compacted.
     Unplaced,
     /// An id that may have been used before.
     Reused,
-    /// A call or a result that does not belong to the one before.
+    /// A call that is malformed or left open, or a result of no open call.
     Unpaired,
     /// A turn that failed or was interrupted.
     Failure,
-    /// A message holds something odd.
+    /// A message with a content issue.
     Odd,
 
-    // These are minded by rules that say so.
+    // These concern only the rules that list them in `wakes`.
     /// Anything at all.
     Record,
     /// A result that may be over the limit for its tool.
@@ -129,55 +132,55 @@ pub enum Feature {
     LongFile,
     /// An image.
     Image,
-    /// A text of nothing.
+    /// An empty text.
     EmptyText,
-    /// Thinking that nothing of its message comes behind.
+    /// Thinking with nothing after it in its message.
     LoneThinking,
-    /// A signature of a thought that is not the provider's.
+    /// A thought signature that was altered.
     AlteredThought,
-    /// A person speaks before anybody answered.
+    /// A second user message before any answer.
     Again,
-    /// Somebody speaks, and no user is in context.
+    /// A message while no user message is in context.
     NoUser,
     /// A row of another session.
     Foreign,
     /// An ordinal that does not count on.
     Ordinal,
-    /// A copy of what the model said.
+    /// A copy of an assistant message.
     Mirror,
     /// A record of progress.
     Progress,
     /// A record that a later one of its kind replaces.
     Snapshot,
-    /// What was logged of a request.
+    /// A log of a request.
     RequestLog,
     /// A message of a subagent.
     Sidechain,
     /// A message beside the live branch.
     Beside,
-    /// So many bytes that the title is out of sight.
+    /// So many bytes that the agent does not find the title any more.
     Title,
 }
 
-/// Whether an append can undo what was found.
+/// Whether an append can make a finding go away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heals {
     /// It cannot.
     Never,
-    /// Where an entry shares its id with another: what hangs on one hangs on both.
+    /// Where an entry shares its id with another, since a child of one is a child of both.
     Copies,
     /// Anywhere.
     Always,
 }
 
-/// Whether more of what was found is told.
+/// How often a rule reports what it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeats {
-    /// Each time.
+    /// Each occurrence.
     Each,
-    /// Once in a file.
+    /// Once per file.
     Once,
-    /// Once in a file, as long as it may not go; what may go is counted.
+    /// Once per file where the policy does not let the fix be made, and each occurrence where it does.
     Counted,
 }
 
@@ -229,17 +232,17 @@ impl Group {
     }
 }
 
-/// What has to be right before the rest can be looked at: fixes of an earlier stage are made by themselves, and then
-/// all is read again.
+/// When a fix is made. The fixes of one stage are made together; then everything is read again before the next stage,
+/// because damage hides what later stages are about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Bytes that keep records from being read.
+    /// Repairs of bytes that keep records from being read.
     Bytes,
-    /// Which records there are.
+    /// Records that come or go.
     Lines,
-    /// How they hang together.
+    /// Links between records.
     Links,
-    /// What they say to each other.
+    /// The conversation itself.
     #[default]
     Talk,
 }
@@ -253,7 +256,7 @@ pub struct Codes {
 }
 
 impl Codes {
-    /// None of these rules, of which there are at most 128.
+    /// The empty set of these rules. There may be at most 128.
     pub(crate) const fn none(rules: &'static [&'static RuleInfo]) -> Self {
         assert!(rules.len() <= 128, "a set of rules has a bit for each");
         Self { rules, bits: 0 }

@@ -1,4 +1,7 @@
-//! A transcript, read once: entries, and what is in them, in lists by kind.
+//! A transcript as it was read: entries, and what is in them, in one list for each kind.
+//!
+//! Frequent things (calls, results, thinking) are in lists of which each entry knows where its part begins. Rare things (issues,
+//! images) name their entry instead.
 
 use super::entry::{Call, ContentIssue, Damage, Entry, Mark, Target, Thinking, ToolResult};
 use super::ids::{Id, Ids};
@@ -23,35 +26,35 @@ pub struct Transcript {
     pub calls: Vec<Call>,
     /// Results, in the order of the file.
     pub results: Vec<ToolResult>,
-    /// What is not an entry.
+    /// Lines, or parts of lines, that are not entries.
     pub damage: Vec<Damage>,
-    /// Why nothing of it may be changed, if that is so.
+    /// Why nothing in it may be changed, if so.
     pub read_only: Option<&'static str>,
     /// Ids of all kinds.
     pub ids: Ids,
-    /// Fingerprint of all that persons said: independent of the order, for the verdict.
+    /// Fingerprint of all users' texts, whatever their order, for the verdict.
     pub user_text: u64,
-    /// How many texts of persons there are.
+    /// How many texts of users there are.
     pub user_texts: u64,
     pub(super) bodies: Vec<Text>,
     pub(super) sides: Vec<Text>,
     pub(super) thinking: Vec<Thinking>,
     pub(super) targets: Vec<Target>,
-    /// What the newest entry is made of, if somebody weighs it.
+    /// The pieces of the newest entry, if a visitor wants them.
     pub(super) marks: Option<Vec<Mark>>,
-    /// Where it is said that tools began to run.
+    /// Records that mark when tools started.
     pub(super) starts: Vec<Start>,
     /// Fingerprint of the session that the first row names.
     pub(crate) session: Option<u64>,
     /// The first and the last ordinal of a record.
     pub(crate) ordinals: Option<(u64, u64)>,
-    /// Entries that some rules are about and most are not: see [`Transcript::unusual`].
+    /// Indices of unusual entries: see [`Transcript::unusual`].
     pub(super) unusual: Vec<u32>,
     /// Whether some message has its reasoning in a field beside its content.
     pub(crate) reasons: bool,
     /// Messages with calls and without such a field.
     pub(crate) unreasoned: Vec<u32>,
-    /// The newest record that counts tokens.
+    /// The newest record with a count of tokens.
     pub(crate) token_counts: Option<u32>,
     /// Rare, so in one list for all entries, in their order.
     pub(super) issues: Vec<ContentIssue>,
@@ -77,7 +80,7 @@ pub(crate) struct Start {
     pub(crate) at: Span,
 }
 
-/// What somebody said in an entry, for the verdict.
+/// The users' texts in an entry, for the verdict.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said {
     pub(super) entry: u32,
@@ -88,7 +91,7 @@ pub(crate) struct Said {
 }
 
 impl Transcript {
-    /// Lets formats mark what entries are made of.
+    /// Has formats mark the pieces of entries.
     pub(crate) fn keep_marks(&mut self) {
         self.marks = Some(Vec::new());
     }
@@ -98,13 +101,13 @@ impl Transcript {
         self.marks.take().unwrap_or_default()
     }
 
-    /// Gives the memory of marks back.
+    /// Returns the list of marks, to be used again.
     pub(crate) fn give_marks(&mut self, mut marks: Vec<Mark>) {
         marks.clear();
         self.marks = Some(marks);
     }
 
-    /// The part of a list that belongs to an entry, by where the part of each entry begins.
+    /// The range of a list that belongs to an entry; `from` says where that of each entry begins.
     fn own<T>(&self, list: &[T], entry: u32, from: impl Fn(&Entry) -> u32) -> Range<usize> {
         let next = self.entries.get(entry as usize + 1);
         from(&self.entries[entry as usize]) as usize..next.map_or(list.len(), |next| from(next) as usize)
@@ -139,18 +142,18 @@ impl Transcript {
         !self.targets_of(entry).is_empty()
     }
 
-    /// Entries that are glued, hold odd strings, or are records of the agent's own, with their indices. Rules that look
-    /// for those need not walk over all.
+    /// Entries that are glued, hold odd strings, or are service records, with their indices. They are listed so that rules
+    /// about them need not visit all entries.
     pub(crate) fn unusual(&self) -> impl Iterator<Item = (u32, &Entry)> {
         self.unusual.iter().map(|&index| (index, &self.entries[index as usize]))
     }
 
-    /// What is odd about the content of an entry.
+    /// The content issues of an entry.
     pub fn issues_of(&self, entry: u32) -> &[ContentIssue] {
         of_entry(&self.issues, entry, |issue| issue.entry)
     }
 
-    /// What is odd about the content of all entries, in their order.
+    /// The content issues of all entries, in their order.
     pub fn issues(&self) -> &[ContentIssue] {
         &self.issues
     }
@@ -170,7 +173,7 @@ impl Transcript {
         of_entry(&self.side_lists, entry, |list| list.entry)
     }
 
-    /// What somebody said in an entry.
+    /// The users' texts in an entry.
     pub(crate) fn said_in(&self, entry: u32) -> Option<Said> {
         of_entry(&self.said, entry, |said| said.entry).first().copied()
     }
@@ -180,13 +183,13 @@ impl Transcript {
         self.targets_of(entry).last().copied().unwrap_or_default()
     }
 
-    /// The entry behind which the result of a call belongs: where its tool began to run, or else its own.
+    /// The entry that the result of a call has to follow: the record that its tool started, or else the call's own.
     pub(crate) fn start_of(&self, call: &Call) -> u32 {
         let starts = self.starts_between(call.entry, u32::MAX);
         starts.iter().find(|start| Some(start.call) == call.id).map_or(call.entry, |start| start.entry)
     }
 
-    /// Where it is said that tools began to run, between two entries.
+    /// The records between two entries that mark when tools started.
     pub(crate) fn starts_between(&self, one: u32, other: u32) -> &[Start] {
         let from = self.starts.partition_point(|start| start.entry <= one);
         let to = self.starts.partition_point(|start| start.entry < other);
@@ -200,13 +203,13 @@ impl Transcript {
         &self.bodies[self.results[result].bodies_from as usize..end]
     }
 
-    /// The entry in whose list an entry stands; itself if it stands in none.
+    /// The entry whose list holds an entry; itself if it is in none.
     pub(crate) fn holder_of(&self, entry: u32) -> u32 {
         let before = self.entries[..=entry as usize].iter().rposition(|entry| !entry.listed);
         before.map_or(entry, |holder| holder as u32)
     }
 
-    /// How many bytes of an entry belong to no other entry in it.
+    /// The bytes of an entry, less those of the entries in its list.
     pub(crate) fn own_bytes(&self, entry: u32) -> u64 {
         let (found, after) = (&self.entries[entry as usize], &self.entries[entry as usize + 1..]);
         let inside = after.iter().take_while(|other| other.listed && !found.listed);
@@ -243,7 +246,7 @@ impl Transcript {
     }
 }
 
-/// The part of a list, sorted by entry, that is about one.
+/// The part of a list, sorted by entry, that is about one entry.
 fn of_entry<T>(list: &[T], entry: u32, of: impl Fn(&T) -> u32) -> &[T] {
     let from = list.partition_point(|item| of(item) < entry);
     let count = list[from..].iter().take_while(|item| of(item) == entry).count();

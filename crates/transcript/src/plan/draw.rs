@@ -1,5 +1,5 @@
-//! From the steps of fixes to edits: which entries go, move or come, what is re-linked, and where each byte
-//! stands afterwards.
+//! Draws a plan: turns the steps of fixes into edits. It collects which entries go, move or are added, re-links the others, and
+//! then writes all of it as sorted, disjoint edits.
 
 mod link;
 
@@ -36,7 +36,7 @@ pub(crate) fn draw(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) 
     drawing.edits()
 }
 
-/// A line to be put in.
+/// A line to be added: the result of a call.
 struct NewLine {
     call: u32,
     after: u32,
@@ -46,29 +46,29 @@ struct NewLine {
 struct Drawing<'a> {
     session: &'a Session<'a>,
     replace: Vec<(Span, Vec<u8>)>,
-    /// Text to its cut.
+    /// For each text, what of it is cut, and the marker.
     cuts: BTreeMap<Span, (Span, Vec<u8>)>,
     drop_blocks: BTreeMap<u32, BTreeSet<Span>>,
     drop: BTreeSet<u32>,
     copies: BTreeSet<u32>,
-    /// What goes to the beginning.
+    /// The entry that moves to the front of the file.
     first: Option<u32>,
-    /// Entry to the entry behind which it goes.
+    /// For each entry that moves, the one that it moves after.
     moves: BTreeMap<u32, u32>,
     answers: Vec<u32>,
     texts: BTreeSet<Span>,
-    /// Whole lines that belong to no entry that is there, and where.
+    /// Whole lines to insert, which go with no existing entry, and their offsets.
     inserts: Vec<(u64, Vec<u8>)>,
     lines: Vec<NewLine>,
-    /// Results for which there is no message to put them into, by the entry behind which one goes.
+    /// Results without a message that could hold them: a new one is added after this entry.
     messages: BTreeMap<u32, Vec<u8>>,
     /// The parents of the new lines, decoded; in the same order.
     parents: Vec<Vec<u8>>,
-    /// The entries that were read last: one may have any number of calls, and each result repeats something of it.
+    /// The entries that were parsed last. One may have any number of calls, and each result repeats something from it.
     docs: RefCell<[(u32, Rc<Doc>); 2]>,
 }
 
-/// An entry of the branch as it will be.
+/// An entry of the branch after the plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Node {
     Old(u32),
@@ -125,7 +125,7 @@ impl<'a> Drawing<'a> {
         Ok(doc)
     }
 
-    /// Turns dropped array elements into bytes to take out. An entry of which nothing is left goes whole.
+    /// Turns dropped array elements into bytes to take out. If nothing of an entry would be left, the entry is dropped.
     fn blocks(&mut self) -> Result<(), Fault> {
         for (entry, blocks) in core::mem::take(&mut self.drop_blocks) {
             if self.drop.contains(&entry) {
@@ -149,7 +149,7 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
-    /// Whether an entry of nothing but results stays without them, as one that the agent does not send.
+    /// Whether an entry that held only results stays as an empty one, which the agent does not send.
     fn stays_as_an_empty_list(&self, entry: u32) -> bool {
         let results = self.session.entry(entry).kind == Kind::Message(Role::Tool);
         self.session.shape.emptied_records_stay && results
@@ -168,14 +168,14 @@ impl<'a> Drawing<'a> {
         read_span(self.session.source, at)
     }
 
-    /// The result for a lost call, spelled by the format.
+    /// The missing result of a call, as the format writes it.
     fn spell(&self, call: u32, id: &str, parent: &[u8]) -> Result<Vec<u8>, Fault> {
         let found = self.session.call(call);
         let doc = self.doc(found.entry)?;
         let start = self.session.transcript.start_of(found);
         let place = if start == found.entry { None } else { Some(self.doc(start)?) };
         let failed = core::cell::Cell::new(None);
-        // What is not UTF-8 there need not be repeated.
+        // Invalid UTF-8 must not spread to the new line.
         let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_bytes();
         let raw = |value: json::Value<'_>| {
             let written = self.literal(value.span()).unwrap_or_else(|fault| {
@@ -197,7 +197,7 @@ impl<'a> Drawing<'a> {
         failed.get().map_or(Ok(line), Err)
     }
 
-    /// Puts results at the beginning of the user messages behind their calls.
+    /// Puts results at the beginning of the user messages after their calls.
     fn answer_in_next_user(&mut self) -> Result<(), Fault> {
         let mut targets: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         for call in core::mem::take(&mut self.answers) {
@@ -258,7 +258,7 @@ impl<'a> Drawing<'a> {
         self.parents = self.lines.iter().map(own_id).collect();
     }
 
-    /// All of it as sorted, disjoint edits.
+    /// Everything collected, as sorted, disjoint edits.
     fn edits(mut self) -> Result<Plan, Fault> {
         let gone = self.departures()?;
         let replace = disjoint(core::mem::take(&mut self.replace));
@@ -268,7 +268,7 @@ impl<'a> Drawing<'a> {
         let mut edits: Vec<(u8, Edit)> = Vec::new();
         for (at, with) in replace {
             if !within(at, &gone) {
-                // At one place, new lines come before the line break that parts glued ones.
+                // At one offset, new lines come before the line break that separates glued objects.
                 let with = if with.is_empty() { Vec::new() } else { vec![Piece::New(with)] };
                 edits.push((1, Edit { at, with }));
             }
@@ -291,7 +291,7 @@ impl<'a> Drawing<'a> {
         let mut merged: Vec<Edit> = Vec::new();
         for (_, edit) in edits {
             match merged.last_mut() {
-                // Adjacent edits are one, so that a plan of a plan looks the same.
+                // Adjacent edits are merged, so that composing plans gives the same edits.
                 Some(last) if last.at.end == edit.at.start => {
                     last.at.end = edit.at.end;
                     last.with.extend(edit.with);
@@ -331,14 +331,13 @@ impl<'a> Drawing<'a> {
         Ok(gone)
     }
 
-    /// Where the first line begins: behind the file's byte order mark, which in front of any other line would keep that
-    /// from being read.
+    /// Where the first line begins: after the file's byte order mark, which must stay first.
     fn front(&self) -> u64 {
         let damage = &self.session.transcript.damage;
         damage.iter().find(|found| found.kind == DamageKind::Bom).map_or(0, |mark| mark.span.end)
     }
 
-    /// What comes behind which entry: new lines, then moved ones with their own edits inside.
+    /// What is put after which entry: new lines, then moved ones, with the edits inside them.
     fn arrivals(&self, inside: &[(Span, Vec<u8>)]) -> Result<BTreeMap<u32, Vec<Piece>>, Fault> {
         let mut arrivals: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
         for (line, parent) in self.lines.iter().zip(&self.parents) {
@@ -367,7 +366,7 @@ impl<'a> Drawing<'a> {
         Ok(arrivals)
     }
 
-    /// The line break in use behind an entry.
+    /// The line break after an entry.
     fn line_break(&self, entry: u32) -> Result<&'static [u8], Fault> {
         let mut two = [0; 2];
         let got = self.session.source.read(self.session.entry(entry).span.end, &mut two)?;
@@ -390,9 +389,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// An id that is the same on every machine: a hash of where something stands and what it is called.
-///
-/// It has the form of the ids that its neighbour's is one of.
+/// A new id that is the same on every machine: a hash of an offset and a name. It has the form of its neighbour's id.
 pub(crate) fn fresh_id(
     session: &Session<'_>,
     neighbour: u32,
@@ -420,7 +417,7 @@ pub(crate) fn fresh_id(
     }
 }
 
-/// The bytes to take out so that some elements of an array go and the commas stay right.
+/// The bytes to take out so that some elements of an array go, with the right commas.
 fn without<'s>(items: &'s [Span], gone: &'s [bool]) -> impl Iterator<Item = Span> + 's {
     let first_kept = gone.iter().position(|&gone| !gone).unwrap_or(items.len());
     (0..items.len()).filter(|&index| gone[index]).map(move |index| {
@@ -432,14 +429,14 @@ fn without<'s>(items: &'s [Span], gone: &'s [bool]) -> impl Iterator<Item = Span
     })
 }
 
-/// Whether a place lies in one of these spans, which are sorted and disjoint, or at its edge.
+/// Whether a span is inside one of these, which are sorted and disjoint, or at its edge.
 fn within(at: Span, spans: &[Span]) -> bool {
     let next = spans.partition_point(|span| span.start <= at.start);
     let touches = |span: &Span| span.start <= at.start && at.end <= span.end;
     spans[..next].iter().rev().take(2).any(touches)
 }
 
-/// Of replacements that overlap only the last one stays; of equal ones, one. The rest sorted.
+/// The replacements, sorted. Of those that overlap or are equal, only the last one stays.
 fn disjoint(replace: Vec<(Span, Vec<u8>)>) -> Vec<(Span, Vec<u8>)> {
     // Mostly they are so already.
     if replace.is_sorted_by(|(a, _), (b, _)| a.end <= b.start && a < b) {

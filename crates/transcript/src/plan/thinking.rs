@@ -1,8 +1,9 @@
-//! Signed thinking: the pass that keeps fixes from breaking it, or removes it where they may.
+//! Signed thinking: the pass that holds back fixes that would break it, or removes it where the policy lets them.
 //!
-//! Newer models of Anthropic bind the signature of a thinking block to all earlier messages. This pass sees each finding
-//! before it is taken: it holds a fix back that the model would see before thinking that stays, and at the end adds the
-//! removal of the thinking that is bound to what changes. Which thinking is bound, [`crate::rule::bound_thinking`] says.
+//! In newer models of Anthropic the signature of a thinking block covers all earlier messages: the thinking is *bound* to
+//! them. This pass sees each finding before the survey takes it. It holds a fix back if the model would see the change
+//! before bound thinking that stays, and at the end it adds findings that remove the thinking that is bound to a change.
+//! [`crate::rule::bound_thinking`] says which thinking is bound.
 
 use crate::format::Results;
 use crate::model::entry::Kind;
@@ -13,42 +14,45 @@ use crate::session::Session;
 use alloc::vec::Vec;
 use spans::source::Span;
 
-/// Sees each finding of a look, in order.
+/// What the pass does in a session. It sees the findings in the order of the rules.
 pub(crate) enum ThinkingPass {
-    /// Nothing is bound, or the policy ignores it.
+    /// Holds nothing back: no thinking is bound, or the policy ignores it.
     Open,
-    /// Each line is a whole conversation: what stands before its own thinking is bound, and nothing in other lines is.
-    /// None of it is stripped, because what would be left of the message is not noted.
+    /// Each line is a whole conversation: thinking is bound to what comes before it on its own line. It is never stripped,
+    /// because a transcript does not say what would be left of such a message.
     InConversations,
+    /// Holds back what comes before bound thinking.
     Before(Bound),
 }
 
 /// The bound thinking of a conversation.
 pub(crate) struct Bound {
-    /// The entries that hold it, but for those from which a rule takes it out.
+    /// The entries that hold it, except those from which a rule takes it out.
     entries: Vec<u32>,
-    /// The damage known before the findings.
-    known: Damage,
-    /// The damage known after the findings so far.
-    learnt: Damage,
-    /// Nothing the model sees before this may change.
+    /// What was known to be broken before the rules ran.
+    known: BrokenThinking,
+    /// The same, with what the findings so far have shown.
+    learnt: BrokenThinking,
+    /// The position of the last bound thinking that stays: nothing that the model sees before it may change.
     fixed: Option<u32>,
-    /// Thinking from there on is bound to something that is changed.
+    /// The position from which on thinking is bound to something that a fix changes.
     unbound: Option<u32>,
 }
 
-/// Bound thinking that is broken or goes whatever else is done. Places are in the order of the model.
+/// The bound thinking that need not be kept, because it is invalid anyway or a rule takes it out. Positions are those of
+/// [`Session::sequence`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Damage {
-    /// From where on no signature is valid any more: a line before was lost, or what comes before is refused as it is and
-    /// cannot be mended without a change that the model sees.
-    broken: Option<u32>,
-    /// From where on the fix of a finding takes it out.
+pub(crate) struct BrokenThinking {
+    /// From here on no signature is valid any more: a line before was lost, or what comes before is refused and cannot be
+    /// repaired without a change that the model sees.
+    invalid: Option<u32>,
+    /// From here on the fix of a finding takes the thinking out.
     gone: Option<u32>,
 }
 
-impl Damage {
-    /// The damage done by repairs of earlier stages.
+impl BrokenThinking {
+    /// What repairs of earlier stages have made invalid. `linked` says whether the link of the entry at an offset was
+    /// repaired.
     pub(crate) fn done(session: &Session<'_>, linked: &dyn Fn(u64) -> bool) -> Self {
         let mended = session.model_order().iter().filter(|&&entry| linked(session.entry(entry).span.start));
         let mended = mended.filter_map(|&entry| match session.entry(entry).kind {
@@ -56,13 +60,13 @@ impl Damage {
             Kind::Boundary => Some(0),
             _ => session.sequence(entry),
         });
-        Self { broken: mended.min(), gone: None }
+        Self { invalid: mended.min(), gone: None }
     }
 }
 
 impl ThinkingPass {
-    /// Begins the pass; `known` is the damage as far as it is known.
-    pub(crate) fn of(session: &Session<'_>, known: Damage) -> Self {
+    /// Begins the pass with what is known to be broken.
+    pub(crate) fn of(session: &Session<'_>, known: BrokenThinking) -> Self {
         if session.policy.thinking_in_force() == SignedThinking::Ignore {
             return Self::Open;
         }
@@ -76,19 +80,19 @@ impl ThinkingPass {
         }
         let fixed = entries.iter().rev().find(|&&entry| !goes(session, known, entry));
         let fixed = fixed.and_then(|&entry| session.sequence(entry));
-        Self::Before(Bound { entries, known, learnt: known, fixed, unbound: known.broken })
+        Self::Before(Bound { entries, known, learnt: known, fixed, unbound: known.invalid })
     }
 
-    /// The damage that the findings show, if it was not known before them.
-    pub(crate) fn news(&self) -> Option<Damage> {
+    /// What is broken by all that the findings showed, if that is more than was known before.
+    pub(crate) fn newly_broken(&self) -> Option<BrokenThinking> {
         match self {
             Self::Before(bound) if bound.learnt != bound.known => Some(bound.learnt),
             _ => None,
         }
     }
 
-    /// Holds the fix of a finding back if it comes before what is fixed; else says from where on it changes what thinking
-    /// is bound to.
+    /// Holds the fix of a finding back if the model sees it before thinking that stays. Otherwise returns the position from
+    /// which on it changes what thinking is bound to.
     pub(crate) fn hold(&mut self, session: &Session<'_>, finding: &mut Finding) -> Option<u32> {
         match self {
             Self::Open => None,
@@ -108,7 +112,7 @@ impl ThinkingPass {
         }
     }
 
-    /// A fix is made that changes what thinking from there on is bound to.
+    /// Notes that a fix is made that changes what thinking from there on is bound to.
     pub(crate) fn edits_from(&mut self, from: Option<u32>) {
         if let Self::Before(bound) = self {
             bound.unbound = bound.unbound.into_iter().chain(from).min();
@@ -124,24 +128,24 @@ impl ThinkingPass {
 }
 
 impl Bound {
-    /// Notes the damage that the fix of a finding shows; the model sees it from `at` on.
+    /// Notes what thinking a finding shows to be broken; the model sees its fix from `at` on.
     fn learn(&mut self, session: &Session<'_>, finding: &Finding, at: u32) {
         if finding.rule.code() == CODE {
             self.learnt.gone = self.learnt.gone.into_iter().chain([at]).min();
         }
         // A list is sent as it is; other agents may put calls and results right before they send them.
         let refused = finding.severity == Severity::Error && session.shape.sent_as_written;
-        let broken = if finding.rule.joins_unsent { Some(at) } else { refused.then_some(at + 1) };
+        let invalid = if finding.rule.joins_unsent { Some(at) } else { refused.then_some(at + 1) };
         if session.policy.selection.applies(finding) {
-            self.learnt.broken = self.learnt.broken.into_iter().chain(broken).min();
+            self.learnt.invalid = self.learnt.invalid.into_iter().chain(invalid).min();
         }
     }
 }
 
-/// Whether the bound thinking of an entry is taken out where something before it changes.
-fn goes(session: &Session<'_>, known: Damage, entry: u32) -> bool {
-    let is_broken = known.broken.is_some_and(|broken| session.sequence(entry) >= Some(broken));
-    (session.policy.thinking_in_force() == SignedThinking::Strip || is_broken) && may_go(session, entry)
+/// Whether the bound thinking of an entry is taken out if something before it changes.
+fn goes(session: &Session<'_>, known: BrokenThinking, entry: u32) -> bool {
+    let is_invalid = known.invalid.is_some_and(|invalid| session.sequence(entry) >= Some(invalid));
+    (session.policy.thinking_in_force() == SignedThinking::Strip || is_invalid) && may_go(session, entry)
 }
 
 fn why_held(session: &Session<'_>, finding: &Finding) -> Held {
@@ -154,12 +158,12 @@ fn why_held(session: &Session<'_>, finding: &Finding) -> Held {
     }
 }
 
-/// Whether it matters what an agent remembers.
+/// Whether it matters what an agent has in memory: it could sign its next thinking over the old text.
 pub(crate) fn memory_matters(session: &Session<'_>) -> bool {
     session.policy.thinking != SignedThinking::Ignore && binds(session)
 }
 
-/// Whether the model sees what is fixed, and takes the session as it is.
+/// Whether the model sees what a fix changes, and accepts the session without it.
 pub(crate) fn is_remembered(session: &Session<'_>, finding: &Finding) -> bool {
     let is_taken = finding.severity < Severity::Error && !finding.rule.joins_unsent;
     is_taken && visible_from(session, finding).is_some()
@@ -182,8 +186,8 @@ fn hold_in_conversation(session: &Session<'_>, finding: &mut Finding) {
     }
 }
 
-/// What to do about the bound thinking of these entries if something else is to come before them: the steps that take
-/// it out, if the policy says so; `None` if it cannot stay and may not go.
+/// The steps that take out the bound thinking of these entries, because something else will come before them; none if the
+/// policy ignores it. `None` if it cannot stay and may not go.
 pub(crate) fn unbind(session: &Session<'_>, entries: &[u32]) -> Option<Vec<Op>> {
     let mut ops = Vec::new();
     for &entry in entries.iter().filter(|&&entry| is_bound(session, entry)) {
@@ -203,7 +207,7 @@ pub(crate) fn vanishes(session: &Session<'_>, entry: u32) -> bool {
         && is_thinking_only(session, entry)
 }
 
-/// When the model would first see the fix; `None` if it would not.
+/// The first position at which the model would see the fix; `None` if it would not.
 fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     if matches!(finding.fix.safety, Safety::None | Safety::Held(_)) {
         return None;

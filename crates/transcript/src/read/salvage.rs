@@ -356,15 +356,15 @@ fn is_fragment(gap: &[u8]) -> bool {
     visible.peek().is_some() && !visible.eq(BOM.iter().copied())
 }
 
-/// A whole record inside a line: offsets in that line, and what would make it readable.
-struct Found {
+/// A whole record inside a damaged line: its offsets in that line, and the edits that would make it readable.
+struct WholeRecord {
     start: usize,
     end: usize,
     edits: Vec<(Span, Vec<u8>)>,
 }
 
 /// All whole records of a line, in order; `None` if there are too many, or looking for them takes too long.
-fn records(format: &Format, bytes: &[u8]) -> Option<Vec<Found>> {
+fn records(format: &Format, bytes: &[u8]) -> Option<Vec<WholeRecord>> {
     let (mut found, mut at, mut places) = (Vec::new(), 0, 0);
     let mut work = (bytes.len() + 1024) * PASSES_MAX;
     while let Some(open) = memchr(b'{', &bytes[at..]) {
@@ -386,7 +386,7 @@ fn records(format: &Format, bytes: &[u8]) -> Option<Vec<Found>> {
     Some(found)
 }
 
-/// Whether what begins behind a place goes on to the end of the line without a fault.
+/// Whether the object that begins after a place goes on to the end of the line without an error.
 fn runs_on(bytes: &[u8], from: usize) -> bool {
     let Some(open) = memchr(b'{', &bytes[from..]) else { return false };
     let rest = &bytes[from + open..];
@@ -397,7 +397,7 @@ fn runs_on(bytes: &[u8], from: usize) -> bool {
 const NAMES_MAX: usize = 4;
 
 /// The record that begins at `start`, if there is one.
-fn record(format: &Format, bytes: &[u8], start: usize, work: &mut usize) -> Option<Found> {
+fn record(format: &Format, bytes: &[u8], start: usize, work: &mut usize) -> Option<WholeRecord> {
     let mut text = Cow::Borrowed(&bytes[start..]);
     let mut names: Vec<(Span, Vec<u8>)> = Vec::new();
     loop {
@@ -433,7 +433,7 @@ fn record(format: &Format, bytes: &[u8], start: usize, work: &mut usize) -> Opti
         names.retain(|(at, _)| at.end <= end as u64);
         let mut edits = [reading.edits, names].concat();
         edits.sort_unstable_by_key(|(at, _)| at.start);
-        return is_record.then_some(Found { start, end, edits });
+        return is_record.then_some(WholeRecord { start, end, edits });
     }
 }
 

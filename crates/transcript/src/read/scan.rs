@@ -1,7 +1,9 @@
-//! Bytes to entries: lines, objects, format. One pass, in pieces of any size, keeping no line.
+//! Turns bytes into entries: splits lines, tokenises objects, detects the format. One pass over pieces of any size, which
+//! keeps no line.
 //!
 //! Lines end at `\n` and nowhere else. What is not an object is noted as [`Damage`] and otherwise left alone.
-//! Two whole objects on one line are two entries, the second one marked as glued.
+//! Two whole objects on one line are two entries, and the second one is marked as glued. The first objects wait until the
+//! format is known (`Scanner::decide`).
 
 use crate::format::{self, Format, Head, names};
 use crate::model::draft::Draft;
@@ -13,24 +15,23 @@ use memchr::memchr_iter;
 use spans::json::{self, Doc, Fed, Kind as Json, Tokeniser, Value};
 use spans::source::{Fault, Source, Span, WINDOW_BYTES};
 
-/// Most entries in one transcript. More than this many is refused, because what is kept of each entry would
-/// outgrow memory.
+/// Most entries in one transcript. Longer ones are refused, because the entries would not fit into memory.
 pub const ENTRIES_MAX: usize = 16_000_000;
 
-/// Most records on one line, damaged or not. A line with more is reported and not split: what is kept of each record
-/// would be hundreds of times as long as the record.
+/// Most records on one line, damaged or not. A line with more is reported and not split, because an entry takes hundreds of
+/// times the memory of a record as short as `{}`.
 pub(crate) const LINE_RECORDS_MAX: usize = 4096;
 
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// What reading a source gives.
+/// A source as it was read.
 #[derive(Default)]
 pub struct Scanned {
     /// Who writes such files; `None` if unknown, and then the transcript is empty.
     pub format: Option<&'static Format>,
-    /// What the objects say about the format, if more of them would be listened to.
+    /// The votes on the format so far, if later objects would still count.
     pub(crate) undecided: Option<Head>,
-    /// What it says.
+    /// The entries.
     pub transcript: Transcript,
 }
 
@@ -39,7 +40,7 @@ pub(crate) trait Visitor {
     /// Sees the newest entry of the transcript. The objects in `list` are entries that follow.
     fn entry(&mut self, transcript: &mut Transcript, root: Option<Value<'_>>, list: Option<Value<'_>>);
 
-    /// Ends a line that `entries` are left of.
+    /// Ends a line, after which the transcript has this many entries; `kept` says whether those of the line are among them.
     fn end_line(&mut self, entries: usize, kept: bool);
 }
 
@@ -48,7 +49,7 @@ pub fn scan(source: &dyn Source) -> Result<Scanned, Fault> {
     read_all(Scanner::new(), source)
 }
 
-/// Reads a whole source, and shows each entry to a visitor with marks of what it is made of.
+/// Reads a whole source, and shows each entry to a visitor, with marks for its pieces.
 pub(crate) fn scan_with(source: &dyn Source, visitor: &mut dyn Visitor) -> Result<Scanned, Fault> {
     let mut scanner = Scanner { visitor: Some(visitor), ..Scanner::new() };
     scanner.read.transcript.keep_marks();
@@ -68,13 +69,13 @@ fn read_all(mut scanner: Scanner<'_>, source: &dyn Source) -> Result<Scanned, Fa
     Ok(read)
 }
 
-/// Whether something else than a record comes first. Lines in a document may look like records all the same.
+/// Whether something other than a record comes first: lines inside a document may look like records.
 fn may_be_document(Scanned { format, transcript, .. }: &Scanned) -> bool {
     let first = transcript.entries.first().map_or(u64::MAX, |entry| entry.span.start);
     format.is_none() || transcript.damage.first().is_some_and(|damage| damage.span.start < first)
 }
 
-/// The format of a source; no more of it is read than tells that. `None` if unknown.
+/// The format of a source; reads no more than that takes. `None` if unknown.
 pub fn detect(source: &dyn Source) -> Result<Option<&'static Format>, Fault> {
     let mut scanner = Scanner::new();
     let end = source.len();
@@ -97,16 +98,16 @@ pub struct Scanner<'v> {
     head: Option<Vec<Waiting>>,
     head_nodes: usize,
     line: Line,
-    /// What was read behind a known place makes the file another format's.
+    /// The lines after a known place make the file one of another format.
     strayed: bool,
     visitor: Option<&'v mut dyn Visitor>,
 }
 
-/// A place between two lines of a transcript that was read up to there.
+/// The end of the part of a transcript that was read before: a place between two lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) format: &'static Format,
-    /// What was heard of the format, if that is not decided yet.
+    /// The votes on the format so far, if that is not decided yet.
     pub(crate) undecided: Option<Head>,
     /// Bytes before the place.
     pub(crate) bytes: u64,
@@ -114,8 +115,8 @@ pub(crate) struct Known {
     pub(crate) lines: u64,
 }
 
-/// Reads whole lines from a known place up to `end`. `None` if they make the file another format's. Entries and ids
-/// are counted from the place.
+/// Reads whole lines from a known place up to `end`. `None` if they make the file one of another format. Indices of entries
+/// and ids begin at the place.
 pub(crate) fn scan_from(known: Known, source: &dyn Source, end: u64) -> Result<Option<Scanned>, Fault> {
     let mut scanner = Scanner { head: None, tokens: Tokeniser::new(known.bytes), ..Scanner::new() };
     scanner.line.start = known.bytes;
@@ -138,7 +139,7 @@ struct Line {
     before: usize,
     bad: Option<DamageKind>,
     not_utf8: Option<u64>,
-    /// Where its first line or paragraph separator stands.
+    /// Offset of its first U+2028 or U+2029.
     separator: Option<u64>,
 }
 
@@ -162,7 +163,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The format is known to be unknown, or there are too many entries: reading on tells nothing.
+    /// Whether reading on is useless: the file is in no known format, or has too many entries.
     pub fn hopeless(&self) -> bool {
         (self.head.is_none() && self.read.format.is_none())
             || self.read.transcript.entries.len() > ENTRIES_MAX
@@ -178,28 +179,28 @@ impl Scanner<'_> {
                 room.copy_from_slice(window);
                 Ok::<_, Infallible>(())
             });
-            self.window();
+            self.take_window();
         }
     }
 
-    /// Reads on up to an offset, or until enough is known.
+    /// Reads up to an offset, or until `enough`.
     fn read_up_to(&mut self, end: u64, source: &dyn Source, enough: fn(&Self) -> bool) -> Result<(), Fault> {
         while self.tokens.end() < end && !enough(self) {
             let at = self.tokens.end();
             let count = (end - at).min(WINDOW_BYTES as u64) as usize;
             self.tokens.go_on(count, |room| source.fill(at, room))?;
-            self.window();
+            self.take_window();
         }
         Ok(())
     }
 
-    /// Takes the lines that end in the bytes that were added last.
-    fn window(&mut self) {
+    /// Reads the lines that end in the bytes that were added last, and the beginning of the next one.
+    fn take_window(&mut self) {
         for end in self.tokens.line_ends() {
             if self.hopeless() {
                 return;
             }
-            self.part(end, true);
+            self.read_line_to(end, true);
             self.end_line(end, true);
             self.tokens.go_to(end + 1);
         }
@@ -209,18 +210,18 @@ impl Scanner<'_> {
             self.tokens.reset();
             self.tokens.go_to(held);
         } else if self.tokens.is_full() {
-            self.part(held, false);
+            self.read_line_to(held, false);
             if !self.tokens.make_room() {
                 self.line.bad = Some(DamageKind::TooComplex);
             }
         }
     }
 
-    /// Ends the input, `bytes` long, and gives what was read.
+    /// Ends the input, which is `bytes` long, and returns what was read.
     pub fn finish(mut self, bytes: u64) -> Scanned {
         let end = self.tokens.doc.bytes().len();
         if self.tokens.end() > self.line.start && !self.hopeless() {
-            self.part(end, true);
+            self.read_line_to(end, true);
             self.end_line(end, false);
         }
         if self.head.is_some() {
@@ -228,13 +229,13 @@ impl Scanner<'_> {
         }
         let transcript = &mut self.read.transcript;
         transcript.bytes = bytes;
-        // Nothing is added, and of a large file up to a half would lie idle.
+        // Nothing is added any more, and up to a half of a long list would be unused.
         transcript.entries.shrink_to_fit();
         self.read
     }
 
-    /// Reads the line on, up to a place; `ends` says whether it ends there.
-    fn part(&mut self, to: usize, ends: bool) {
+    /// Reads more of the line, up to a place; `ends` says whether it ends there.
+    fn read_line_to(&mut self, to: usize, ends: bool) {
         let Self { tokens, line, read, .. } = self;
         if tokens.next() == 0 && tokens.doc.bytes().starts_with(BOM) {
             read.transcript.damage.push(Damage { line: 1, span: Span::new(0, 3), kind: DamageKind::Bom });
@@ -242,7 +243,7 @@ impl Scanner<'_> {
         }
         let whole = if ends { to } else { json::whole_chars(&tokens.doc.bytes()[..to]) };
         for (at, bytes) in tokens.beyond_ascii(whole) {
-            line.look_beyond_ascii(at, bytes);
+            line.check_beyond_ascii(at, bytes);
         }
         while self.line.bad.is_none() {
             match self.tokens.read(to) {
@@ -277,7 +278,7 @@ impl Scanner<'_> {
             }
             (None, Some(format)) => {
                 if let Some(head) = &mut self.read.undecided {
-                    head.hear(&self.tokens.doc);
+                    head.add(&self.tokens.doc);
                 }
                 let place = (line, span, glued);
                 read(&mut self.read.transcript, &mut self.visitor, format, &mut self.tokens.doc, place);
@@ -330,11 +331,11 @@ impl Scanner<'_> {
         if self.head.as_ref().is_some_and(|head| format::is_head(head.len(), self.head_nodes)) {
             self.decide();
         }
-        self.hear_line();
+        self.recheck_format();
         self.line.before = self.head.as_ref().map_or(self.read.transcript.entries.len(), Vec::len);
     }
 
-    /// Tells the format by the objects that wait for it.
+    /// Decides the format by the objects that wait for it, and reads these as entries.
     fn decide(&mut self) -> Head {
         let mut waiting = self.head.take().unwrap_or_default();
         let head = Head::of(&mut waiting.iter().map(|waiting| &waiting.doc), self.head_nodes);
@@ -351,8 +352,8 @@ impl Scanner<'_> {
         head
     }
 
-    /// Behind a known place: whether the lines so far still tell the same format.
-    fn hear_line(&mut self) {
+    /// After a known place: notes whether the lines so far still have the same format.
+    fn recheck_format(&mut self) {
         let Some(head) = &self.read.undecided else { return };
         let same = head.format().map(|format| format.name) == self.read.format.map(|format| format.name);
         self.strayed |= !same;
@@ -362,7 +363,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Reads an object, and the records that it holds, as entries.
+/// Reads an object as an entry, and the records in it as further entries.
 fn read(
     transcript: &mut Transcript,
     visitor: &mut Option<&mut dyn Visitor>,
@@ -399,8 +400,8 @@ pub(crate) fn is_separator(bytes: &[u8]) -> bool {
 }
 
 impl Line {
-    /// Looks for what is not UTF-8 and for separators in a part of it, which begins and ends with whole characters.
-    fn look_beyond_ascii(&mut self, at: u64, bytes: &[u8]) {
+    /// Looks for invalid UTF-8 and for separators in a part of the line, which begins and ends with whole characters.
+    fn check_beyond_ascii(&mut self, at: u64, bytes: &[u8]) {
         if self.not_utf8.is_some() {
             return;
         }

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Content],
         entry_decides: true,
         wakes: &[Feature::AlteredThought],
-        told: Repeats::Once,
+        repeats: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.thoughts { Cover::Reported } else { Cover::Never },

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Tree],
         wakes: &[Feature::Ordinal],
-        told: Repeats::Once,
+        repeats: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.ordinals { Cover::Reported } else { Cover::Never },

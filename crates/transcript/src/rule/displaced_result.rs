@@ -51,22 +51,28 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if session.shape.pairs_anywhere {
         astray(session, out);
     } else {
-        tell(&RULE, session, Place::Behind, "there is something between the call and its result", out);
+        report(
+            &RULE,
+            session,
+            Displacement::AfterOthers,
+            "there is something between the call and its result",
+            out,
+        );
     }
     Ok(())
 }
 
 /// What stands so within a line that is a whole conversation. Nothing moves there.
-fn tell_of_rows(
+fn report_in_rows(
     rule: &'static Rule,
     session: &Session<'_>,
-    place: Place,
+    displacement: Displacement,
     message: &str,
     out: &mut Found<'_>,
 ) {
     for issue in session.transcript.issues() {
-        let ((ContentIssueKind::Displaced(result), Place::Behind)
-        | (ContentIssueKind::Early(result), Place::Before)) = (issue.kind, place)
+        let ((ContentIssueKind::Displaced(result), Displacement::AfterOthers)
+        | (ContentIssueKind::Early(result), Displacement::BeforeCall)) = (issue.kind, displacement)
         else {
             continue;
         };
@@ -75,29 +81,29 @@ fn tell_of_rows(
     }
 }
 
-/// Where a result stands that does not stand right behind its call.
+/// How a result is displaced that does not come right after its call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Before the call.
-    Before,
-    /// Behind it, and behind something else.
-    Behind,
+pub(super) enum Displacement {
+    /// It comes before the call.
+    BeforeCall,
+    /// It comes after the call, with something else between.
+    AfterOthers,
 }
 
-/// One finding for each result on the branch that stands there; the fix is to pull it up, or down, behind its call.
-pub(super) fn tell(
+/// Reports each result on the branch that is displaced so. The fix moves it to right after its call.
+pub(super) fn report(
     rule: &'static Rule,
     session: &Session<'_>,
-    place: Place,
+    displacement: Displacement,
     message: &str,
     out: &mut Found<'_>,
 ) {
-    tell_of_rows(rule, session, place, message, out);
+    report_in_rows(rule, session, displacement, message, out);
     let mut pairs = Pairs::new(session);
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };
         let (from, to) = (session.call(call).entry, session.result(index).entry);
-        if pairs.displaced(from, to) == Some(place) {
+        if pairs.displaced(from, to) == Some(displacement) {
             let severity = severity_in_context(session, to);
             let fix = pairs.pull_up(from, index);
             out.push(Finding { fix, ..about_result(rule, session, index, severity, message.to_string()) });
@@ -183,12 +189,12 @@ impl<'a> Pairs<'a> {
         })
     }
 
-    fn displaced(&mut self, call: u32, result: u32) -> Option<Place> {
+    fn displaced(&mut self, call: u32, result: u32) -> Option<Displacement> {
         let (from, to) = (self.session.place(call)?, self.session.place(result)?);
         if to < from {
-            return Some(Place::Before);
+            return Some(Displacement::BeforeCall);
         }
-        (self.after(call, from).speaker < to).then_some(Place::Behind)
+        (self.after(call, from).speaker < to).then_some(Displacement::AfterOthers)
     }
 
     fn is_pure(&mut self, entry: u32, call: u32) -> bool {

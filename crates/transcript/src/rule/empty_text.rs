@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Content],
         entry_decides: true,
         wakes: &[Feature::EmptyText],
-        told: Repeats::Counted,
+        repeats: Repeats::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.blank.is_some() { Cover::Fixed } else { Cover::Never },

@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Tree],
         wakes: &[Feature::Foreign],
-        told: Repeats::Once,
+        repeats: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.names_session { Cover::Reported } else { Cover::Never },

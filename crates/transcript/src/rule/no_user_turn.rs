@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Content],
         entry_decides: true,
         wakes: &[Feature::NoUser],
-        told: Repeats::Once,
+        repeats: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover,

@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::DeadWeight],
         entry_decides: true,
         wakes: &[Feature::Beside],
-        told: Repeats::Counted,
+        repeats: Repeats::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape.is_tree() { Cover::Fixed } else { Cover::Never },

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::DeadWeight],
         entry_decides: true,
         wakes: &[Feature::RequestLog],
-        told: Repeats::Counted,
+        repeats: Repeats::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape == Shape::Graph { Cover::Fixed } else { Cover::Never },

@@ -1,7 +1,7 @@
 //! P8: a result that stands before its call.
 
 use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
-use super::displaced_result::{self, Place, tell};
+use super::displaced_result::{self, Displacement, report};
 use crate::format::Format;
 use crate::session::{Session, traits};
 use spans::source::Fault;
@@ -32,6 +32,6 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    tell(&RULE, session, Place::Before, "the result stands before its call", out);
+    report(&RULE, session, Displacement::BeforeCall, "the result stands before its call", out);
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
         },
         entry_decides: true,
         wakes: &[Feature::LongFile],
-        told: Repeats::Once,
+        repeats: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.in_one_string { Cover::Reported } else { Cover::Never },

@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
         model_sees: false,
         entry_decides: true,
         wakes: &[Feature::Title],
-        told: Repeats::Once,
+        repeats: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.titles { Cover::Fixed } else { Cover::Never },

@@ -30,7 +30,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What a scan tells; what the end awaits takes a session.
+    /// The facts that a scan gives. The last two fields need a session.
     pub(crate) fn of(Scanned { format, transcript, .. }: &Scanned) -> Self {
         Self {
             format: *format,

@@ -1,4 +1,4 @@
-//! How the last turn of a session failed, by its own account.
+//! How the last turn of a session failed, as the session records it.
 
 use super::Session;
 use crate::format::{Broken, Format};
@@ -12,19 +12,19 @@ use spans::json;
 use spans::literal;
 use spans::source::{Fault, Source};
 
-/// How the last turn of a transcript failed, by its own account.
+/// How the last turn of a transcript failed, as the transcript records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// Line of the entry that says so, from 1.
     pub line: u64,
-    /// Where that begins, in bytes.
+    /// Offset of that entry.
     pub at: u64,
     /// Why.
     pub cause: Cause,
 }
 
-/// How the last turn of a transcript failed; `None` if it did not, or the format keeps no errors, or is unknown. What
-/// a person says behind the failure is a new attempt, which has not been answered yet: the failure stands.
+/// How the last turn of a transcript failed; `None` if it did not, or the format keeps no errors, or is unknown. A user
+/// message after the failure is a new attempt that has no answer yet, so the failure still counts.
 ///
 /// ```
 /// let text = br#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}
@@ -74,7 +74,7 @@ fn last_answer(session: &Session<'_>) -> Option<u32> {
     session.live.iter().rev().copied().find(spoke)
 }
 
-/// The error text that a message of the model stands for.
+/// The error text in an assistant message.
 pub(crate) fn error_in(source: &dyn Source, format: &Format, found: &Entry) -> Result<Option<String>, Fault> {
     let doc = json::parse(source, found.span)?;
     Ok(match doc.as_ref().and_then(|doc| (format.broken)(doc)) {
@@ -88,7 +88,7 @@ fn text_of(said: json::Value<'_>) -> String {
     String::from_utf8_lossy(&literal::decode(said.prefix())).into_owned()
 }
 
-/// How the turn failed that a message of the model tells of.
+/// How the turn of an assistant message failed, as the message records it.
 pub(crate) fn failure_in(
     source: &dyn Source,
     format: &Format,

@@ -1,7 +1,7 @@
-//! Entries joined up: the live branch, what of it is in context, and which result answers which call.
+//! Joins entries: finds the live branch, what of it is in context, and which result answers which call.
 //!
-//! The live branch is the one that the owning agent would load, by its own rules. Cycles end a walk, missing
-//! parents end it as they do in the agents, and an entry that was written again counts as last written.
+//! The live branch is the one that the owning agent would load, by its own rules. A walk up the parents ends at a cycle or a
+//! missing parent, as it does in the agents, and of an entry that was written several times the last version counts.
 
 use super::shape::traits;
 use super::view::{Answers, Ends, NONE, Session};
@@ -38,7 +38,7 @@ impl<'a> Session<'a> {
             leaf: None,
             ends: Ends::default(),
             rank: Vec::new(),
-            told: Vec::new(),
+            by_rank: Vec::new(),
             context: vec![false; transcript.entries.len()],
             by_id: vec![NONE; transcript.ids.len()],
             parents: Vec::new(),
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
         let link = |(index, entry): (u32, &Entry)| {
             let parent = match entry.parent {
                 Link::To(id) => self.by_id[id.index()],
-                // OpenClaw writes rows without a parent that simply follow the row before.
+                // OpenClaw writes rows without a parent; the row before is meant.
                 Link::Missing if self.format.shape == Shape::Branch => before,
                 Link::Root | Link::Missing => NONE,
             };
@@ -103,7 +103,7 @@ mod tests {
     use alloc::string::String;
     use core::fmt::Write;
 
-    /// What a pi session with these messages behind its first line awaits.
+    /// Checks what a pi session with these messages after its header awaits.
     #[track_caller]
     fn check(messages: &[&str], expected: Option<Awaits>) {
         let mut text = String::from(r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#);

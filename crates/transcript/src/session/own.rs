@@ -5,10 +5,10 @@ use crate::format::Part;
 use spans::json;
 use spans::source::Fault;
 
-/// How both begin.
+/// The beginning of both.
 pub(crate) const BEGIN: &[u8] = b"[tailor: ";
 
-/// Whether an entry is a message of ours that stands for older ones, in a format in which such a message takes their place.
+/// Whether an entry is a message that Tailor put in the place of older ones, in a format that compacts so.
 pub(crate) fn stands_for_others(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
     if session.shape.compacts != super::Compacts::InPlace {
         return Ok(false);

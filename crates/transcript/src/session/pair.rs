@@ -8,11 +8,10 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// How the calls and results with one id have paired so far. There is one for each id of a call, so what is rare is
-/// apart.
+/// How the calls and results with one id have paired so far. Every id of a call has one, so rare fields are boxed.
 #[derive(Clone, Default)]
 struct Uses {
-    /// The call without a result, if it is the only one: that is the rule.
+    /// The open call, if there is just one, as nearly always.
     single: Option<u32>,
     /// The newest call with a result. One more result is of that call, also after one that came late has moved up
     /// to an earlier call.
@@ -20,10 +19,10 @@ struct Uses {
     rare: Option<Box<RareUses>>,
 }
 
-/// What most ids have none of.
+/// What few ids need.
 #[derive(Clone, Default)]
 struct RareUses {
-    /// The calls without a result, turn by turn, if there are several.
+    /// The open calls, turn by turn, if there are several.
     turns: Vec<(u64, VecDeque<u32>)>,
     /// Results for which there was no call yet.
     early: Vec<u32>,
@@ -60,9 +59,9 @@ impl Uses {
     }
 }
 
-/// The uses of each id. Most ids are no call's.
+/// The uses of each id. Most ids are not of calls and have none.
 struct UsesById {
-    /// Where in the list those of an id stand.
+    /// Index into `all` for each id.
     at: Vec<u32>,
     all: Vec<Uses>,
 }
@@ -84,8 +83,8 @@ impl UsesById {
 }
 
 impl Session<'_> {
-    /// Finds the result of each call: by occurrence along the branch, never by id alone, because ids are used
-    /// again in later turns.
+    /// Finds the result of each call, by the order along the branch and not by id alone, because later turns may use an id
+    /// again.
     pub(super) fn pair(&mut self) {
         let everywhere = self.shape.pairs_anywhere;
         let order: Vec<u32> = if everywhere {
@@ -102,7 +101,7 @@ impl Session<'_> {
             }
             for result in self.transcript.results_of(entry) {
                 let found = self.result(result);
-                // An id too long to be kept is an id all the same.
+                // It may name an id that is too long to be kept. Two bytes are an empty literal.
                 self.answers[result] =
                     if found.call_at.len() > 2 { Answers::Unseen } else { Answers::Nothing };
                 let Some(id) = found.key else { continue };
@@ -148,8 +147,8 @@ impl Session<'_> {
         self.entry(self.call(call).entry).stop == Stop::Aborted
     }
 
-    /// Of several results of a call, makes the best one its answer, so that all rules speak of the one that stays
-    /// when the others are taken out.
+    /// Of several results of a call, makes the best one its answer, so that all rules are about the one that stays when the
+    /// others are taken out.
     pub(super) fn elect(&mut self) {
         for result in 0..self.answers.len() {
             let Answers::Again(call) = self.answers[result] else { continue };
@@ -162,8 +161,8 @@ impl Session<'_> {
         }
     }
 
-    /// Which of several results of a call to keep: the least of these. Off-branch copies are never sent. What
-    /// stands before the call may be of an earlier one, beyond a missing parent, that had the same id.
+    /// Sorts the results of a call; the least is kept. Off-branch copies are never sent. A result before the call may belong
+    /// to an earlier call with the same id, above a missing parent.
     fn worth(&self, call: u32, result: usize) -> (bool, bool, bool, bool, bool, usize) {
         let found = self.result(result);
         let before_call = self.place(found.entry) < self.place(self.call(call).entry);

@@ -4,8 +4,8 @@
 //! the instructions and the tools that are not in the file. What came since is estimated and added; what Tailor cut since
 //! is estimated and taken off. Without such a number all of it is an estimate (`rates.rs`).
 //!
-//! A file does not say when something was cut, so what the numbers in it do is asked: after the agent has read the
-//! shorter file the next number is lower than the one before. As long as none is, they are older than the cut.
+//! A file does not say when something was cut. The numbers show it: once the agent has read the shorter file, the next
+//! number is lower than the one before. As long as none is, they are older than the cut.
 
 mod carried;
 mod rates;
@@ -37,13 +37,13 @@ use usage::Usage;
 const SEARCH_BYTES_MAX: u64 = 4 << 20;
 /// An entry that is no message and is longer than this holds no numbers.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
-/// By how many percent a number has to be lower than the one before it to say that the agent has read a shorter
-/// context. When old thinking is left out, numbers fall by less, as a rule: two real sessions fall by 15 and 18 percent. A cut
-/// of ours before such a fall is then taken for known, and the number stands until the next one.
+/// By how many percent a number has to be lower than the one before it to show that the agent has read a shorter context.
+/// When old thinking is left out, numbers mostly fall by less; in two real sessions they fall by 15 and 18 percent. Then a cut
+/// of Tailor's before the fall is taken for one that the number counts, until the next number.
 const FALL_PERCENT: u64 = 10;
 /// How many times as much as a number the texts up to there may be estimated at.
 const COUNT_TIMES_MAX: u64 = 2;
-/// By how many percent a number may exceed the texts that it is to be about, if nothing else speaks for it.
+/// By how many percent a number may exceed the estimate of the texts that it should cover, if nothing else confirms it.
 const NEAR_PERCENT: u64 = 25;
 /// Texts longer than this have not been cut.
 const CUT_BYTES_MAX: u64 = 256 << 10;
@@ -86,10 +86,10 @@ impl<'a> Entries<'a> {
 /// The same of a session.
 pub(crate) fn tokens_of(session: &Session<'_>) -> Result<ContextTokens, Fault> {
     if let Some(known) = session.tokens.get() {
-        return Ok(known.told());
+        return Ok(known.context_tokens());
     }
     let counted = count(session)?;
-    Ok(session.tokens.get_or_init(|| counted).told())
+    Ok(session.tokens.get_or_init(|| counted).context_tokens())
 }
 
 fn count(session: &Session<'_>) -> Result<Count, Fault> {
@@ -119,7 +119,8 @@ fn count(session: &Session<'_>) -> Result<Count, Fault> {
     Ok(count)
 }
 
-/// What hangs on the newest message of a graph and is no message itself. It is in context once one hangs on it.
+/// The cost of entries after the newest message of a graph that are no messages. They are in context once a message follows
+/// them.
 fn waiting(session: &Session<'_>, rates: Rates) -> u64 {
     let up = core::iter::successors(session.ends.tip, |&entry| session.parent(entry));
     let behind = up.take(session.transcript.entries.len()).take_while(|&entry| Some(entry) != session.leaf);
@@ -193,7 +194,7 @@ impl Costs {
         self.rates.base + self.sum().div_ceil(rates::UNIT)
     }
 
-    /// What the model sees after an entry.
+    /// What the model sees after an entry, in tokens.
     fn behind(&self, session: &Session<'_>, at: u32) -> u64 {
         self.since(session, at).div_ceil(rates::UNIT)
     }

@@ -13,11 +13,11 @@ pub(crate) struct Traits {
     pub(crate) summary_first: bool,
     /// Summaries are notes, lines of their own; notes without a text are attachments.
     pub(crate) notes_are_summaries: bool,
-    /// The agent makes one message of what stands between two of the model.
+    /// The agent joins what is between two assistant messages into one message.
     pub(crate) joins_messages: bool,
-    /// The agent sends what is there, as it is: it puts nothing right before.
+    /// The agent sends the messages as they are, without correcting anything.
     pub(crate) sent_as_written: bool,
-    /// An id may tell a record to rewind to: one of nothing but results stays, empty, without them.
+    /// A record may be the target of a rewind, by its id: one that held only results stays, empty, when they go.
     pub(crate) emptied_records_stay: bool,
     /// An agent of this shape gives a new entry a short id where its neighbour's is shorter than this, else a uuid.
     pub(crate) short_ids_below: usize,
@@ -43,12 +43,12 @@ impl Traits {
 /// How a compaction is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compacts {
-    /// At the end of the branch; it names the first entry that stays.
+    /// At the end of the branch, naming the first entry that stays.
     AtEnd,
-    /// Before the first entry that stays, which then hangs on it.
+    /// Before the first entry that stays, as its parent.
     Linked,
     /// Before the first line that stays.
     Before,
-    /// There is no record of one: a message takes the place of those that go.
+    /// Without a record: a message replaces those that go.
     InPlace,
 }

@@ -1,4 +1,4 @@
-//! A session, and what may be asked of it.
+//! A session, and the questions that rules ask about it.
 
 use super::tokens::Count;
 use super::traits::Traits;
@@ -16,7 +16,7 @@ use spans::source::{Fault, Source, Span};
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A transcript with its structure, and all that a rule may ask.
+/// A transcript with its structure: everything that a rule may look at.
 pub struct Session<'a> {
     /// The entries.
     pub transcript: &'a Transcript,
@@ -24,30 +24,33 @@ pub struct Session<'a> {
     pub format: &'static Format,
     /// What holds for files of its shape.
     pub(crate) shape: &'static Traits,
-    /// What the objects say about the format, if more of them would be listened to.
+    /// The votes on the format so far, if later objects would still count.
     pub(crate) undecided: Option<Head>,
     /// The bytes, for what entries do not hold.
     pub source: &'a dyn Source,
-    /// What is asked for.
+    /// Limits, and which rules run.
     pub policy: &'a Policy,
-    /// How much is asked.
+    /// Whether the plan will be carried out, or only its sizes are wanted.
     pub(crate) depth: Depth,
     /// The live entries, those of a graph in the order of the file.
     pub live: Vec<u32>,
     /// Which call each result answers.
     pub answers: Vec<Answers>,
+    /// The index in `live` of each entry, or [`NONE`].
     pub(super) place: Vec<u32>,
     /// The entry from which the live branch of a graph was found.
     pub(crate) leaf: Option<u32>,
     /// How else it could have been found; for graphs only.
     pub(crate) ends: Ends,
-    /// Which comes first for the model, where that is not told by the place.
+    /// For graphs, the order in which the model sees the entries; elsewhere it is that of `live`.
     pub(super) rank: Vec<u32>,
-    /// The live entries by their rank.
-    pub(super) told: Vec<u32>,
+    /// The live entries, sorted by `rank`.
+    pub(super) by_rank: Vec<u32>,
+    /// Whether each entry is in context.
     pub(super) context: Vec<bool>,
+    /// The last entry with each id, or [`NONE`].
     pub(super) by_id: Vec<u32>,
-    /// The entry that each entry hangs on: asked for again and again, and much shorter than the entries.
+    /// The parent of each entry, or [`NONE`]. Kept apart from the entries because it is needed so often.
     pub(super) parents: Vec<u32>,
     /// Ids that several entries have.
     pub(super) shared: Vec<bool>,
@@ -58,46 +61,46 @@ pub struct Session<'a> {
     pub(super) result_of: Vec<u32>,
     pub(super) pending_from: u32,
     pub(super) damaged_lines: OnceCell<Vec<DamagedLine>>,
-    /// Where the model first sees one of our markers, in its order; once that was looked for.
+    /// Where the model first sees a marker of Tailor's, as a position; computed when first needed.
     pub(crate) first_marker: OnceCell<Option<u32>>,
-    /// How many tokens the context has; once that was counted.
+    /// How many tokens the context has; computed when first needed.
     pub(crate) tokens: OnceCell<Count>,
     pub(super) last_spoken: OnceCell<[LastSpoken; 2]>,
     /// The last live entry of each turn.
     pub(super) turn_ends: OnceCell<HashMap<u64, u32>>,
-    /// For logs: the first line of what the model said in one go, for each of its lines.
+    /// For logs: for each entry, the first one of its run of assistant entries, which make one turn.
     pub(super) runs: Vec<u32>,
 }
 
-/// Who spoke last in a conversation, as [`Session::at`] sorts entries; the default is before all of them.
+/// Who spoke last in a conversation, as keys of [`Session::at`]; the default is before all of them.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LastSpoken {
     user: (Option<u32>, u32),
-    /// The newest turn of the model's, and its last entry.
+    /// The model's newest turn, and its last entry.
     model: Option<(u64, (Option<u32>, u32))>,
-    /// The last entry of the model's that is of another turn.
+    /// The model's last entry of any other turn.
     model_before: (Option<u32>, u32),
 }
 
 /// The ends of the branches of a graph.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ends {
-    /// The last entry without a child from which the leaf is the nearest that somebody said.
+    /// The childless entry that the leaf was found from: the leaf is its nearest ancestor that is a message, or itself.
     pub(crate) tip: Option<u32>,
     /// How many ends of the main conversation there are.
     pub(crate) main: u32,
 }
 
-/// What a result is to the calls around it.
+/// Which call a result answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
     /// It answers this call.
     Call(u32),
-    /// This call has another result, which is the better one.
+    /// This call, which already has a better result.
     Again(u32),
-    /// There is no such call.
+    /// No call: there is none with its id.
     Nothing,
-    /// It was not looked at: off the branch, or written again later.
+    /// Unknown: it is off the branch, or was written again later.
     Unseen,
 }
 
@@ -111,7 +114,7 @@ pub enum Awaits {
 }
 
 impl<'a> Session<'a> {
-    /// The lines that are no records, and what can be had of them. Looked at once, for all rules.
+    /// The damaged lines, and what can be salvaged from them. Computed once, for all rules.
     pub(crate) fn damaged_lines(&self) -> Result<&[DamagedLine], Fault> {
         if let Some(damaged_lines) = self.damaged_lines.get() {
             return Ok(damaged_lines);
@@ -161,7 +164,7 @@ impl<'a> Session<'a> {
 
     /// The live entries in the order in which the model sees them.
     pub fn model_order(&self) -> &[u32] {
-        if self.rank.is_empty() { &self.live } else { &self.told }
+        if self.rank.is_empty() { &self.live } else { &self.by_rank }
     }
 
     /// What the agent would send, in the order in which the model sees it.
@@ -169,22 +172,22 @@ impl<'a> Session<'a> {
         self.model_order().iter().copied().filter(|&entry| self.in_context(entry))
     }
 
-    /// What of the branch the model sees behind an entry of it.
+    /// The live entries after `entry`, in model order.
     pub(crate) fn behind(&self, entry: u32) -> &[u32] {
-        let told = self.model_order();
+        let order = self.model_order();
         // Nearly everywhere the order of the lines is that of the conversation.
-        if let Some(place) = self.place(entry).filter(|&place| told.get(place) == Some(&entry)) {
-            return &told[place + 1..];
+        if let Some(place) = self.place(entry).filter(|&place| order.get(place) == Some(&entry)) {
+            return &order[place + 1..];
         }
-        &told[told.partition_point(|&other| self.at(other) <= self.at(entry))..]
+        &order[order.partition_point(|&other| self.at(other) <= self.at(entry))..]
     }
 
-    /// Sorts entries as the model sees them.
+    /// A key that sorts entries as the model sees them.
     fn at(&self, entry: u32) -> (Option<u32>, u32) {
         (self.sequence(entry), entry)
     }
 
-    /// When the model sees the entry, compared with others of the branch.
+    /// The position of the entry in the model's order; `None` if it is not live.
     pub fn sequence(&self, entry: u32) -> Option<u32> {
         let place = self.place(entry)?;
         Some(self.rank.get(entry as usize).copied().unwrap_or(place as u32))
@@ -210,7 +213,7 @@ impl<'a> Session<'a> {
         self.repeats_ids && self.entry(entry).id.is_some_and(|id| self.shared[id.index()])
     }
 
-    /// Whether any id stands more than once.
+    /// Whether any id is used more than once.
     pub(crate) fn repeats_ids(&self) -> bool {
         self.repeats_ids
     }
@@ -220,7 +223,7 @@ impl<'a> Session<'a> {
         self.entry(entry).id.is_some_and(|id| self.labelled[id.index()])
     }
 
-    /// Whether the branch begins at an entry whose parent is missing, so that what stood before is out of sight.
+    /// Whether the parent of the branch's first entry is missing, so that the agent does not see what came before.
     pub fn is_cut_off(&self) -> bool {
         let first = self.live.first().map(|&first| self.entry(first).parent);
         matches!(first, Some(Link::To(id)) if self.by_id(id).is_none())
@@ -238,7 +241,7 @@ impl<'a> Session<'a> {
         entry >= self.pending_from
     }
 
-    /// What the last message of the branch waits for. Notes and boundaries behind it answer nothing.
+    /// What the last message of the branch waits for. Notes and boundaries after it are no answers.
     pub fn awaits(&self) -> Option<Awaits> {
         let message = |&entry: &u32| match self.entry(entry).kind {
             Kind::Message(role @ (Role::User | Role::Assistant | Role::Tool)) => Some((role, entry)),
@@ -254,15 +257,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether the entry is the newest one. The agent may hold its id in memory and hang the next entry on it, and
-    /// without it another branch may be live.
+    /// Whether the entry is the newest one. The agent may have its id in memory as the next entry's parent, and without it
+    /// another branch may be live.
     pub fn is_newest(&self, entry: u32) -> bool {
         self.live.last() == Some(&entry)
             || self.leaf == Some(entry)
             || self.transcript.entries.iter().rposition(|e| e.id.is_some()) == Some(entry as usize)
     }
 
-    /// What tells one turn of the model from the next: the message that several entries may share.
+    /// A key for the turn of the model that an entry belongs to. Entries of one message share it.
     pub fn turn(&self, entry: u32) -> u64 {
         let own = self.entry(entry).group.map(|group| group.index() as u64);
         let first = self.runs.get(entry as usize).copied().unwrap_or(entry);
@@ -282,7 +285,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The entry that an entry hangs on.
+    /// The parent of an entry.
     pub(crate) fn parent(&self, entry: u32) -> Option<u32> {
         let parent = self.parents[entry as usize];
         (parent != NONE).then_some(parent)
@@ -301,8 +304,7 @@ impl<'a> Session<'a> {
         if let Some(id) = found.id {
             return self.by_id(id);
         }
-        // Without ids pi counts the lines that it could read, the header included; of a line with two objects
-        // it reads neither.
+        // Without ids pi counts the lines that it can read, including the header. It cannot read a line with two objects.
         let index = usize::try_from(found.index?).ok()?;
         let all = 0..self.transcript.entries.len() as u32;
         let whole = self.shares_its_line(entry);
@@ -315,14 +317,14 @@ impl<'a> Session<'a> {
         self.entry(entry).glued || next.is_some_and(|next| next.glued)
     }
 
-    /// Whether a result stands in a record of calls, where others stand in messages of their own: Gemini CLI sends it
-    /// right after the calls, whatever follows them in the file.
+    /// Whether a result is in the record of its call, in a format that also has results in messages of their own: Gemini CLI
+    /// sends it right after the calls, whatever follows them in the file.
     pub(crate) fn is_in_record_of_call(&self, result: usize) -> bool {
         let entry = self.entry(self.result(result).entry);
         self.format.shape == Shape::Upserts && entry.kind == Kind::Message(Role::Assistant)
     }
 
-    /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.
+    /// Whether a message follows the turn of this entry: then its tools are not running any more.
     pub fn moved_on(&self, entry: u32) -> bool {
         if !self.is_live(entry) {
             return true;
@@ -342,12 +344,12 @@ impl<'a> Session<'a> {
         last.is_none_or(|&last| self.at(last) <= self.at(entry))
     }
 
-    /// Of the two conversations in a log, which one an entry belongs to.
+    /// Which of the two conversations in a log an entry belongs to: 0 is the main one, 1 that of subagents.
     fn side(&self, entry: u32) -> usize {
         usize::from(!self.runs.is_empty() && self.entry(entry).is_sidechain)
     }
 
-    /// Calls are many, and what came after them can be most of the file: it is gone over once for all of them.
+    /// One pass for all calls, because there are many and each may be followed by most of the file.
     fn find_last_spoken(&self) -> [LastSpoken; 2] {
         let mut spoken = [LastSpoken::default(); 2];
         for &entry in self.model_order().iter().rev() {
@@ -367,7 +369,7 @@ impl<'a> Session<'a> {
         spoken
     }
 
-    /// The last entry of the live branch with which a turn can begin, or go on.
+    /// The last message of the live branch that is no result: the newest turn is its turn.
     pub(crate) fn newest(&self) -> Option<u32> {
         self.model_order().iter().rev().copied().find(|&entry| {
             let beside = !self.runs.is_empty() && self.entry(entry).is_sidechain;

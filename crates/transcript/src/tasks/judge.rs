@@ -1,9 +1,9 @@
-//! What an append to a transcript that was looked at may change, told from the append alone.
+//! Whether an append changes what was found in a transcript, decided from the append alone.
 //!
-//! A [`Judge`] remembers of a look where it ended and what the next entry may hang on. Of what is appended it computes
-//! [`Feature`]s, a superset of what any rule could mind, and asks the rules' own `wakes` which of them concern one that
-//! is asked for. It knows no rule's repair, and never finds anything: either a full look would find what the last one
-//! found ([`Verdict::Same`]), or it does not know ([`Verdict::Look`]).
+//! A [`Judge`] remembers where the last full look ended and which parents the next entry may have. It computes the
+//! [`Feature`]s of the appended lines and asks whether one of them wakes a rule that is selected (the rules' own `wakes`). It
+//! never finds anything itself: either a full look would find what the last one found ([`Verdict::Same`]), or it does not
+//! know ([`Verdict::Look`]).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -44,11 +44,11 @@ mod turn;
 use seen::Key;
 use state::{State, Taken};
 
-/// How many of the first and of the last known bytes are looked at to tell whether they are still there.
+/// How many of the first and of the last known bytes are compared, to notice that the file was rewritten.
 const END_BYTES: u64 = 4096;
 
-/// What is remembered of a transcript, to judge what is appended. Holds nothing of its text. As data it means something
-/// only to the program that made it, together with a policy and facts: see [`Judge::restored`].
+/// What is remembered of a transcript, to judge what is appended. Holds nothing of its text. Only the build that stored it
+/// may read it, and then needs the policy and the facts as well: see [`Judge::restored`].
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Judge {
     #[serde(skip)]
@@ -56,7 +56,7 @@ pub struct Judge {
     #[serde(skip)]
     facts: Facts,
     undecided: Option<Head>,
-    /// Up to where no line ends behind the known ones.
+    /// Up to here no line ends after the known ones.
     searched: u64,
     /// The first bytes of the known lines, and the last.
     ends: Key,
@@ -67,7 +67,7 @@ pub struct Judge {
     count: Option<Count>,
 }
 
-/// That, and what was heard of the format if that is not decided yet.
+/// What a look leaves for the judge. `undecided` are the votes on the format so far, if later objects would still count.
 struct Remembered {
     state: State,
     undecided: Option<Head>,
@@ -76,11 +76,11 @@ struct Remembered {
 
 fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, Feature> {
     if found.is_cut() {
-        // What was only counted may change with what comes.
+        // Findings that were only counted may change with an append.
         return Err(Feature::Unsettled);
     }
     if session.transcript.reasons {
-        // Each call that comes is compared with all before.
+        // Each new call is compared with all calls before.
         return Err(Feature::Unsettled);
     }
     let state = State::of(session, &found.findings)?;
@@ -90,12 +90,11 @@ fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, F
 /// What an append changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// A look would find what the last one found, at the same places, and [`Judge::facts`]. Also if there is nothing new.
+    /// A look would find what the last one found, at the same places, and [`Judge::facts`]. Also if nothing was appended.
     Same,
-    /// The same of all whole lines. Behind them one has begun that may still be written; a look now would call it
-    /// torn.
+    /// The same for all whole lines. After them, a line has begun that may still be written; a look now would call it torn.
     Begun,
-    /// Only a look can tell. The judge is of no use any more.
+    /// Only a full look can tell, because of this feature. The judge is of no use any more.
     Look(Feature),
 }
 
@@ -181,10 +180,10 @@ impl Judge {
     /// How many messages the known lines hold, and how many tokens the context has; `None` if only a look can tell, or what
     /// the session is called, or how much there is of what was found.
     pub fn counted(&self) -> Option<(Messages, ContextTokens)> {
-        self.count.as_ref().map(|count| (self.messages, count.told()))
+        self.count.as_ref().map(|count| (self.messages, count.context_tokens()))
     }
 
-    /// What the findings were told by.
+    /// The policy of the look.
     pub fn policy(&self) -> &Arc<Policy> {
         &self.policy
     }
@@ -194,8 +193,7 @@ impl Judge {
         size_of::<Self>() + self.state.as_ref().map_or(0, State::weight)
     }
 
-    /// Reads what stands behind the known lines of a source that has grown, and nothing before their last bytes.
-    /// A fault leaves all as it was.
+    /// Reads what was appended to the known lines, and of these only the first and the last bytes. A fault changes nothing.
     pub fn append(&mut self, source: &dyn Source) -> Result<Verdict, Fault> {
         Ok(match self.advance(source)? {
             Ok(verdict) => verdict,

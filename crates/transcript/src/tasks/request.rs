@@ -39,7 +39,7 @@ pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
     let unsent = entries.filter(|(entry, _)| !session.in_context(*entry)).map(|(_, entry)| entry.line);
     let unsent = unsent.collect();
     let mut blame = Blame { named: named(&session, text), unsent, ..Blame::default() };
-    if let Some(place) = Place::of(text) {
+    if let Some(place) = MessagePath::of(text) {
         let messages = build(&session, place.dialect);
         blame.messages = messages.len();
         if let Some(message) = messages.get(place.message) {
@@ -61,16 +61,16 @@ enum Dialect {
     Responses,
 }
 
-/// A place as errors name it.
+/// A path into a request, as error texts have it.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct MessagePath {
     dialect: Dialect,
     message: usize,
     block: Option<usize>,
     written: String,
 }
 
-impl Place {
+impl MessagePath {
     /// `messages.12.content.0`, `messages[12]`, `messages.[12].role`, `input[7].content`.
     fn of(text: &str) -> Option<Self> {
         for (word, dialect) in [("messages", Dialect::Anthropic), ("input", Dialect::Responses)] {
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// The number that a text begins with, and what stands behind it.
+/// The number that a text begins with, and the rest.
 fn number(text: &str) -> Option<(usize, &str)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     Some((text[..digits].parse().ok()?, &text[digits..]))
@@ -223,11 +223,11 @@ fn blocks(session: &Session<'_>, entry: u32) -> Result<usize, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dialect, Place, blame};
+    use super::{Dialect, MessagePath, blame};
     use alloc::string::{String, ToString};
 
     fn place(text: &str) -> Option<(Dialect, usize, Option<usize>, String)> {
-        Place::of(text).map(|place| (place.dialect, place.message, place.block, place.written))
+        MessagePath::of(text).map(|place| (place.dialect, place.message, place.block, place.written))
     }
 
     #[test]

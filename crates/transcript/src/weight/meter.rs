@@ -1,7 +1,7 @@
-//! What is weighed while a transcript is scanned: the bytes of each field, and what each entry is made of.
+//! Measures a transcript during the scan: the bytes of each field, and the pieces of each entry.
 //!
-//! It sees each object once, as the format has just read it. The format has marked what is text, call, result or side
-//! copy; the rest is told by names that all agents share. What is kept is small and does not grow with a value.
+//! It sees each object once, when the format has just read it. The format has marked what is text, call, result or side
+//! copy; the rest is recognised by names that all agents share. What is kept of a value does not grow with its length.
 
 use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::model::transcript::Transcript;
@@ -15,13 +15,13 @@ use spans::fingerprint;
 use spans::json::{Kind as Json, Value};
 use spans::source::Span;
 
-/// Values shorter than this are not told apart: they belong to the object that holds them.
+/// Values shorter than this have no row of their own: their bytes count for the object that holds them.
 const FIELD_BYTES_MIN: u64 = 100;
-/// Fields are told apart to this depth.
+/// Fields have rows of their own to this depth.
 const DEPTH_MAX: usize = 8;
-/// How many fields, and kinds of entries, are told apart; the others share `*`.
+/// How many fields, and kinds of entries, have rows of their own; the others share `*`.
 const FIELDS_MAX: usize = 2_000;
-/// How many fields of one object are told apart. With more, its keys are data.
+/// How many fields of one object have rows of their own. If there are more, the keys are data.
 const SIBLINGS_MAX: u32 = 64;
 /// Longest key that is a name.
 const NAME_BYTES_MAX: usize = 40;
@@ -30,14 +30,14 @@ const TWIN_BYTES_MIN: u64 = 1000;
 /// How many texts are remembered to be compared.
 const TWINS_MAX: usize = 1 << 20;
 
-/// What no mark has an owner for.
+/// No index.
 pub(super) const NOBODY: u32 = u32::MAX;
 
 /// A long text, to be compared with others of its length.
 #[derive(Clone, Copy)]
 pub(super) struct Twin {
     pub(super) inner: Span,
-    /// Of how it begins.
+    /// Fingerprint of its beginning.
     pub(super) hash: u64,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct Meter {
     pub(super) twins: Vec<Twin>,
     /// Texts shorter than this are not among the twins.
     pub(super) twin_bytes_min: u64,
-    /// What the current line adds to fields; not yet, for the line may turn out not to be one.
+    /// What the current line adds to fields, once it has ended and is known to be no damage.
     line: Vec<(u32, u64)>,
     line_twins: Vec<Twin>,
 }
@@ -177,7 +177,7 @@ impl Meter {
         self.images.retain(|(entry, _)| (*entry as usize) < entries);
     }
 
-    /// Memory is what is bounded: with too many long texts only the longer ones are compared.
+    /// Bounds memory: with too many long texts, only the longer ones are compared.
     fn bound_twins(&mut self) {
         while self.twins.len() > TWINS_MAX {
             self.twin_bytes_min *= 2;

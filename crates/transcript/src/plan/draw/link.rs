@@ -1,4 +1,4 @@
-//! What hangs on what afterwards: entries whose parents go, move, or get something between.
+//! Links after the plan: re-links entries whose parents go or move, or that get a new entry before them.
 
 use super::{Drawing, Node};
 use crate::format::Shape;
@@ -10,7 +10,7 @@ use spans::literal::quote;
 use spans::source::{Fault, Span};
 
 impl Drawing<'_> {
-    /// Links all as files of the shape are.
+    /// Links the entries in the way of the shape.
     pub(super) fn link(&mut self) -> Result<(), Fault> {
         match self.session.format.shape {
             Shape::Branch => self.link_branch(),
@@ -21,7 +21,7 @@ impl Drawing<'_> {
         Ok(())
     }
 
-    /// Links the branch in its new order, and what hung on entries that go.
+    /// Links the branch in its new order, and the children of entries that go.
     fn link_branch(&mut self) {
         let mut behind: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
         for (index, line) in self.lines.iter().enumerate() {
@@ -141,7 +141,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// What stays where it is behind an entry that goes or moves.
+    /// The next entry after one that goes or moves that stays at its place.
     fn next_of(&self, order: &[Node], gone: u32) -> Option<Node> {
         let place = self.session.place(gone);
         let stays = |other: u32| self.session.place(other) > place && !self.moves.contains_key(&other);
@@ -164,7 +164,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Whether the entry will stand on a line of its own, if line breaks come in at `split`.
+    /// Whether the entry will be on a line of its own once line breaks are put in at `split`.
     fn readable(&self, entry: u32, split: &BTreeSet<u64>) -> bool {
         let glued = |entry: u32| {
             let found = self.session.transcript.entries.get(entry as usize);
@@ -173,8 +173,8 @@ impl Drawing<'_> {
         !glued(entry) && !glued(entry + 1)
     }
 
-    /// In a log each entry names the one before it: what named one that goes, or behind which a line comes, names
-    /// what stands before it now.
+    /// In a log each entry names the one before it. Where that goes, or a line is added after it, the entry names what is
+    /// before it now.
     fn link_log(&mut self) {
         let mut newest: BTreeMap<u32, usize> = BTreeMap::new();
         for index in 0..self.lines.len() {
@@ -194,13 +194,13 @@ impl Drawing<'_> {
         }
     }
 
-    /// Links the children of entries that go to their grandparents. New lines hang on their call, as the agent's
-    /// own results do.
+    /// Links the children of entries that go to their grandparents. The parent of a new line is its call, as with the
+    /// agent's own results.
     fn link_graph(&mut self) -> Result<(), Fault> {
         for entry in self.orphaned() {
             let at = self.session.entry(entry).parent_at;
             if self.replace.iter().any(|(chosen, _)| *chosen == at) {
-                // It is hung elsewhere.
+                // A fix has chosen another parent.
                 continue;
             }
             match self.surviving_parent(entry) {

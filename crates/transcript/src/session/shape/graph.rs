@@ -16,7 +16,7 @@ pub(super) static GRAPH: Traits = Traits {
     ..Traits::BASE
 };
 
-/// What is known of the way up from an entry.
+/// What is known of the ancestors of an entry.
 #[derive(Clone, Copy)]
 enum Nearest {
     Unknown,
@@ -28,7 +28,7 @@ enum Nearest {
 
 impl Session<'_> {
     /// Claude Code, by the rules of the Agent SDK: the last leaf of the file that is part of the main
-    /// conversation, its ancestors, the other blocks of their messages, and the results that hang on those.
+    /// conversation, its ancestors, the other blocks of their messages, and the results whose parents are among those.
     fn join_graph(&mut self) {
         let entries = &self.transcript.entries;
         let count = entries.len() as u32;
@@ -58,7 +58,7 @@ impl Session<'_> {
         let mut live = self.gather(&chain);
         self.rank = self.ranks(&chain, &live);
         let rank = |entry: u32| self.rank[entry as usize];
-        // The way up ends at a compaction: what hangs on it is loaded, also where its line stands before it.
+        // The agent walks up as far as a compaction, so its descendants are loaded even if their lines come before it.
         let boundaries = live.iter().copied().filter(|&entry| self.entry(entry).kind == Kind::Boundary);
         let boundary = boundaries.max_by_key(|&entry| rank(entry));
         for &entry in live.iter().filter(|&&entry| boundary.is_none_or(|from| rank(entry) >= rank(from))) {
@@ -74,13 +74,13 @@ impl Session<'_> {
             live.dedup();
             self.rank = self.ranks(&chain, &live);
         }
-        self.told.clone_from(&live);
-        self.told.sort_by_key(|&entry| self.rank[entry as usize]);
+        self.by_rank.clone_from(&live);
+        self.by_rank.sort_by_key(|&entry| self.rank[entry as usize]);
         self.set_live(live);
     }
 
-    /// The order of the conversation, which the links tell and not the lines: blocks of one message come
-    /// together, those beside the branch behind the first one on it, and then the results of that one's calls.
+    /// The order of the conversation, which follows links and not lines: first the block of a message that is on the chain,
+    /// then the blocks of that message that are not, and then the results of its calls.
     fn ranks(&self, chain: &[u32], live: &[u32]) -> Vec<u32> {
         let mut ranks = vec![0; self.transcript.entries.len()];
         let mut of_group = vec![NONE; self.transcript.ids.len()];
@@ -102,7 +102,7 @@ impl Session<'_> {
         for &entry in beside() {
             ranks[entry as usize] = of_its_message(entry).unwrap_or(0);
         }
-        // Now that all calls have their place: results may stand on lines before theirs.
+        // After the loop above, because a result may be on a line before its call.
         for &entry in beside().filter(|&&entry| of_its_message(entry).is_none()) {
             let parent = self.parent(entry).map(|parent| ranks[parent as usize] / 3 * 3 + 2);
             ranks[entry as usize] = parent.unwrap_or(0);
@@ -124,7 +124,7 @@ impl Session<'_> {
             if spoken(entry) {
                 break Some(entry);
             }
-            // Also ends a cycle: whoever comes by again finds nobody here.
+            // This also ends a cycle.
             known[entry as usize] = Nearest::Nobody;
             way.push(entry);
             next = self.parent(entry);
@@ -158,7 +158,7 @@ impl Session<'_> {
             if entry.kind != Kind::Message(Role::Tool) {
                 continue;
             }
-            // On whichever line of its call's message it hangs: Claude Code (2.1.330) sends it.
+            // Its parent may be any line of its call's message: Claude Code (2.1.330) sends it.
             let parent = self.parent(index).filter(|&parent| live[parent as usize]);
             let answers = parent.is_some_and(|parent| {
                 calls(parent) || self.entry(parent).group.is_some_and(|group| calling[group.index()])

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 pub(super) static LOG: Traits = Traits { join: |session| session.join_log(), ..Traits::BASE };
 
 impl Session<'_> {
-    /// Codex, Copilot: a list in which what stands before a compaction is not sent any more, unless something behind
-    /// it brings an older state back.
+    /// Codex, Copilot: a list in which nothing before a compaction is sent any more, unless a later record restores an
+    /// older state.
     fn join_log(&mut self) {
         self.join_list();
         let of_kind = |kind: Kind| self.live.iter().rposition(|&entry| self.entry(entry).kind == kind);

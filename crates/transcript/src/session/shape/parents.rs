@@ -1,4 +1,4 @@
-//! Parents: the way up from an entry, and circles on it.
+//! Walks along parents, and cycles of them.
 
 use crate::model::entry::{Kind, Role};
 use crate::session::view::{Answers, NONE, Session};
@@ -19,9 +19,9 @@ impl Session<'_> {
         false
     }
 
-    /// Of each circle of parents, the entry whose link is wrong: the first whose parent stands behind it, or is itself.
-    /// But a result hangs on its call wherever their lines have come to stand; if no other link goes forward, the first
-    /// entry's is wrong.
+    /// For each cycle of parents, the entry whose link is wrong: the first one whose parent comes later in the file, or is
+    /// itself. The link of a result to its own call is not taken for wrong, wherever their lines are. If no other link
+    /// goes forward, that of the first entry is wrong.
     pub(crate) fn circles(&self) -> Vec<u32> {
         const NEW: u32 = 0;
         let mut walk = vec![NEW; self.transcript.entries.len()];
@@ -41,10 +41,10 @@ impl Session<'_> {
         circles
     }
 
-    /// Of a circle of parents, from child to parent, the entry whose link is wrong.
+    /// The entry whose link is wrong in a cycle, which goes from child to parent.
     fn wrongly_linked(&self, mut circle: Vec<u32>) -> u32 {
         let is_result = |entry: u32| self.entry(entry).kind == Kind::Message(Role::Tool);
-        // Other results may stand between one and its call: go down from what is none.
+        // Other results may be between a result and its call, so start at an entry that is none and go down.
         circle.reverse();
         let spoken = circle.iter().position(|&entry| !is_result(entry)).unwrap_or(0);
         circle.rotate_left(spoken);
@@ -70,7 +70,7 @@ impl Session<'_> {
         })
     }
 
-    /// From a leaf up to the root, in the order root to leaf.
+    /// The entries from the root down to a leaf.
     pub(crate) fn path(&self, leaf: Option<u32>) -> Vec<u32> {
         let mut path = Vec::new();
         let mut seen = vec![false; self.transcript.entries.len()];

@@ -14,12 +14,12 @@ pub(super) static UPSERTS: Traits = Traits {
 };
 
 impl Session<'_> {
-    /// Gemini CLI: of the records with one id the last one counts, at the place of the first. What was taken back, or
-    /// stands before a list that was put in its place, is not live.
+    /// Gemini CLI: of the records with one id the last one counts, at the place of the first. Records that were rewound, or
+    /// that a later list of messages replaced, are not live.
     fn join_upserts(&mut self) {
         let mut order: Vec<u32> = Vec::new();
         let mut places = vec![NONE; self.transcript.ids.len()];
-        // A record that a list has replaced is not read again, whatever becomes of those with its id.
+        // Ids are shared if another record would be read without one. A record that a list has replaced never is.
         self.shared.fill(false);
         for (index, entry) in (0..).zip(&self.transcript.entries) {
             match (entry.kind, entry.id) {
@@ -31,7 +31,7 @@ impl Session<'_> {
                 }
                 (Kind::Leaf, _) => {
                     let to = self.transcript.target_of(index).id;
-                    // An id that is not there takes everything back.
+                    // Rewinding to an unknown id removes everything.
                     let keep = to.map(|to| places[to.index()]).filter(|&place| place != NONE).unwrap_or(0);
                     for gone in order.drain(keep as usize..) {
                         if let Some(id) = self.transcript.entries[gone as usize].id {

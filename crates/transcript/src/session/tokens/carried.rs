@@ -1,4 +1,4 @@
-//! A count that goes on: what is appended to a session is added to it, without what stood before.
+//! A count of tokens that is carried on: adds what is appended to a session, without reading the rest again.
 
 use super::rates::{self, Rates, UNIT};
 use super::{
@@ -27,7 +27,7 @@ pub(crate) struct Count {
     pub(super) sum: u64,
     /// Of that, what came after the newest number.
     pub(super) since: u64,
-    /// What will be in context once a message hangs on it.
+    /// The cost of entries that will be in context once a message follows them.
     pub(super) waiting: u64,
     /// How many tokens the newest number still counts that are gone; `None` if it says nothing about what is there.
     pub(super) gone: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) enum Place {
     Live,
     /// On the live branch, beside the end of it: results of calls that were made together.
     Sibling,
-    /// At the end of the live branch once a message hangs on it.
+    /// At the end of the live branch, once a message follows it.
     Waiting,
     /// Only a look can tell what becomes live with it.
     Unclear {
@@ -83,8 +83,8 @@ fn group_of(transcript: &Transcript, entry: &Entry) -> Option<u64> {
 }
 
 impl Count {
-    /// The count as it is told.
-    pub(crate) fn told(&self) -> ContextTokens {
+    /// The tokens by this count.
+    pub(crate) fn context_tokens(&self) -> ContextTokens {
         let estimated = self.rates.base + self.sum.div_ceil(UNIT);
         let window = self.window.or(self.model_window);
         let number = self.number.as_ref().filter(|_| self.is_whole());

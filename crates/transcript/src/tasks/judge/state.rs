@@ -121,7 +121,7 @@ impl State {
         let mut told = crate::rule::NONE;
         findings
             .iter()
-            .filter(|found| found.rule.told != Repeats::Each)
+            .filter(|found| found.rule.repeats != Repeats::Each)
             .for_each(|found| told.insert(found.rule.code()));
         // Of empty texts; an empty result is another matter under the same code.
         let no_result = |entry: u32| transcript.results_of(entry).is_empty();
@@ -396,7 +396,7 @@ fn settled(session: &Session<'_>, findings: &[Finding], floor: u32, open: bool) 
     let mut settled = policy.is_about_the_newest();
     // What may go is told anew when something comes behind it.
     settled &= !RULES.iter().any(|rule| {
-        rule.told == Repeats::Counted && policy.selection.allow.iter().any(|own| own == rule.code())
+        rule.repeats == Repeats::Counted && policy.selection.allow.iter().any(|own| own == rule.code())
     });
     let strip = policy.thinking_in_force() == SignedThinking::Strip;
     let mut in_turn = false;
