@@ -449,7 +449,8 @@ fn metrics_are_written_to_a_file() {
     daemon.until("it is looked at", |status| status["findings"] == 1);
     assert_eq!(daemon.stop(), Some(0));
     let text = fs::read_to_string(&file).unwrap();
-    assert!(text.contains("\ntailor_findings 1\n") && text.ends_with("# EOF\n"), "{text}");
+    let found = "\ntailor_findings{severity=\"error\",rule=\"P1\",agent=\"pi\"} 1\n";
+    assert!(text.contains(found) && text.contains("\n# TYPE tailor_looks_total counter\n"), "{text}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
     let daemon = Daemon::start(&dir, &["watch", ".", "--metrics-textfile", "/proc/x.prom"]);
     daemon.until("it goes on", |status| status["findings"] == 1);
@@ -973,7 +974,7 @@ fn metrics_and_health_are_served_and_a_taken_socket_stops_nothing() {
     assert!(get(&socket, "/healthz").starts_with("HTTP/1.1 200 OK"));
     let metrics = get(&socket, "/metrics");
     assert!(metrics.contains("\ntailor_looks_total{outcome=\"fixed\"} 0\n"), "{metrics}");
-    assert!(metrics.ends_with("# EOF\n"));
+    assert!(metrics.contains("\r\nContent-Type: text/plain; version=0.0.4"), "{metrics}");
     assert!(get(&socket, "/else").starts_with("HTTP/1.1 404"));
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     drop(daemon);
@@ -984,6 +985,42 @@ fn metrics_and_health_are_served_and_a_taken_socket_stops_nothing() {
     daemon.until("it goes on", |status| status["findings"] == 1);
     assert!(log(&dir).contains("could not serve metrics"), "{}", log(&dir));
     assert_eq!(fs::read_to_string(&taken).unwrap(), "somebody's");
+}
+
+/// What alerts are made of. That the API will refuse a session is a warning once, however often it is looked at.
+#[test]
+fn a_session_that_the_api_will_refuse_is_a_warning_once_and_counted_by_kind() {
+    let dir = Dir::new();
+    let socket = dir.home().join("metrics.sock");
+    let listen = format!("unix:{}", socket.display());
+    let path = dir.write("s.jsonl", BROKEN);
+    let daemon = Daemon::start(&dir, &["watch", ".", "--listen", &listen, "--settle", "0.1"]);
+    daemon.until("it is found", |status| status["findings"] == 1 && status["waiting"] == 0);
+    for (id, parent) in [("late-1", "a3"), ("late-2", "late-1")] {
+        let looks = daemon.status().unwrap()["looks"].as_u64().unwrap();
+        append(&path, &too_long(id, parent));
+        daemon.until("it is looked at again", |status| {
+            status["looks"].as_u64() > Some(looks) && status["waiting"] == 0 && status["at_work"] == 0
+        });
+    }
+    let log = log(&dir);
+    let refused: Vec<&str> = log.lines().filter(|line| line.contains("will refuse")).collect();
+    assert!(refused.len() == 1 && refused[0].contains(" WARN "), "{log}");
+    let metrics = get(&socket, "/metrics").split_once("\r\n\r\n").unwrap().1.to_string();
+    let value = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name} is not in\n{metrics}")).parse::<u64>().unwrap()
+    };
+    assert_eq!(value("tailor_findings{severity=\"error\",rule=\"P1\",agent=\"pi\"}"), 1);
+    assert_eq!(value(&format!("tailor_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))), 1);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    assert!(value("tailor_last_success_timestamp_seconds").abs_diff(now) < 60);
+    if Command::new("promtool").arg("--version").output().is_err() {
+        return skipped("promtool is not installed");
+    }
+    let checked =
+        crate::support::run(Command::new("promtool").args(["check", "metrics"]), metrics.as_bytes());
+    assert!(checked.status == 0 && checked.stderr.is_empty(), "{}", checked.stderr);
 }
 
 #[test]

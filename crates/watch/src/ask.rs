@@ -170,7 +170,7 @@ fn http(mut stream: impl Read + Write, events: &SyncSender<Event>) -> io::Result
     let (status, kind, body) = match (method, path) {
         (b"GET", b"/metrics" | b"/healthz") => match (question(events), path) {
             (Some(answer), b"/metrics") => {
-                ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", answer.metrics)
+                ("200 OK", "text/plain; version=0.0.4; charset=utf-8", answer.metrics)
             }
             (Some(_), _) => ("200 OK", "text/plain", "ok\n".to_string()),
             (None, _) => ("503 Service Unavailable", "text/plain", "the loop does not answer\n".to_string()),
