@@ -42,9 +42,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 pub fn ask(socket: &Path) -> Result<Status, String> {
     let fail = |cause: &dyn fmt::Display| format!("{}: no daemon answers: {cause}", socket.display());
     let stream = UnixStream::connect(socket).map_err(|cause| match cause.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            fail(&"is it running? for a service like tailor@USER, pass --socket FILE")
-        }
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => fail(&"is it running?"),
         _ => fail(&cause),
     })?;
     stream.set_read_timeout(Some(PATIENCE * 2)).map_err(|cause| fail(&cause))?;
