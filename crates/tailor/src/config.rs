@@ -70,7 +70,7 @@ pub(crate) fn load(
     for (path, is_named) in places(named) {
         match std::fs::read_to_string(&path) {
             Ok(text) => {
-                take(parse(&text, &path.display().to_string()).and_then(|table| rooted(table, &path)))
+                take(parse(&text, &path.display().to_string()).and_then(|table| rooted(table, &path)));
             }
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && !is_named => continue,
             Err(cause) => {

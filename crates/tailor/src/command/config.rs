@@ -38,7 +38,9 @@ fn read(at: &ConfigAt, go_on: impl FnOnce(&str, &Loaded)) -> Status {
     let loaded = match read {
         Ok(loaded) => loaded,
         Err(wrong) => {
-            wrong.iter().for_each(|wrong| eprint_message(wrong));
+            for wrong in &wrong {
+                eprint_message(wrong);
+            }
             return Status::Error;
         }
     };

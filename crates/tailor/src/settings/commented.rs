@@ -27,7 +27,7 @@ pub(crate) fn commented() -> String {
     tables.sort_by_key(|table| !table.is_empty());
     for table in tables {
         if !table.is_empty() {
-            text += &format!("\n[{table}]\n");
+            text.extend(["\n[", table, "]\n"]);
         }
         rows().filter(|setting| table_of(setting) == table).for_each(|setting| text += &lines(setting));
     }
