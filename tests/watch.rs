@@ -449,7 +449,8 @@ fn metrics_are_written_to_a_file() {
     daemon.until("it is looked at", |status| status["findings"] == 1);
     assert_eq!(daemon.stop(), Some(0));
     let text = fs::read_to_string(&file).unwrap();
-    assert!(text.contains("\ntailor_findings 1\n") && text.ends_with("# EOF\n"), "{text}");
+    let found = "\ntailor_findings{severity=\"error\",rule=\"P1\",agent=\"pi\"} 1\n";
+    assert!(text.contains(found) && text.contains("\n# TYPE tailor_looks_total counter\n"), "{text}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
     let daemon = Daemon::start(&dir, &["watch", ".", "--metrics-textfile", "/proc/x.prom"]);
     daemon.until("it goes on", |status| status["findings"] == 1);
@@ -756,6 +757,40 @@ fn the_configuration_is_checked_and_printed() {
     );
 }
 
+/// Somebody begins with a file that changes nothing, and is told at once of all that is wrong with it later.
+#[test]
+fn a_configuration_is_begun_and_all_its_errors_are_told_at_once() {
+    let dir = Dir::new();
+    let file = dir.home().join(".config/tailor/config.toml");
+    let run = |arguments: &[&str]| crate::support::run(dir.command().args(arguments), b"");
+    let defaults = run(&["config", "print"]).text().split_once('\n').unwrap().1.to_string();
+    assert_eq!(run(&["config", "init"]).status, 0);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\n#mode = \"observe\"\n"), "{text}");
+    assert_eq!(run(&["config", "init", "-"]).text(), text);
+    let printed = run(&["config", "print"]).text();
+    let keys =
+        |text: &str| text.lines().filter(|line| line.contains(" = ")).map(String::from).collect::<Vec<_>>();
+    assert_eq!(keys(&printed), keys(&defaults));
+    fs::write(&file, "mine").unwrap();
+    assert_eq!(run(&["config", "init"]).status, 2);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+
+    fs::write(&file, "mod = \"enforce\"\nroots = []\n[stale]\nhead_char = 5\n").unwrap();
+    let mut command = dir.command();
+    let checked = crate::support::run(command.args(["config", "check"]).env("TAILOR_MODE", "on"), b"");
+    let told: Vec<&str> = checked.stderr.lines().collect();
+    assert!(checked.status == 2 && told.len() == 3 && checked.text().is_empty(), "{}", checked.stderr);
+    assert!(told[0].contains("line 1: ") && told[1].contains("line 4: ") && told[2].contains("TAILOR_MODE"));
+    fs::write(&file, "roots = [\"sessions\"]\n").unwrap();
+    let relative = run(&["config", "check"]);
+    assert!(relative.stderr.contains("`sessions` is relative"), "{}", relative.stderr);
+    fs::write(&file, "").unwrap();
+    let mut command = dir.command();
+    let stray = crate::support::run(command.args(["config", "check"]).env("TAILOR_SETTEL", "1"), b"");
+    assert!(stray.status == 1 && stray.text().is_empty(), "{}", stray.text());
+}
+
 /// A variable that may be somebody else's is told of where the configuration is asked about; one that looks mistyped,
 /// everywhere.
 #[test]
@@ -973,7 +1008,7 @@ fn metrics_and_health_are_served_and_a_taken_socket_stops_nothing() {
     assert!(get(&socket, "/healthz").starts_with("HTTP/1.1 200 OK"));
     let metrics = get(&socket, "/metrics");
     assert!(metrics.contains("\ntailor_looks_total{outcome=\"fixed\"} 0\n"), "{metrics}");
-    assert!(metrics.ends_with("# EOF\n"));
+    assert!(metrics.contains("\r\nContent-Type: text/plain; version=0.0.4"), "{metrics}");
     assert!(get(&socket, "/else").starts_with("HTTP/1.1 404"));
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     drop(daemon);
@@ -984,6 +1019,73 @@ fn metrics_and_health_are_served_and_a_taken_socket_stops_nothing() {
     daemon.until("it goes on", |status| status["findings"] == 1);
     assert!(log(&dir).contains("could not serve metrics"), "{}", log(&dir));
     assert_eq!(fs::read_to_string(&taken).unwrap(), "somebody's");
+}
+
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packages/monitoring/tailor.rules.yml");
+const DASHBOARD: &str = include_str!("../packages/monitoring/dashboard.json");
+
+/// The alerts and the dashboard ask for nothing that is not among the metrics, and each panel asks for one.
+#[track_caller]
+fn what_is_watched_is_served(metrics: &str) {
+    let served = |name: &str| metrics.lines().any(|line| line.split([' ', '{']).next() == Some(name));
+    let asked = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.filter(|word| word.starts_with("tailor_")).map(String::from).collect()
+    };
+    let rules = fs::read_to_string(RULES).unwrap();
+    let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut all = asked(&rules);
+    assert!(all.len() > 5 && panels.len() > 5);
+    for panel in panels {
+        for target in panel["targets"].as_array().unwrap() {
+            let names = asked(target["expr"].as_str().unwrap());
+            assert!(!names.is_empty(), "{panel}");
+            all.extend(names);
+        }
+    }
+    all.extend(asked(&dashboard["templating"].to_string()));
+    let missing: Vec<&String> = all.iter().filter(|name| !served(name)).collect();
+    assert!(missing.is_empty(), "{missing:?} not in\n{metrics}");
+}
+
+/// What alerts are made of. That the API will refuse a session is a warning once, however often it is looked at.
+#[test]
+fn a_session_that_the_api_will_refuse_is_a_warning_once_and_counted_by_kind() {
+    let dir = Dir::new();
+    let socket = dir.home().join("metrics.sock");
+    let listen = format!("unix:{}", socket.display());
+    let path = dir.write("s.jsonl", BROKEN);
+    let daemon = Daemon::start(&dir, &["watch", ".", "--listen", &listen, "--settle", "0.1"]);
+    daemon.until("it is found", |status| status["findings"] == 1 && status["waiting"] == 0);
+    for (id, parent) in [("late-1", "a3"), ("late-2", "late-1")] {
+        let looks = daemon.status().unwrap()["looks"].as_u64().unwrap();
+        append(&path, &too_long(id, parent));
+        daemon.until("it is looked at again", |status| {
+            status["looks"].as_u64() > Some(looks) && status["waiting"] == 0 && status["at_work"] == 0
+        });
+    }
+    let log = log(&dir);
+    let refused: Vec<&str> = log.lines().filter(|line| line.contains("will refuse")).collect();
+    assert!(refused.len() == 1 && refused[0].contains(" WARN "), "{log}");
+    let metrics = get(&socket, "/metrics").split_once("\r\n\r\n").unwrap().1.to_string();
+    let value = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name} is not in\n{metrics}")).parse::<u64>().unwrap()
+    };
+    assert_eq!(value("tailor_findings{severity=\"error\",rule=\"P1\",agent=\"pi\"}"), 1);
+    assert_eq!(value(&format!("tailor_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))), 1);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    assert!(value("tailor_last_success_timestamp_seconds").abs_diff(now) < 60);
+    what_is_watched_is_served(&metrics);
+    if Command::new("promtool").arg("--version").output().is_err() {
+        return skipped("promtool is not installed: neither metrics nor alert rules were checked with it");
+    }
+    let checked = Command::new("promtool").args(["check", "rules", RULES]).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    let checked =
+        crate::support::run(Command::new("promtool").args(["check", "metrics"]), metrics.as_bytes());
+    assert!(checked.status == 0 && checked.stderr.is_empty(), "{}", checked.stderr);
 }
 
 #[test]

@@ -621,8 +621,17 @@ pub(crate) enum ConfigWhat {
     Check(ConfigAt),
     /// Print the settings in force, defaults included.
     Print(ConfigAt),
+    /// Write a configuration file in which each setting is explained and commented out.
+    Init(ConfigInit),
     /// Print a JSON Schema of configuration files, for editors and checks.
     Schema,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ConfigInit {
+    /// The file; `-` is standard output. By default the one that is read for you. None is replaced.
+    #[arg(value_name = "FILE", value_hint = AnyPath)]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// Where the configuration is, and what flags put over it.
@@ -641,9 +650,19 @@ pub(crate) struct ConfigAt {
 }
 
 impl ConfigAt {
-    /// Reads the configuration, with the flags over it.
-    pub(crate) fn load(&self) -> Result<Loaded, String> {
+    /// Reads the configuration, with the flags over it, or tells all that is wrong with it.
+    pub(crate) fn read(&self) -> Result<Loaded, Vec<String>> {
         load(self.config.config.as_deref(), &self.flags(), self.roots())
+    }
+
+    /// The same, with what is wrong in one text.
+    pub(crate) fn load(&self) -> Result<Loaded, String> {
+        self.read().map_err(|wrong| wrong.join("; "))
+    }
+
+    /// Whether flags name the socket.
+    pub(crate) fn names_socket(&self) -> bool {
+        self.daemon.get("socket").is_some()
     }
 
     /// Where the daemon answers as far as flags say, without the configuration.

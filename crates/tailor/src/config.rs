@@ -8,11 +8,14 @@ use crate::system::SYSTEM_CONFIG;
 use crate::value::nearest;
 use file::File;
 use keeper::{Keep, Own, Policies, Vault, Verdicts};
+use serde::Deserialize;
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toml::{Table, Value};
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
 use watch::{Config, Roots};
 
 const PREFIX: &str = "TAILOR_";
@@ -53,34 +56,63 @@ impl fmt::Display for Stray {
     }
 }
 
-/// Reads all of it. `named` is the file of `--config`; `flags` go over everything else.
-pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>) -> Result<Loaded, String> {
-    let mut table = Table::new();
-    let mut files = Vec::new();
+/// Reads all of it, or tells all that is wrong. `named` is the file of `--config`; `flags` go over everything else.
+pub(crate) fn load(
+    named: Option<&Path>,
+    flags: &[String],
+    roots: Option<Value>,
+) -> Result<Loaded, Vec<String>> {
+    let (mut table, mut files, mut strays, mut wrong) = <(Table, Vec<_>, Vec<_>, Vec<String>)>::default();
+    let mut take = |read: Result<Table, Vec<String>>| match read {
+        Ok(over) => merge(&mut table, over),
+        Err(errors) => wrong.extend(errors),
+    };
     for (path, is_named) in places(named) {
         match std::fs::read_to_string(&path) {
-            Ok(text) => merge(&mut table, parse(&text, &path.display().to_string())?),
+            Ok(text) => {
+                take(parse(&text, &path.display().to_string()).and_then(|table| rooted(table, &path)));
+            }
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && !is_named => continue,
             Err(cause) => {
-                return Err(format!("{}: could not read the configuration: {cause}", path.display()));
+                take(Err(vec![format!("{}: could not read the configuration: {cause}", path.display())]));
             }
         }
         files.push(path);
     }
-    let mut strays = Vec::new();
-    merge(&mut table, variables(std::env::vars_os(), &mut strays)?);
+    take(variables(std::env::vars_os(), &mut strays));
     for text in flags {
-        merge(&mut table, parse(text, &format!("--set {text}"))?);
+        take(parse(text, &format!("--set {text}")));
     }
     if let Some(roots) = roots {
         table.insert("roots".to_string(), roots);
     }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
     let loaded = Loaded::new(table, files, strays);
-    let loaded = loaded.map_err(|error| explain("configuration", &error, None))?;
+    let loaded = loaded.map_err(|error| vec![explain("configuration", &error, None)])?;
     if let Some(key) = loaded.file.misplaced(Scope::Agent) {
-        return Err(format!("configuration: `{key}` is a setting of one agent; put it in `[agents.NAME]`"));
+        return Err(vec![format!(
+            "configuration: `{key}` is a setting of one agent; put it in `[agents.NAME]`"
+        )]);
     }
     Ok(loaded)
+}
+
+/// The table of a file, unless it has roots that would be others wherever the daemon is started.
+fn rooted(table: Table, file: &Path) -> Result<Table, Vec<String>> {
+    let roots = table.get("roots").and_then(Value::as_array).into_iter().flatten();
+    let relative = roots.filter_map(Value::as_str).filter(|root| !at_home(Path::new(root)).is_absolute());
+    let file = file.display();
+    let why =
+        relative.map(|root| format!("{file}: `roots`: `{root}` is relative; begin it with `/` or `~/`"));
+    let why: Vec<String> = why.collect();
+    if why.is_empty() { Ok(table) } else { Err(why) }
+}
+
+/// The user's own file, whether it is there or not.
+pub(crate) fn own_file() -> Option<PathBuf> {
+    Own::Config.folder().map(|folder| folder.join("config.toml"))
 }
 
 /// Where files are looked for, and whether one has to be there.
@@ -89,8 +121,7 @@ fn places(named: Option<&Path>) -> Vec<(PathBuf, bool)> {
     if let Some(path) = named {
         return vec![(path, true)];
     }
-    let own = Own::Config.folder().map(|folder| folder.join("config.toml"));
-    SYSTEM_CONFIG.map(PathBuf::from).into_iter().chain(own).map(|path| (path, false)).collect()
+    SYSTEM_CONFIG.map(PathBuf::from).into_iter().chain(own_file()).map(|path| (path, false)).collect()
 }
 
 impl Loaded {
@@ -133,28 +164,41 @@ impl Loaded {
         at_home(&self.settings.socket())
     }
 
+    fn metrics_textfile(&self) -> Option<PathBuf> {
+        self.settings.metrics_textfile.as_deref().map(at_home)
+    }
+
+    /// What can be read and yet not be done by the daemon: all of it.
+    pub(crate) fn senseless(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if self.settings.roots.as_ref().is_some_and(Vec::is_empty) {
+            let why = "configuration: `roots` is empty; remove it to watch the folders of known agents";
+            wrong.push(why.to_string());
+        }
+        // It is put in place anew each time: a pipe or a device would be gone.
+        if let Some(path) = self.metrics_textfile().filter(|path| path.exists() && !path.is_file()) {
+            let path = path.display();
+            wrong.push(format!(
+                "configuration: `metrics_textfile`: {path} exists and is not a regular file; name another"
+            ));
+        }
+        wrong.extend(self.vault().err());
+        wrong
+    }
+
     /// What the daemon is asked to do.
     pub(crate) fn daemon(&self) -> Result<Config, String> {
+        let wrong = self.senseless();
+        if !wrong.is_empty() {
+            return Err(wrong.join("; "));
+        }
         let settings = &self.settings;
         let vault = self.vault()?;
         let roots = match &settings.roots {
-            Some(roots) if roots.is_empty() => {
-                return Err(
-                    "configuration: `roots` is empty; remove it to watch the folders of known agents"
-                        .to_string(),
-                );
-            }
             Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
             None => Roots::Known,
         };
-        let metrics_textfile = settings.metrics_textfile.as_deref().map(at_home);
-        // It is put in place anew each time: a pipe or a device would be gone.
-        if let Some(path) = metrics_textfile.as_ref().filter(|path| path.exists() && !path.is_file()) {
-            return Err(format!(
-                "configuration: `metrics_textfile`: {} exists and is not a regular file",
-                path.display()
-            ));
-        }
+        let metrics_textfile = self.metrics_textfile();
         Ok(Config {
             roots,
             mode: settings.mode,
@@ -183,11 +227,36 @@ fn unless_off(time: Duration) -> Duration {
     if time.is_zero() { NEVER } else { time }
 }
 
-/// A text that is a whole configuration by itself.
-fn parse(text: &str, name: &str) -> Result<Table, String> {
-    let wrong = |error: &toml::de::Error| explain(name, error, Some(text));
-    let _: File = toml::from_str(text).map_err(|error| wrong(&error))?;
-    toml::from_str(text).map_err(|error| wrong(&error))
+/// A text that is a whole configuration by itself, or all that is wrong with it.
+fn parse(text: &str, name: &str) -> Result<Table, Vec<String>> {
+    let explain = |error: &toml::de::Error| explain(name, error, Some(text));
+    let (mut table, errors) = DeTable::parse_recoverable(text);
+    let mut wrong: Vec<String> = errors.iter().map(explain).collect();
+    // What is left of a text that is no TOML is not judged.
+    while errors.is_empty()
+        && let Err(error) = File::deserialize(toml::Deserializer::from(table.clone()))
+    {
+        wrong.push(explain(&error));
+        if !error.span().is_some_and(|at| take_out(table.get_mut(), &at)) {
+            break;
+        }
+    }
+    if wrong.is_empty() { toml::from_str(text).map_err(|error| vec![explain(&error)]) } else { Err(wrong) }
+}
+
+/// Takes the innermost key out of a table that a place in the text belongs to, or the value of which does.
+fn take_out(table: &mut DeTable<'_>, at: &Range<usize>) -> bool {
+    let in_table = |(_, value): (_, &mut Spanned<DeValue<'_>>)| match value.get_mut() {
+        DeValue::Table(below) => take_out(below, at),
+        _ => false,
+    };
+    if table.iter_mut().any(in_table) {
+        return true;
+    }
+    let has = |span: Range<usize>| span.start <= at.start && at.end <= span.end;
+    let key = table.iter().find(|(key, value)| has(key.span()) || has(value.span()));
+    let key = key.map(|(key, _)| key.clone());
+    key.is_some_and(|key| table.remove(&key).is_some())
 }
 
 /// What is wrong, where, and what may have been meant.
@@ -245,8 +314,8 @@ fn fill(table: &mut Table, settings: &mut Settings) {
 fn variables(
     all: impl Iterator<Item = (OsString, OsString)>,
     strays: &mut Vec<Stray>,
-) -> Result<Table, String> {
-    let mut table = Table::new();
+) -> Result<Table, Vec<String>> {
+    let (mut table, mut wrong) = (Table::new(), Vec::new());
     for (name, value) in all {
         let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX) && *name != CONFIG_VARIABLE)
         else {
@@ -260,7 +329,10 @@ fn variables(
             strays.push(Stray { name: name.to_string(), meant: meant.map(|(key, _)| key) });
             continue;
         };
-        let text = value.to_str().ok_or_else(|| format!("{name}: could not read it: it is not UTF-8"))?;
+        let Some(text) = value.to_str() else {
+            wrong.push(format!("{name}: could not read it: it is not UTF-8"));
+            continue;
+        };
         let value = match kind {
             Scalar::List => {
                 let paths = text.split(':').filter(|path| !path.is_empty());
@@ -272,10 +344,12 @@ fn variables(
         };
         let one = Table::from_iter([(key.to_string(), value)]);
         let checked: Result<File, _> = one.clone().try_into();
-        checked.map_err(|error| explain(name, &error, None))?;
-        merge(&mut table, one);
+        match checked {
+            Ok(_) => merge(&mut table, one),
+            Err(error) => wrong.push(explain(name, &error, None)),
+        }
     }
-    Ok(table)
+    if wrong.is_empty() { Ok(table) } else { Err(wrong) }
 }
 
 /// `~` is whoever runs the program.
@@ -297,7 +371,7 @@ mod tests {
 
     #[track_caller]
     fn wrong(text: &str) -> String {
-        parse(text, "c.toml").map(|_| ()).unwrap_err()
+        parse(text, "c.toml").map(|_| ()).unwrap_err().join("\n")
     }
 
     fn loaded(table: Table) -> Loaded {
@@ -305,7 +379,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Config, String> {
-        loaded(parse(text, "c.toml")?).daemon()
+        loaded(parse(text, "c.toml").map_err(|wrong| wrong.join("\n"))?).daemon()
     }
 
     #[test]
@@ -354,6 +428,24 @@ mod tests {
     }
 
     #[test]
+    fn all_that_is_wrong_is_told_at_once() {
+        let told = wrong(
+            "mod = \"enforce\"\nsettle = 5\nresult_chars_max = -1\nroots = [\n  1,\n]\n[stale]\nhead_char = 5\n\
+             tail_chars = \"x\"\n[agents.claude]\nresult_chars_max = 1\n[agents.pi]\nturn_char_max = 2\n",
+        );
+        let lines: Vec<&str> = told.lines().collect();
+        let starts =
+            ["1: unknown key `mod`", "3: ", "5: ", "8: unknown key `head_char`", "9: ", "10: ", "13: "];
+        assert_eq!(lines.len(), starts.len(), "{told}");
+        for start in starts {
+            let start = format!("c.toml: could not understand the configuration: line {start}");
+            assert!(lines.iter().any(|line| line.starts_with(&start)), "{start} is not in\n{told}");
+        }
+        let broken = wrong("settle = = 5\nlisten = \n[stale\n");
+        assert!(broken.contains("line 1: ") && broken.contains("line 2: "), "{broken}");
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for text in [
             "settle = -1",
@@ -367,7 +459,7 @@ mod tests {
         assert!(read("roots = []").is_err());
         let device = read("metrics_textfile = \"/dev/null\"").unwrap_err();
         assert!(
-            device.ends_with("`metrics_textfile`: /dev/null exists and is not a regular file"),
+            device.contains("`metrics_textfile`: /dev/null exists and is not a regular file"),
             "{device}"
         );
     }

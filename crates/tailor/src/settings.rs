@@ -1,6 +1,7 @@
 //! The settings, a row each: flags, keys of the configuration, `TAILOR_*` variables and what `config print` shows are
 //! made from these rows. Files and the order in which sources override each other are not known here.
 
+mod commented;
 mod kind;
 mod rows;
 mod schema;
@@ -8,6 +9,7 @@ mod setting;
 mod values;
 mod written;
 
+pub(crate) use commented::commented;
 pub(crate) use kind::{Edit, Kind, Scalar};
 pub(crate) use rows::SETTINGS;
 pub(crate) use schema::schema;

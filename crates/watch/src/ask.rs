@@ -42,9 +42,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 pub fn ask(socket: &Path) -> Result<Status, String> {
     let fail = |cause: &dyn fmt::Display| format!("{}: no daemon answers: {cause}", socket.display());
     let stream = UnixStream::connect(socket).map_err(|cause| match cause.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            fail(&"is it running? for a service like tailor@USER, pass --socket FILE")
-        }
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => fail(&"is it running?"),
         _ => fail(&cause),
     })?;
     stream.set_read_timeout(Some(PATIENCE * 2)).map_err(|cause| fail(&cause))?;
@@ -170,7 +168,7 @@ fn http(mut stream: impl Read + Write, events: &SyncSender<Event>) -> io::Result
     let (status, kind, body) = match (method, path) {
         (b"GET", b"/metrics" | b"/healthz") => match (question(events), path) {
             (Some(answer), b"/metrics") => {
-                ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", answer.metrics)
+                ("200 OK", "text/plain; version=0.0.4; charset=utf-8", answer.metrics)
             }
             (Some(_), _) => ("200 OK", "text/plain", "ok\n".to_string()),
             (None, _) => ("503 Service Unavailable", "text/plain", "the loop does not answer\n".to_string()),

@@ -414,6 +414,7 @@ impl Daemon {
             warn!(event = "overflow", root, "the kernel dropped events; walked the root instead");
         }
         if complete && self.has(root) {
+            self.metrics.succeeded();
             self.queue.walked(root, walk);
             self.told.retain(|path, _| self.queue.knows(path));
             self.too_long.retain(|path, _| self.queue.knows(path));

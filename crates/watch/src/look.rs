@@ -5,12 +5,13 @@
 
 use crate::config::{Config, Mode, Roots};
 use crate::memory::Memory;
+use crate::metrics::FindingLabels;
 use crate::queue::{Cure, Done, Job, Pace};
 use keeper::{
     Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp, Tokens, Verdicts,
     bytes_read, follow, is_hindrance, known_roots, maintain, recover, settle_late,
 };
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -43,6 +44,9 @@ pub(crate) struct Looker {
     late_lines: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
+/// How many findings there are of each kind.
+pub(crate) type Findings = BTreeMap<FindingLabels, u64>;
+
 /// What came of a look.
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -69,8 +73,8 @@ pub(crate) struct Seen {
     pub(crate) run: Option<String>,
     /// Whether findings were counted. If not, there are as many as before.
     pub(crate) counted: bool,
-    /// How many findings remain.
-    pub(crate) findings: u64,
+    /// How many findings remain, of each kind.
+    pub(crate) findings: Findings,
     pub(crate) saves_bytes: u64,
     /// What the agent says about a session that is too long.
     pub(crate) too_long: Option<Failure>,
@@ -350,6 +354,18 @@ fn codes<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<&'static str> {
     codes
 }
 
+/// How many findings remain, of each kind.
+fn tally(outcome: &Outcome) -> Findings {
+    let agent = outcome.agent().unwrap_or("unknown");
+    let mut tally = Findings::new();
+    for finding in outcome.remaining() {
+        let (severity, rule) = (finding.severity.name(), finding.rule.code());
+        *tally.entry([("severity", severity), ("rule", rule), ("agent", agent)]).or_default() +=
+            finding.count();
+    }
+    tally
+}
+
 /// The ids of the entries that findings are about, the first of them.
 fn entries<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
@@ -390,7 +406,7 @@ impl Seen {
             after: outcome.bytes_after,
             run: outcome.run.clone(),
             counted: outcome.before.is_some() || matches!(outcome.ending, Ending::Unsupported(_)),
-            findings: outcome.remaining_count(),
+            findings: tally(outcome),
             saves_bytes: if fixed { 0 } else { outcome.bytes.saturating_sub(would_be) },
             too_long: None,
             recovered: None,

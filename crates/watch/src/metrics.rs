@@ -1,4 +1,6 @@
 //! Numbers for Prometheus: present from the start, and few. Which file, is in the log and in `tailor status`.
+//!
+//! All names are in [`Metrics::new`]; alert rules and dashboards are tested against what is served.
 
 use crate::look::CAUSES;
 use prometheus_client::encoding::text::encode;
@@ -7,8 +9,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 type By = Family<[(&'static str, &'static str); 1], Counter>;
+/// The severity, rule and agent of findings: all of them are names of our own, so there are only so many.
+pub(crate) type FindingLabels = [(&'static str, &'static str); 3];
 
 const OUTCOMES: &[&str] = &[
     "unchanged",
@@ -36,12 +42,13 @@ pub(crate) struct Metrics {
     pub(crate) tripped: Gauge,
     pub(crate) hindered: Gauge,
     pub(crate) too_long: Gauge,
-    pub(crate) findings: Gauge,
+    pub(crate) findings: Family<FindingLabels, Gauge>,
     pub(crate) saves_bytes: Gauge,
     pub(crate) vault_bytes: Gauge,
     pub(crate) remembered: Gauge,
     pub(crate) remembered_bytes: Gauge,
     pub(crate) config_ok: Gauge,
+    pub(crate) last_success: Gauge,
     pub(crate) events: Counter,
     pub(crate) ignored: Counter,
     pub(crate) trips: Counter,
@@ -62,6 +69,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut make = Maker { registry: Registry::with_prefix("tailor") };
+        make.build_info();
         Self {
             enforce: make.gauge("enforce", "1 if transcripts are repaired, 0 if problems are only reported"),
             roots: make.gauge("roots", "Watched roots"),
@@ -75,7 +83,12 @@ impl Metrics {
             hindered: make
                 .gauge("files_hindered", "Transcripts waiting for disk space, permissions or the like"),
             too_long: make.gauge("files_too_long", "Transcripts whose last request was too long"),
-            findings: make.gauge("findings", "Findings in transcripts now"),
+            findings: make
+                .findings("findings", "Findings in transcripts now, of each kind that was ever seen"),
+            last_success: make.gauge(
+                "last_success_timestamp_seconds",
+                "When a root was last walked or a transcript last checked without an error",
+            ),
             saves_bytes: make.gauge("saves_bytes", "Bytes that repairing them would save"),
             vault_bytes: make.gauge("vault_bytes", "Size of the originals after the last cleanup"),
             config_ok: make
@@ -102,13 +115,40 @@ impl Metrics {
         }
     }
 
-    /// As Prometheus reads it.
+    /// Remembers that something went well just now.
+    pub(crate) fn succeeded(&self) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.last_success.set(whole(since.as_secs()));
+    }
+
+    /// As Prometheus reads it, and the collectors that read files.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         // A string takes all that is written to it.
         let _ = encode(&mut text, &self.registry);
-        text
+        plain_text(&text)
     }
+}
+
+/// The older format, from `OpenMetrics`: collectors that read files know no other. A counter is described there by the
+/// name of its samples.
+fn plain_text(text: &str) -> String {
+    let is_counter = |name: &str| text.contains(&format!("\n# TYPE {name} counter\n"));
+    let mut plain = String::new();
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(what), Some(name), Some(rest)) if is_counter(name) => {
+                // A string takes all that is written to it.
+                let _ = writeln!(plain, "# {what} {name}_total {rest}");
+            }
+            _ => {
+                plain.push_str(line);
+                plain.push('\n');
+            }
+        }
+    }
+    plain
 }
 
 /// Makes them known as they are made.
@@ -117,6 +157,18 @@ struct Maker {
 }
 
 impl Maker {
+    fn build_info(&mut self) {
+        let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+        family.get_or_create(&[("version", env!("CARGO_PKG_VERSION"))]).set(1);
+        self.registry.register("build_info", "The version that is running", family);
+    }
+
+    fn findings(&mut self, name: &str, help: &str) -> Family<FindingLabels, Gauge> {
+        let family = Family::default();
+        self.registry.register(name, help, family.clone());
+        family
+    }
+
     fn gauge(&mut self, name: &str, help: &str) -> Gauge {
         let gauge = Gauge::default();
         self.registry.register(name, help, gauge.clone());
@@ -160,6 +212,9 @@ mod tests {
         let text = Metrics::new().text();
         for line in [
             "tailor_files 0",
+            "# TYPE tailor_events_total counter",
+            "tailor_last_success_timestamp_seconds 0",
+            concat!("tailor_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
             "tailor_bytes_written_total 0",
             "tailor_saved_bytes_total 0",
             "tailor_looks_total{outcome=\"fixed\"} 0",

@@ -16,7 +16,7 @@ pub(crate) struct ConfigFile {
 impl ConfigFile {
     /// Reads the configuration, and tells which variables look mistyped.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
-        let loaded = load(self.config.as_deref(), &[], None)?;
+        let loaded = load(self.config.as_deref(), &[], None).map_err(|wrong| wrong.join("; "))?;
         let mistyped = loaded.strays.iter().filter(|stray| stray.meant.is_some());
         mistyped.for_each(|stray| eprint_message(&stray.to_string()));
         Ok(loaded)

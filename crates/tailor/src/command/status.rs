@@ -1,4 +1,6 @@
-//! `tailor status`: how the daemon is doing.
+//! `tailor status`: how the daemon is doing; all of them, unless one is named.
+
+mod instances;
 
 use super::failed;
 use crate::amount::{plural, size};
@@ -7,7 +9,14 @@ use crate::config::Loaded;
 use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::plain;
+use instances::sockets;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use watch::RootStatus;
+
+/// Where the service manager makes folders of sockets, and where it says what is enabled.
+const RUN: &str = "/run";
+const UNITS: &str = "/etc/systemd/system";
 
 pub(crate) fn run(asked: &AskStatus) -> Status {
     // A configuration that the daemon has refused, or will, is no reason not to ask it.
@@ -15,23 +24,61 @@ pub(crate) fn run(asked: &AskStatus) -> Status {
     if let Err(error) = &loaded {
         eprint_message(error);
     }
-    let socket = loaded.as_ref().map_or_else(|_| asked.at.socket(), Loaded::socket);
-    let status = match watch::ask(&socket) {
+    let own = loaded.as_ref().map_or_else(|_| asked.at.socket(), Loaded::socket);
+    let is_named = asked.at.names_socket() || own != asked.at.socket();
+    let all = if is_named { vec![own] } else { with_others(own, sockets(RUN.as_ref(), UNITS.as_ref())) };
+    let is_alone = all.len() == 1;
+    let worst = all.iter().map(|socket| ask(socket, asked.format, is_alone)).max().unwrap_or_default();
+    if loaded.is_err() { worst.max(Status::Findings) } else { worst }
+}
+
+/// All that we may ask. One's own daemon counts if it has a socket, or if there is no other.
+fn with_others(own: PathBuf, others: Vec<PathBuf>) -> Vec<PathBuf> {
+    let (hidden, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(|socket| is_hidden(socket));
+    for socket in hidden {
+        let socket = socket.display();
+        eprint_message(&format!("{socket}: belongs to another user (to ask it, run: sudo tailor status)"));
+    }
+    if !others.contains(&own) && (others.is_empty() || own.exists()) {
+        others.insert(0, own);
+    }
+    others
+}
+
+fn is_hidden(socket: &Path) -> bool {
+    socket.symlink_metadata().is_err_and(|cause| cause.kind() == ErrorKind::PermissionDenied)
+}
+
+/// Asks one daemon.
+fn ask(socket: &Path, format: Format, is_alone: bool) -> Status {
+    let status = match watch::ask(socket) {
         Ok(status) => status,
         Err(error) => return failed(&error),
     };
-    match asked.format {
-        Format::Json => match serde_json::to_string(&status) {
+    match format {
+        Format::Json => match json(socket, &status) {
             Ok(text) => println!("{}", crate::terminal::json(&text)),
             Err(error) => return failed(&error),
         },
-        Format::Human => human(&status),
+        Format::Human => {
+            if !is_alone {
+                println!("{}:", plain(&socket.to_string_lossy()));
+            }
+            human(&status);
+        }
     }
-    if status.tripped + status.hindered > 0 || status.config_error.is_some() || loaded.is_err() {
+    if status.tripped + status.hindered > 0 || status.config_error.is_some() {
         Status::Findings
     } else {
         Status::Clean
     }
+}
+
+/// What the daemon said, and where: there may be more than one.
+fn json(socket: &Path, status: &watch::Status) -> serde_json::Result<String> {
+    let mut status = serde_json::to_value(status)?;
+    status["socket"] = socket.to_string_lossy().into();
+    serde_json::to_string(&status)
 }
 
 fn human(status: &watch::Status) {

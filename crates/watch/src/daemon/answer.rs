@@ -1,7 +1,7 @@
 //! How things are, for those who ask.
 
 use super::Daemon;
-use super::report::name;
+use super::report::{Told, name};
 use crate::event::{Answer, RootState};
 use crate::metrics::whole;
 use crate::queue::Tick;
@@ -84,7 +84,7 @@ impl Daemon {
             read_bytes: self.metrics.read_bytes.get(),
             fixed: looks("fixed"),
             saved_bytes: self.metrics.saved_bytes.get(),
-            findings: count(&self.metrics.findings),
+            findings: self.told.values().map(Told::count).sum(),
             saves_bytes: count(&self.metrics.saves_bytes),
             troubles,
             config_error: self.config_error.clone(),

@@ -1,13 +1,14 @@
 //! What is said about a look: one line an action, in numbers, names and reasons, and never what is in a transcript.
 
 use super::Daemon;
-use crate::look::{Report, Seen};
+use crate::look::{Findings, Report, Seen};
 use crate::metrics::whole;
 use crate::queue::{After, Cure, Done, Tick};
 use keeper::Tokens;
 use std::path::Path;
 use std::time::Duration;
 use tracing::{debug, info, warn};
+use transcript::Severity;
 
 /// What was last said about a file that is not simply clean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(super) struct Told {
     pub(super) reason: String,
     /// When the file was looked at.
     pub(super) at: Tick,
-    findings: u64,
+    findings: Findings,
     saves_bytes: u64,
 }
 
@@ -42,6 +43,9 @@ impl Daemon {
         };
         self.metrics.lag.observe(now.since(report.job.due).as_secs_f64());
         self.metrics.looks.get_or_create(&[("outcome", seen.outcome)]).inc();
+        if seen.outcome != "error" {
+            self.metrics.succeeded();
+        }
         if seen.outcome == "deferred" {
             self.metrics.deferrals.get_or_create(&[("reason", seen.cause)]).inc();
         }
@@ -58,9 +62,11 @@ impl Daemon {
         }
         let tripped = matches!(after, After::Tripped(_));
         let before = self.told.get(&report.job.path);
-        let counted = (seen.findings, seen.saves_bytes);
-        let as_before = before.map_or((0, 0), |told| (told.findings, told.saves_bytes));
-        let (findings, saves_bytes) = if seen.counted { counted } else { as_before };
+        let (findings, saves_bytes) = match before {
+            _ if seen.counted => (seen.findings.clone(), seen.saves_bytes),
+            Some(told) => (told.findings.clone(), told.saves_bytes),
+            None => (Findings::new(), 0),
+        };
         let news = Told {
             outcome: if tripped { "tripped" } else { seen.outcome },
             cause: seen.cause,
@@ -69,14 +75,15 @@ impl Daemon {
             findings,
             saves_bytes,
         };
-        let is_news = before.is_none_or(|before| !before.says_the_same(&news));
+        let is_refused = news.is_refused() && !before.is_some_and(Told::is_refused);
+        let is_news = is_refused || before.is_none_or(|before| !before.says_the_same(&news));
         if let After::Tripped(rest) = after {
             self.metrics.trips.inc();
             left_alone(&file, seen, rest);
         } else if is_news {
-            said(&file, seen);
+            said(&file, seen, is_refused);
         }
-        let quiet = matches!(news.outcome, "clean" | "fixed" | "unsupported") && news.findings == 0;
+        let quiet = matches!(news.outcome, "clean" | "fixed" | "unsupported") && news.findings.is_empty();
         self.tell(&report.job.path, (!quiet).then_some(news));
     }
 
@@ -109,20 +116,34 @@ impl Daemon {
 
     /// Remembers what was said, and adds it up.
     fn tell(&mut self, path: &std::sync::Arc<Path>, news: Option<Told>) {
-        let (findings, saves) = news.as_ref().map_or((0, 0), |told| (told.findings, told.saves_bytes));
-        let before = match news {
-            Some(news) => self.told.insert(path.clone(), news),
+        let before = match &news {
+            Some(news) => self.told.insert(path.clone(), news.clone()),
             None => self.told.remove(path),
         };
-        let before = before.unwrap_or_default();
-        self.metrics.findings.inc_by(whole(findings) - whole(before.findings));
-        self.metrics.saves_bytes.inc_by(whole(saves) - whole(before.saves_bytes));
+        let (news, before) = (news.unwrap_or_default(), before.unwrap_or_default());
+        for (told, sign) in [(&news, 1), (&before, -1)] {
+            for (kind, count) in &told.findings {
+                self.metrics.findings.get_or_create(kind).inc_by(sign * whole(*count));
+            }
+        }
+        self.metrics.saves_bytes.inc_by(whole(news.saves_bytes) - whole(before.saves_bytes));
     }
 }
 
 impl Told {
+    /// How many findings there are.
+    pub(super) fn count(&self) -> u64 {
+        self.findings.values().sum()
+    }
+
+    /// Whether the API will refuse the session.
+    fn is_refused(&self) -> bool {
+        let error = ("severity", Severity::Error.name());
+        self.findings.keys().any(|labels| labels.contains(&error))
+    }
+
     fn says_the_same(&self, other: &Self) -> bool {
-        let key = |told: &Self| (told.outcome, told.cause, told.findings, told.saves_bytes);
+        let key = |told: &Self| (told.outcome, told.cause, told.count(), told.saves_bytes);
         key(self) == key(other) && (self.outcome == "deferred" || self.reason == other.reason)
     }
 }
@@ -169,7 +190,7 @@ fn fixed(file: &str, seen: &Seen) {
         run = seen.run,
         before = seen.before,
         after = seen.after,
-        remaining = seen.findings,
+        remaining = seen.findings.values().sum::<u64>(),
         reason = codes,
         left,
         late,
@@ -200,26 +221,38 @@ fn shortened(tokens: Tokens) -> String {
     format!("{word}, {before} -> {} of {window} tokens{over}", tokens.after.unwrap_or(before))
 }
 
-fn said(file: &str, seen: &Seen) {
+/// One line, as a warning if it is one.
+macro_rules! log {
+    ($warns:expr, $($line:tt)*) => {
+        if $warns { warn!($($line)*) } else { info!($($line)*) }
+    };
+}
+
+/// `is_refused`: what is found is news that the API will refuse the session.
+fn said(file: &str, seen: &Seen, is_refused: bool) {
     let reason = said_of(seen);
     let (event, codes) = (seen.outcome, seen.codes.join(","));
+    let findings: u64 = seen.findings.values().sum();
+    let refused = if is_refused { "the API will refuse this session: " } else { "" };
     match event {
-        "findings" => info!(
+        "findings" => log!(
+            is_refused,
             event,
             file,
             entry = plain(&seen.entries.join(",")),
             agent = seen.agent,
-            findings = seen.findings,
+            findings,
             before = seen.before,
             after = seen.before,
             saves_bytes = seen.saves_bytes,
             reason = codes,
-            "{file}: {} finding{} ({codes}), {} bytes to save",
-            seen.findings,
-            if seen.findings == 1 { "" } else { "s" },
+            "{file}: {refused}{findings} finding{} ({codes}), {} bytes to save",
+            if findings == 1 { "" } else { "s" },
             seen.saves_bytes
         ),
-        "deferred" => info!(event, file, agent = seen.agent, reason, "{file}: deferred: {reason}"),
+        "deferred" => {
+            log!(is_refused, event, file, agent = seen.agent, reason, "{file}: {refused}deferred: {reason}");
+        }
         "refused" | "error" => warn!(event, file, agent = seen.agent, reason, "{file}: {event}: {reason}"),
         _ => debug!(event, file, reason, "{file}: {event}"),
     }
