@@ -60,34 +60,13 @@ impl House {
             lines[line - 1].contains(" use ") && line > 1 && lines[line - 2].starts_with("#[cfg(")
         };
         for (module, paths) in &named {
-            let sources = paths.iter().flat_map(|(line, path)| {
-                house.sources(path, &named, &hands_on).into_iter().map(|to| (*line, to))
-            });
+            let sources = paths
+                .iter()
+                .flat_map(|(line, path)| sources(path, &named, &hands_on).into_iter().map(|to| (*line, to)));
             let imports = sources.filter(|(_, to)| to != *module).collect();
             house.imports.insert((*module).clone(), imports);
         }
         house
-    }
-
-    /// The modules that a path leads to: where it stands, or where the module that hands it on has it from, if that depends on the system.
-    fn sources(
-        &self,
-        path: &[String],
-        named: &BTreeMap<&Vec<String>, Vec<(usize, Vec<String>)>>,
-        hands_on: &impl Fn(&Vec<String>, usize) -> bool,
-    ) -> Vec<Vec<String>> {
-        let Some(to) = (0..=path.len()).rev().map(|n| path[..n].to_vec()).find(|to| named.contains_key(to))
-        else {
-            return Vec::new();
-        };
-        let handed = named[&to].iter().filter(|(line, other)| {
-            path.len() > to.len() && other.last() == path.get(to.len()) && hands_on(&to, *line)
-        });
-        let found: Vec<_> = handed
-            .filter(|(_, other)| other.starts_with(&to) && other.len() > to.len() + 1)
-            .flat_map(|(_, other)| self.sources(other, named, hands_on))
-            .collect();
-        if found.is_empty() { vec![to] } else { found }
     }
 
     /// Imports that do not run down.
@@ -137,6 +116,26 @@ impl House {
         }
         reached
     }
+}
+
+/// The modules that a path leads to: where it stands, or where the module that hands it on has it from, if that depends on the system.
+fn sources(
+    path: &[String],
+    named: &BTreeMap<&Vec<String>, Vec<(usize, Vec<String>)>>,
+    hands_on: &impl Fn(&Vec<String>, usize) -> bool,
+) -> Vec<Vec<String>> {
+    let Some(to) = (0..=path.len()).rev().map(|n| path[..n].to_vec()).find(|to| named.contains_key(to))
+    else {
+        return Vec::new();
+    };
+    let handed = named[&to].iter().filter(|(line, other)| {
+        path.len() > to.len() && other.last() == path.get(to.len()) && hands_on(&to, *line)
+    });
+    let found: Vec<_> = handed
+        .filter(|(_, other)| other.starts_with(&to) && other.len() > to.len() + 1)
+        .flat_map(|(_, other)| sources(other, named, hands_on))
+        .collect();
+    if found.is_empty() { vec![to] } else { found }
 }
 
 fn gather(folder: &Path, below: &mut Vec<String>, texts: &mut BTreeMap<Vec<String>, String>) {

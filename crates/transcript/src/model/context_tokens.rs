@@ -37,3 +37,47 @@ impl ContextTokens {
         self.counted.is_some_and(|counted| counted.tokens == self.tokens)
     }
 }
+
+/// What texts of a session are estimated at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rates {
+    pub(crate) base: u64,
+    pub(crate) char: u64,
+    /// 0 where it is not sent, or not kept in signed blocks.
+    pub(crate) thinking: u64,
+}
+
+/// What is known of the tokens in a context.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Count {
+    pub(crate) rates: Rates,
+    /// The window of the model that spoke last, by its name.
+    pub(crate) model_window: Option<u64>,
+    /// The window that a record or an error names.
+    pub(crate) window: Option<u64>,
+    /// An error names it, as long as that is the last answer.
+    pub(crate) window_in_error: bool,
+    /// The provider's newest number.
+    pub(crate) number: Option<Number>,
+    /// All that the model sees, in thousandths of a token.
+    pub(crate) sum: u64,
+    /// Of that, what came after the newest number.
+    pub(crate) since: u64,
+    /// The cost of entries that will be in context once a message follows them.
+    pub(crate) waiting: u64,
+    /// How many tokens the newest number still counts that are gone; `None` if it says nothing about what is there.
+    pub(crate) gone: Option<u64>,
+    /// The same of the next number, unless that is lower; `None` if only a look can tell.
+    pub(crate) gone_next: Option<u64>,
+    /// How much longer the file may become before the newest number is too far from its end to be found.
+    pub(crate) left: u64,
+}
+
+/// A number that the provider reported.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Number {
+    pub(crate) tokens: u64,
+    pub(crate) line: u64,
+    /// What the lines of its message share.
+    pub(crate) group: Option<u64>,
+}

@@ -1,8 +1,8 @@
 //! A session, and the questions that rules ask about it.
 
-use super::tokens::Count;
 use super::traits::Traits;
 use crate::format::{Format, Head, Level, Shape};
+use crate::model::context_tokens::Count;
 use crate::model::entry::{Call, Entry, Kind, Link, Role, Stop, ToolResult};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};

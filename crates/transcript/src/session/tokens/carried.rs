@@ -1,50 +1,15 @@
 //! A count of tokens that is carried on: adds what is appended to a session, without reading the rest again.
 
-use super::rates::{self, Rates, UNIT};
+use super::rates::{self, UNIT};
 use super::{
     COUNT_TIMES_MAX, ContextTokens, Counted, Entries, SEARCH_BYTES_MAX, falls, omitted_in, usage_of,
     window_in_error,
 };
+use crate::model::context_tokens::{Count, Number, Rates};
 use crate::model::entry::{Entry, Kind, Role};
 use crate::model::transcript::Transcript;
-use serde::{Deserialize, Serialize};
 use spans::fingerprint;
 use spans::source::Fault;
-
-/// What is known of the tokens in a context.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Count {
-    pub(super) rates: Rates,
-    /// The window of the model that spoke last, by its name.
-    pub(super) model_window: Option<u64>,
-    /// The window that a record or an error names.
-    pub(super) window: Option<u64>,
-    /// An error names it, as long as that is the last answer.
-    pub(super) window_in_error: bool,
-    /// The provider's newest number.
-    pub(super) number: Option<Number>,
-    /// All that the model sees, in thousandths of a token.
-    pub(super) sum: u64,
-    /// Of that, what came after the newest number.
-    pub(super) since: u64,
-    /// The cost of entries that will be in context once a message follows them.
-    pub(super) waiting: u64,
-    /// How many tokens the newest number still counts that are gone; `None` if it says nothing about what is there.
-    pub(super) gone: Option<u64>,
-    /// The same of the next number, unless that is lower; `None` if only a look can tell.
-    pub(super) gone_next: Option<u64>,
-    /// How much longer the file may become before the newest number is too far from its end to be found.
-    pub(super) left: u64,
-}
-
-/// A number that the provider reported.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Number {
-    tokens: u64,
-    line: u64,
-    /// What the lines of its message share.
-    group: Option<u64>,
-}
 
 /// Where an appended entry stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@
 
 use super::Entries;
 use crate::format::Format;
+use crate::model::context_tokens::Rates;
 use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::session::Session;
-use serde::{Deserialize, Serialize};
 use spans::json::Text;
 
 /// What an image is taken to cost. Providers count its pixels, and 1,600 is what Anthropic asks for one as large as it
@@ -100,15 +100,6 @@ const WINDOWS: &[(&str, u64)] = &[
     ("gemini-1.5-pro", 2_097_152),
     ("gemini", 1_048_576),
 ];
-
-/// What texts of a session are estimated at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Rates {
-    pub(super) base: u64,
-    char: u64,
-    /// 0 where it is not sent, or not kept in signed blocks.
-    thinking: u64,
-}
 
 impl Rates {
     /// Those of a session.
