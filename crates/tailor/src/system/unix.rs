@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread::Builder;
 use tracing_subscriber::filter::LevelFilter;
@@ -21,7 +21,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub(crate) const SYSTEM_CONFIG: Option<&str> = Some("/etc/tailor/config.toml");
 
 /// This very program. Not by its name where that is to be had: that may be another program after an update.
-pub(crate) fn own_program() -> io::Result<PathBuf> {
+#[cfg(feature = "images")]
+pub(crate) fn own_program() -> io::Result<std::path::PathBuf> {
     const RUNNING: &str = "/proc/self/exe";
     if cfg!(target_os = "linux") { Ok(RUNNING.into()) } else { std::env::current_exe() }
 }

@@ -6,7 +6,7 @@ use signal_hook::flag::{register, register_conditional_default};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::windows::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, exit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,8 @@ const APART: u32 = 0x0000_0200 | 0x0800_0000;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// This very program: as long as it runs its file cannot be replaced.
-pub(crate) fn own_program() -> io::Result<PathBuf> {
+#[cfg(feature = "images")]
+pub(crate) fn own_program() -> io::Result<std::path::PathBuf> {
     std::env::current_exe()
 }
 
