@@ -89,7 +89,7 @@ pub static REFUSALS: &[Refusal] = &[
         advice: "",
     },
     Refusal {
-        says: &["Duplicate value for tool_call_id"],
+        says: &["Duplicate value for tool_call_id", "Duplicate item found with id"],
         codes: &[duplicate_result::RULE.info.code, duplicate_call_id::RULE.info.code],
         what: "One call has several results, or two calls share an id.",
         fix: "tailor fix FILE keeps the best of several results; --allow P6 gives a later pair an id of its own.",

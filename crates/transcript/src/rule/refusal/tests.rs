@@ -25,6 +25,7 @@ fn each_row_of_the_table_is_known() {
         ("each tool_use must have a single result", "P5"),
         ("`tool_use` ids must be unique|Duplicate value for tool_call_id", "P6"),
         ("Duplicate value for 'tool_call_id' of 'call_a' in message with role 'tool'", "P5 P6"),
+        ("Duplicate item found with id fc_1. Remove duplicate items from your input and try again.", "P5 P6"),
         ("Expected toolResult blocks at messages.4.content for the following Ids: a, but found: b", "P7"),
         (
             "tool_use.input: Field required|Input should be a valid dictionary|invalid function arguments json string",
