@@ -36,5 +36,5 @@ mod tidy; // The house rules that no compiler knows.
 mod top; // `tailor top` and `tailor report`: what is printed at two widths, the JSON, the page as a file.
 mod trace; // What strace saw, call by call.
 mod undo; // `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
-mod units; // The units in systemd/: that systemd understands them, and how much they leave open.
+mod units; // The units in systemd/: that systemd understands them, and how much they leave open; and the agent in launchd/.
 mod watch; // `tailor watch`, `status` and `config`: beside writers, killed, reloaded, misled.

@@ -1,7 +1,8 @@
-//! The units in systemd/: that systemd understands them, and how much they leave open.
+//! The units in systemd/: that systemd understands them, and how much they leave open; and the agent in launchd/.
 
 use crate::support::{Dir, root, skipped};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 const UNITS: &[&str] = &["tailor@.service", "tailor.service", "tailor-scan.service", "tailor-scan.timer"];
@@ -48,4 +49,38 @@ fn little_is_left_open() {
     let text = String::from_utf8_lossy(&judged.stdout);
     assert!(judged.status.success(), "{text}");
     assert!(text.contains("Overall exposure level"), "{text}");
+}
+
+/// Reads the agent for launchd as Apple's libraries would, and gives it as JSON. There is no launchd here to ask.
+fn agent() -> Option<serde_json::Value> {
+    let python = "import json, plistlib, sys; print(json.dumps(plistlib.load(open(sys.argv[1], 'rb'))))";
+    let file = root().join("launchd/tailor.plist");
+    let Ok(read) = Command::new("python3").args(["-c", python]).arg(file).output() else {
+        skipped("the agent for launchd: python3 is not installed");
+        return None;
+    };
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    Some(serde_json::from_slice(&read.stdout).unwrap())
+}
+
+#[test]
+fn what_launchd_starts_is_tailor_with_a_log_of_its_own() {
+    let Some(agent) = agent() else { return };
+    let dir = Dir::new();
+    let (programs, logs) = (dir.home().join(".cargo/bin"), dir.home().join("Library/Logs"));
+    for folder in [&programs, &logs] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tailor"), programs.join("tailor")).unwrap();
+    let words: Vec<&str> =
+        agent["ProgramArguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    let script = words[2].replace("tailor\" watch", "tailor\" watch --set no_such_key=1");
+    assert_ne!(script, words[2]);
+    assert_eq!(agent["Umask"], 0o077);
+    let script = format!("umask {:o}; {script}", agent["Umask"].as_u64().unwrap());
+    let ended = dir.command_of(words[0]).args([words[1], &script]).status().unwrap();
+    assert_eq!(ended.code(), Some(2));
+    let log = logs.join("tailor.log");
+    assert!(fs::read_to_string(&log).unwrap().contains("no_such_key"));
+    assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
 }
