@@ -18,6 +18,8 @@ use spans::json::Text;
 use spans::marker;
 use spans::source::Fault;
 
+/// What an image weighs (OpenClaw's pruner).
+const IMAGE_CHARS: u64 = 8_000;
 /// How long the note at a cut is taken to be: a marker and two line breaks.
 const MARKER_CHARS: u64 = marker::BYTES_MAX as u64 + 2;
 
@@ -56,15 +58,17 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if window == 0 {
         return Ok(());
     }
-    let rates = Rates::of(session);
+    // Where the provider has counted, what is cut is measured as what it counted; else as OpenClaw's pruner does.
+    let rates = if counted.counted.is_some() { Rates::of(session) } else { Rates::QUARTER };
     let fills = |cost: u64, percent: u64| {
         cost.saturating_mul(100) >= window.saturating_mul(tokens::UNIT).saturating_mul(percent)
     };
-    let mut total = counted.tokens.saturating_mul(tokens::UNIT);
-    // What S1 is about to cut is still in it.
-    for result in session.sent().flat_map(|entry| session.transcript.results_of(entry)) {
-        let goes = whole(session, rates, result) - once_capped(session, rates, result)?;
-        total = total.saturating_sub(goes);
+    let mut total = weight(session, rates, |result| once_capped(session, rates, result))?;
+    // What the provider counted is more than what is in the file, and what S1 is about to cut is still in it.
+    if counted.counted.is_some() {
+        let capped =
+            weight(session, rates, |result| Ok(whole(session, rates, result)))?.saturating_sub(total);
+        total = counted.tokens.saturating_mul(tokens::UNIT).saturating_sub(capped);
     }
     if !fills(total, crowded.trim_percent) {
         return Ok(());
@@ -174,6 +178,28 @@ fn prunable(session: &Session<'_>) -> Vec<usize> {
     let from = first.unwrap_or(end).min(end);
     let results = order[from..end].iter().flat_map(|&entry| session.transcript.results_of(entry));
     results.filter(|&result| may_cut(session, result)).collect()
+}
+
+/// What all that the model is sent weighs, in thousandths of a token, given what a result weighs.
+fn weight(
+    session: &Session<'_>,
+    rates: Rates,
+    of_result: impl Fn(usize) -> Result<u64, Fault>,
+) -> Result<u64, Fault> {
+    let mut total: u64 = 0;
+    for entry in session.sent() {
+        let transcript = session.transcript;
+        let calls = transcript.calls_of(entry).map(|call| session.call(call as u32).block.len());
+        let thinking = transcript.thinking_of(entry).iter().map(|thinking| thinking.block.len());
+        let mut chars = session.entry(entry).text_chars + calls.chain(thinking).sum::<u64>();
+        for result in transcript.results_of(entry) {
+            let of_texts: u64 = transcript.bodies_of(result).iter().map(|text| text.chars).sum();
+            chars = chars.saturating_sub(of_texts) + u64::from(session.result(result).images) * IMAGE_CHARS;
+            total += of_result(result)?;
+        }
+        total += rates.text(chars);
+    }
+    Ok(total)
 }
 
 /// What a result weighs as it is.

@@ -102,6 +102,9 @@ const WINDOWS: &[(&str, u64)] = &[
 ];
 
 impl Rates {
+    /// Four characters are a token, as other systems count.
+    pub(crate) const QUARTER: Self = Self { base: 0, char: CHAR, thinking: CHAR };
+
     /// Those of a session.
     pub(crate) fn of(session: &Session<'_>) -> Self {
         Self::with(session.format, super::model_of(session))
