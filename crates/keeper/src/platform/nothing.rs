@@ -60,3 +60,22 @@ pub(crate) mod mounts {
         None
     }
 }
+
+/// When a process started, and whether all that it has open is shown, is not known.
+pub(crate) mod process {
+    pub(crate) fn start(_: u32) -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn boot_id() -> Option<String> {
+        None
+    }
+
+    pub(crate) fn pid_namespace() -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn sees_all() -> bool {
+        false
+    }
+}

@@ -68,6 +68,7 @@ pub(crate) mod network {
 /// A process is alive unless there is none to send a signal to. Nothing else is known about processes.
 pub(crate) mod process {
     use crate::identity::FileId;
+    pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
     use crate::platform::seen::{Holder, ProcessState};
     use rustix::io::Errno;
     use rustix::process::{Pid, test_kill_process};
@@ -78,22 +79,6 @@ pub(crate) mod process {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let there = number.is_some_and(|number| test_kill_process(number) != Err(Errno::SRCH));
         if there { ProcessState::Alive } else { ProcessState::Dead }
-    }
-
-    pub(crate) fn start(_: u32) -> Option<u64> {
-        None
-    }
-
-    pub(crate) fn boot_id() -> Option<String> {
-        None
-    }
-
-    pub(crate) fn pid_namespace() -> Option<u64> {
-        None
-    }
-
-    pub(crate) fn sees_all() -> bool {
-        false
     }
 
     pub(crate) fn all() -> impl Iterator<Item = u32> {

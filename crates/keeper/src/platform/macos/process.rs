@@ -3,7 +3,7 @@
 
 use super::text;
 use crate::identity::FileId;
-pub(crate) use crate::platform::other::process::{boot_id, pid_namespace, start};
+pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, start};
 use crate::platform::seen::{Holder, ProcessState, printable};
 use libc::{c_int, proc_bsdinfo, proc_fdinfo, proc_vnodepathinfo, vnode_info};
 use rustix::io::Errno;

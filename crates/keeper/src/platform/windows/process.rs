@@ -5,6 +5,7 @@ use super::facts;
 use super::name::{for_call, of_buffer};
 use super::owner::User;
 use crate::identity::FileId;
+pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
 use crate::platform::seen::{Holder, ProcessState, printable};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -36,22 +37,6 @@ pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
     // SAFETY: the handle is open as long as `process` lives.
     let ended = unsafe { WaitForSingleObject(process.as_raw_handle(), 0) } == WAIT_OBJECT_0;
     if ended { ProcessState::Dead } else { ProcessState::Alive }
-}
-
-pub(crate) fn start(_: u32) -> Option<u64> {
-    None
-}
-
-pub(crate) fn boot_id() -> Option<String> {
-    None
-}
-
-pub(crate) fn pid_namespace() -> Option<u64> {
-    None
-}
-
-pub(crate) fn sees_all() -> bool {
-    false
 }
 
 /// What the system tells of all processes.
