@@ -3,12 +3,13 @@
 //! What is checked here is not checked with Tailor's own eyes: edits are spliced by hand, and branches are built and
 //! calls counted by a few lines that know only what the agents themselves do on loading.
 
+use crate::folder::gather;
 use crate::support::{Dir, Run};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use transcript::judge::{Judge, Verdict};
 use transcript::plan::Edit;
@@ -122,18 +123,6 @@ fn told(found: &Examination) -> String {
         .map(|f| (f.rule.code(), f.line, f.severity, &f.labels, f.chars, &f.message, f.fix.safety))
         .collect();
     format!("{all:?} {}", i128::from(found.facts.bytes) - i128::from(found.bytes_after))
-}
-
-pub(crate) fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
-    let mut inside: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    inside.sort();
-    for path in inside {
-        if path.is_dir() {
-            gather(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-            files.push(path);
-        }
-    }
 }
 
 /// How many edits there were; `None` if the format is unknown.

@@ -20,6 +20,8 @@
 #[path = "promises/agents.rs"]
 #[allow(dead_code, reason = "shared with `promises`")]
 mod agents;
+#[path = "folder.rs"]
+mod folder;
 #[path = "damage/harm.rs"]
 mod harm;
 #[path = "damage/judge.rs"]

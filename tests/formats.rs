@@ -1,7 +1,7 @@
 //! Which format a file has: one or none, and never the wrong one.
 
-use crate::corpus::gather;
 use crate::fixtures::Fixture;
+use crate::folder::gather;
 use crate::plainer::is_plainer;
 use std::collections::BTreeMap;
 use std::path::Path;

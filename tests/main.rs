@@ -14,6 +14,7 @@ mod explain; // `tailor explain` of errors: what they are about, which lines, an
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
 mod fixtures; // The stories and everything in fixtures/: what is found, and what becomes of it.
 mod floors; // Which way imports run.
+mod folder; // The transcripts in a folder.
 mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 mod hooks; // `tailor hook`, which agents run, and `fix --wait`.

@@ -148,7 +148,7 @@ fn profiles_over_real_transcripts() {
         return;
     };
     let mut files = Vec::new();
-    crate::corpus::gather(Path::new(&corpus), &mut files);
+    crate::folder::gather(Path::new(&corpus), &mut files);
     assert!(!files.is_empty());
     let mut all: BTreeMap<(&str, usize), Sum> = BTreeMap::new();
     let mut refused = BTreeSet::new();

@@ -16,6 +16,8 @@ mod agents;
 mod context;
 #[path = "promises/damage.rs"]
 mod damage;
+#[path = "folder.rs"]
+mod folder;
 #[path = "promises/formats.rs"]
 mod formats;
 #[path = "promises/judge.rs"]

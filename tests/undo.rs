@@ -1,7 +1,7 @@
 //! `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
 
-use crate::corpus::gather;
 use crate::fixtures::{Batch, parsed, tell};
+use crate::folder::gather;
 use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, list, make_old, run};
 use serde_json::Value;
 use std::fs::{self, File, Permissions};

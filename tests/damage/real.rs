@@ -1,5 +1,6 @@
 //! Damage of real transcripts: their beginnings, as far as they are healthy.
 
+use super::folder::gather;
 use super::harm::{self, Harm};
 use super::judge::Session;
 use super::requests::refusals_of;
@@ -7,7 +8,7 @@ use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use spans::source;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use transcript::plan::Rendered;
 use transcript::{Awaits, Policy, Source, Span, examine, mend};
 
@@ -45,18 +46,6 @@ pub(crate) fn sessions(corpus: &Path, formats: &[&'static str]) -> Vec<Session> 
         }
     }
     sessions
-}
-
-fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
-    let mut inside: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    inside.sort();
-    for path in inside {
-        if path.is_dir() {
-            gather(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-            files.push(path);
-        }
-    }
 }
 
 /// As many whole lines as there are until nothing waits for a tool, which is never touched; and mended.

@@ -1,7 +1,7 @@
 //! What a judge says about an append is what a look says about the whole.
 
 use super::damage;
-use super::rescue::gather;
+use super::folder::gather;
 use super::spell::spell;
 use super::story::{CallId, DIALECTS, Step, story};
 use super::{

@@ -1,9 +1,10 @@
 //! Real sessions, damaged and mended: what holds for stories holds for what agents wrote.
 
 use super::damage::{self, befall};
+use super::folder::gather;
 use super::formats::{lines, nothing_is_lost};
 use super::requests::{dialect, refusals_of};
-use super::rescue::{End, end, gather, rescue_policy, shown_in_short, unannounced, undone};
+use super::rescue::{End, end, rescue_policy, shown_in_short, unannounced, undone};
 use super::spell::Line;
 use super::story::Dialect;
 use super::{Case, config, lossy, read_all, tried};

@@ -1,6 +1,7 @@
 //! Healthy sessions, damaged and mended: the providers take what comes out, and nothing that a person said is lost.
 
 use super::damage;
+use super::folder::gather;
 use super::judge::healthy;
 use super::oracle::{Refusal, UNFINISHED, refusals};
 use super::reader::{leaf, rows};
@@ -80,16 +81,6 @@ fn what_a_fixture_becomes_is_accepted_or_said_not_to_be() {
         wrong.extend(left.iter().map(|refusal| format!("{format}: {name}: {refusal:?}")));
     }
     assert!(wrong.is_empty(), "{} would be refused:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-pub(crate) fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
-    for path in folders(folder) {
-        if path.is_dir() {
-            gather(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-            files.push(path);
-        }
-    }
 }
 
 /// Before mending each refusal has its finding, and afterwards there is none.
