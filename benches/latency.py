@@ -85,7 +85,7 @@ class Tailor:
     def __init__(self, program, home):
         self.environment = {"HOME": home, "PATH": os.environ["PATH"], "TMPDIR": home}
         self.command = [program, "fix", "--settle", "0", "--format", "json", "--select", "S1"]
-        self.command += ["--result-chars-max", "0", "--tool-result-chars-max", f"live={RESULT_CHARS_MAX}"]
+        self.command += ["--cut-results", "0", "--cut-tool-results", f"live={RESULT_CHARS_MAX}"]
 
     def say(self, command):
         return subprocess.run(command, env=self.environment, capture_output=True, text=True).stdout

@@ -1,6 +1,6 @@
 //! Files that are broken, huge, hostile or not ours: a clear outcome, and no byte lost.
 //!
-//! That the program ends by itself and never panics is checked at each run, in `support`.
+//! `support` checks for each run that the program ends by itself and does not panic.
 
 use crate::support::{BROKEN, Dir, Run, WHOLE, give_to_powerless, is_root, make_old, run};
 use std::fs::{self, File, Permissions};
@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Arguments that mend at once.
+/// Arguments that repair at once.
 const FIX: &[&str] = &["fix", "--settle", "0", "--format", "json"];
 
 fn fix(dir: &Dir, path: &Path) -> Run {
@@ -18,7 +18,7 @@ fn fix(dir: &Dir, path: &Path) -> Run {
     run(command.args(FIX).arg(path), b"")
 }
 
-/// A file of these bytes is looked at with this outcome and these codes, and fixing it gives `after`.
+/// Checks that a file of these bytes has this outcome and these codes, and that fixing it gives `after`.
 #[track_caller]
 fn check(bytes: impl AsRef<[u8]>, outcome: &str, codes: &[&str], after: impl AsRef<[u8]>) {
     let dir = Dir::new();
@@ -33,13 +33,13 @@ fn check(bytes: impl AsRef<[u8]>, outcome: &str, codes: &[&str], after: impl AsR
     assert_eq!(fs::read(&path).unwrap(), after.as_ref(), "a second fix changes nothing");
 }
 
-/// The same, where there is nothing to mend.
+/// The same for a file that a fix does not change.
 #[track_caller]
 fn check_untouched(bytes: impl AsRef<[u8]>, outcome: &str, codes: &[&str]) {
     check(&bytes, outcome, codes, &bytes);
 }
 
-/// What is said about the only file, when the reason is the point.
+/// Checks the reason given for the only file.
 #[track_caller]
 fn assert_reason(run: &Run, outcome: &str, reason: &str) {
     let file = run.file();
@@ -94,7 +94,7 @@ fn runs_of_nul() {
     let (first, rest) = WHOLE.split_at(header().len());
     check(format!("{first}{nul}{rest}"), "findings", &["B3"], WHOLE);
     check_untouched(&nul, "unsupported", &[]);
-    // In a text, and before a record that a line break cuts; the reader's windows end somewhere among them.
+    // In a text, and before a record with a line break inside. The reader's windows end among the NUL bytes.
     for count in [1, 63, 255, 300, 60_000] {
         let nul = &nul[..count];
         check(WHOLE.replacen("go", &format!("g{nul}o"), 1), "findings", &["B3"], WHOLE);
@@ -103,8 +103,8 @@ fn runs_of_nul() {
     }
 }
 
-/// What a crash leaves when the length of a file reached the disk and its bytes did not. The next line that is
-/// appended must not be glued to it.
+/// After a crash, the length of a file may be on disk while its bytes are not. The next appended line must not be glued
+/// to the NUL bytes.
 #[test]
 fn nul_at_the_end_of_the_file() {
     check(format!("{WHOLE}{}", "\0".repeat(9000)), "findings", &["B3"], WHOLE);
@@ -129,7 +129,7 @@ fn run_in_64_mib(dir: &Dir, arguments: &[&str], path: &Path) -> Run {
     run(shell.args(arguments).arg(path), b"")
 }
 
-/// What follows the first fault of a line is not held either.
+/// What follows the first fault of a line is not kept in memory either.
 #[test]
 fn a_damaged_line_of_two_hundred_megabytes() {
     let dir = Dir::new();
@@ -142,7 +142,7 @@ fn a_damaged_line_of_two_hundred_megabytes() {
     assert_eq!(run.codes(), ["B9"]);
 }
 
-/// The one huge result is cut, in memory that the line alone would more than fill.
+/// The huge result is cut in less memory than the line takes.
 #[test]
 fn a_line_of_two_hundred_megabytes() {
     const ROW: &[u8] = br"a row of the log that the tool printed, fifty long\n";
@@ -179,14 +179,14 @@ fn a_hundred_thousand_levels() {
     check_untouched(format!("{WHOLE}{}\n", entry(&deep)), "clean", &[]);
     check(format!("{WHOLE}{}\n", "[".repeat(LEVELS)), "findings", &["B9"], WHOLE);
     check(format!("{WHOLE}{}", r#"{"a":"#.repeat(LEVELS)), "findings", &["B1"], WHOLE);
-    // Such an entry is no obstacle to mending what stands around it.
+    // Such an entry does not prevent the repair of what is around it.
     let dir = Dir::new();
     let path =
         dir.write("s.jsonl", BROKEN.replace(r#""arguments":{}"#, &format!(r#""arguments":{{"x":{deep}}}"#)));
     assert_eq!(fix(&dir, &path).file()["outcome"], "fixed");
 }
 
-/// Of keys that occur twice the last one counts, as in every agent.
+/// The last of several equal keys counts, as in every agent.
 #[test]
 fn keys_that_occur_twice() {
     let twice = BROKEN
@@ -386,7 +386,7 @@ fn lines_that_are_no_transcript() {
     check_untouched("{\"level\":\"info\",\"msg\":\"up\"}\n".repeat(50), "unsupported", &[]);
     check_untouched("{\n  \"role\": \"user\"\n}\n", "unsupported", &[]);
     check_untouched("plain text\n", "unsupported", &[]);
-    // To name such a file is an error; to come across one is not.
+    // Naming such a file is an error; finding it in a folder is not.
     let dir = Dir::new();
     dir.write("log.jsonl", "{\"level\":\"info\"}\n");
     assert_eq!(dir.tailor(&["scan", "log.jsonl"]).status, 2);
@@ -408,7 +408,7 @@ fn one_document_is_told_as_that() {
         assert_reason(&run, "unsupported", "one JSON document");
         assert_eq!(run.status, 2);
     }
-    // Not one value, not a whole one, or nothing that holds records.
+    // Several values, an incomplete one, or nothing that holds records.
     for other in
         ["{\"a\":1}\n{\"b\":2}\n", "{\"a\":\n{\"b\":2}\n", "[1],\"b\":[2]", "[1]]", "7\n", "{\"a\":1}}"]
     {
@@ -422,7 +422,7 @@ fn one_document_is_told_as_that() {
 #[test]
 fn a_file_that_is_still_being_written() {
     let dir = Dir::new();
-    // Only if the program was quick enough does the run say anything.
+    // The run only proves something if the program was quick enough.
     for _ in 0..20 {
         let path = dir.write("s.jsonl", BROKEN);
         let written = Instant::now();
@@ -455,7 +455,7 @@ fn a_rule_that_does_not_exist() {
     assert!(run.stderr.contains("Z9: no such rule"), "{}", run.stderr);
 }
 
-/// What comes from a file reaches no terminal as it is.
+/// Nothing from a file reaches a terminal unescaped.
 #[test]
 fn names_that_would_move_a_cursor() {
     let dir = Dir::new();

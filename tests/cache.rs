@@ -1,4 +1,4 @@
-//! The index of verdicts: what has not changed is not read again, what has is, and nobody can tell from the results.
+//! The index of verdicts: unchanged files are not read again, changed ones are, and results do not depend on the index.
 
 use crate::support::{BROKEN, Dir, Run, WHOLE, root, run};
 use crate::trace::{Call, calls, can_trace};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// What changed a shorter time ago is not entered, and nobody but the kernel sets the time of a change.
+/// More recent changes are not entered in the index, and only the kernel can set the time of a change.
 const FRESH: Duration = Duration::from_millis(2_100);
 
 fn wait_until_old() {
@@ -31,11 +31,11 @@ fn entries(dir: &Dir) -> usize {
     index(dir).iter().map(|file| fs::read_to_string(file).unwrap().lines().count()).sum()
 }
 
-/// What is said about each file.
+/// The lines about files, without the summary.
 fn told(run: &Run) -> Vec<serde_json::Value> {
     assert_ne!(run.status, 2, "{}\n{}", run.text(), run.stderr);
     let mut lines = run.json();
-    // It holds how long that took.
+    // The summary holds the time that the run took.
     lines.pop();
     lines
 }
@@ -44,7 +44,7 @@ fn scan(dir: &Dir, more: &[&str]) -> Vec<serde_json::Value> {
     told(&dir.tailor(&[&["scan", ".", "--format", "json"], more].concat()))
 }
 
-/// The system calls of a scan that are asked for.
+/// The selected system calls of a scan.
 fn traced(dir: &Dir, which: &str) -> Vec<Call> {
     let mut command = dir.command_of("strace");
     command.env("PATH", "/usr/bin:/bin:/usr/local/bin").args(["-f", "-y", "-qq", "-e"]).arg(which);
@@ -54,7 +54,7 @@ fn traced(dir: &Dir, which: &str) -> Vec<Call> {
     calls(&fs::read_to_string(dir.home().join("trace")).unwrap())
 }
 
-/// The calls of a scan that open something below the folder of files, other than folders.
+/// What a scan opens below the folder of files, other than folders.
 fn opened(dir: &Dir) -> Vec<String> {
     let files = dir.files();
     let opens =
@@ -62,14 +62,14 @@ fn opened(dir: &Dir) -> Vec<String> {
     opens.filter(|call| call.result.contains(files.to_str().unwrap())).map(|call| call.result).collect()
 }
 
-/// How many bytes a scan reads of a file.
+/// How many bytes of a file a scan reads.
 fn read_bytes(dir: &Dir, path: &Path) -> u64 {
     let reads =
         traced(dir, "trace=read,pread64,readv,preadv,mmap").into_iter().filter(|call| call.is_on(path));
     reads.map(|call| call.result.parse::<u64>().expect("a file is read, and not mapped")).sum()
 }
 
-/// A line of a pi session: an answer hangs on what was asked before it.
+/// A line of a pi session whose parent is the line before.
 fn pi(number: usize, message: &str) -> String {
     let parent = number.checked_sub(1).map_or("null".into(), |before| format!("\"m{before}\""));
     format!(
@@ -77,7 +77,7 @@ fn pi(number: usize, message: &str) -> String {
     ) + "\n"
 }
 
-/// What a person and the model say to each other, from one line to another.
+/// A conversation, from one line to another.
 fn talk(lines: Range<usize>, chars: usize) -> String {
     let said = "word ".repeat(chars / 5);
     let line = |number: usize| {
@@ -102,7 +102,7 @@ fn append(path: &Path, text: &str) {
     File::options().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-/// Every fixture, below the folder of files.
+/// Copies every fixture below the folder of files.
 fn fixtures(dir: &Dir) -> usize {
     let formats = fs::read_dir(root().join("fixtures")).unwrap();
     let cases = formats.flat_map(|format| fs::read_dir(format.unwrap().path()).into_iter().flatten());
@@ -123,7 +123,7 @@ fn an_unchanged_home_is_not_read_again_and_nobody_can_tell() {
     wait_until_old();
     let first = scan(&dir, &[]);
     let lines = entries(&dir);
-    // Two have no byte.
+    // Two fixtures are empty files.
     assert!(lines + 5 > files, "{lines} of {files}");
     assert_eq!(scan(&dir, &["--no-cache"]), first);
     assert_eq!(scan(&dir, &[]), first);
@@ -143,7 +143,7 @@ fn an_edit_in_the_middle_is_seen_although_its_time_was_put_back() {
     assert!(scan(&dir, &[]).iter().all(|file| file["outcome"] == "clean"));
     assert_eq!(entries(&dir), 2);
     let before = fs::metadata(&path).unwrap();
-    // A line is broken, in a file of the same length with the same name, inode and time.
+    // A line is broken in a file with the same length, name, inode and time.
     let edited = WHOLE.replacen(r#""content":"go"}}"#, r#""content":"go"}]"#, 1);
     assert!(edited != WHOLE && edited.len() == WHOLE.len());
     fs::write(&path, edited).unwrap();
@@ -154,7 +154,7 @@ fn an_edit_in_the_middle_is_seen_although_its_time_was_put_back() {
     assert_eq!((&files[0]["outcome"], &files[1]["outcome"]), (&"clean".into(), &"findings".into()));
 }
 
-/// Of a long file the new bytes are read, as long as they tell enough, and as many as ever once they do not.
+/// Of a long file only the new bytes are read as long as they suffice, and the whole file once they do not.
 #[test]
 fn an_append_costs_its_new_bytes() {
     let dir = Dir::new();
@@ -175,13 +175,13 @@ fn an_append_costs_its_new_bytes() {
     let known = scan(&dir, &[]);
     assert_eq!(known[0]["entries"], lines + 5);
     assert_eq!(known, scan(&dir, &["--no-cache"]));
-    // What was entered of that is built upon.
+    // The verdict entered after that append serves the next one.
     append(&path, &talk(lines + 4..lines + 6, 1_000));
     wait_until_old();
     if can_trace() {
         assert!(read_bytes(&dir, &path) < 100_000);
     }
-    // A call that nobody answers.
+    // A call without a result.
     let call = r#"{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"ls","arguments":{}}],"stopReason":"toolUse"}"#;
     append(&path, &(pi(lines + 6, call) + &talk(lines + 7..lines + 9, 10)));
     wait_until_old();
@@ -190,7 +190,7 @@ fn an_append_costs_its_new_bytes() {
     assert_eq!(broken, scan(&dir, &["--no-cache"]));
 }
 
-/// What every fixture says, in steps behind a session that was looked at: findings and tokens are those of a full look.
+/// Each fixture is appended in steps to a known session: findings and tokens are those of a full look.
 #[test]
 fn what_every_fixture_says_is_judged_behind_a_known_session() {
     let dir = Dir::new();
@@ -237,7 +237,7 @@ fn what_every_fixture_says_is_judged_behind_a_known_session() {
     }
 }
 
-/// Who writes a file anew and longer is noticed by how it begins or where it ended.
+/// A rewritten file that is longer is noticed by its beginning or by where it ended.
 #[test]
 fn a_file_that_was_written_anew_is_looked_at_as_a_whole() {
     let dir = Dir::new();
@@ -275,10 +275,10 @@ fn another_policy_looks_for_itself_and_a_limit_of_time_is_never_entered() {
     assert_eq!(strict[0]["findings"][0]["code"], "L1");
     assert_eq!((index(&dir).len(), entries(&dir)), (2, 2));
     assert_eq!(scan(&dir, &["--max-file-size", "10"]), strict);
-    // Whether a cache is warm depends on when it is asked.
+    // Whether a prompt cache is warm depends on the time of the run.
     scan(&dir, &["--crowded-trim-percent", "50"]);
     assert_eq!(entries(&dir), 2);
-    // Of many policies some stay.
+    // With many policies, only some verdicts stay.
     for bytes in 20..40 {
         scan(&dir, &["--max-file-size", &bytes.to_string()]);
     }
@@ -318,7 +318,7 @@ fn entries_of_files_that_are_gone_go_with_the_next_run_over_their_folder() {
     assert_eq!(index(&dir).len(), 1, "no file is left that was being written");
 }
 
-/// What is wrong with the index costs a look, and never an error.
+/// A damaged index costs a look, but is never an error.
 #[test]
 fn a_damaged_index_is_thrown_away_and_another_ones_is_not_used() {
     let dir = Dir::new();
@@ -329,7 +329,7 @@ fn a_damaged_index_is_thrown_away_and_another_ones_is_not_used() {
     let whole = fs::read(&file).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!((mode(&folder(&dir)), mode(&file)), (0o700, 0o600));
-    // A finding less would be believed if nothing were checked.
+    // Without a check, the missing finding would be believed.
     let at = whole.windows(4).position(|window| window == b"\"P1\"").unwrap();
     for damaged in [
         &b"\xff\n\n{}\t[]\t\n"[..],
@@ -340,7 +340,7 @@ fn a_damaged_index_is_thrown_away_and_another_ones_is_not_used() {
         assert_eq!(scan(&dir, &[]), first);
         assert!(fs::read(&file).unwrap().ends_with(&whole), "it is entered again");
     }
-    // Others could have written it.
+    // Other users could have written it.
     fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
     assert_eq!(scan(&dir, &[]), first);
     assert_eq!(mode(&index(&dir)[0]), 0o600);
@@ -348,7 +348,7 @@ fn a_damaged_index_is_thrown_away_and_another_ones_is_not_used() {
     fs::remove_file(&file).unwrap();
     assert_eq!(scan(&dir, &[]), first);
     assert_eq!(entries(&dir), 0);
-    // A link leads anywhere.
+    // A link may lead anywhere.
     fs::remove_dir(folder(&dir)).unwrap();
     fs::create_dir(dir.home().join("elsewhere")).unwrap();
     fs::set_permissions(dir.home().join("elsewhere"), Permissions::from_mode(0o700)).unwrap();

@@ -1,4 +1,4 @@
-//! docs/rules.md: what each rule does in each format, and that each cell of the table has a fixture that shows it.
+//! docs/rules.md: what each rule does in each format, and a fixture that shows each cell of the table.
 
 use crate::fixtures::Fixture;
 use crate::support::{Dir, root};
@@ -7,8 +7,8 @@ use std::fs;
 use transcript::format::{FORMATS, Format, Level};
 use transcript::rule::{Cover, RULES, Rule};
 
-/// A string of JavaScript ends at half a gigabyte (S10), and a title is out of sight behind 128 KiB (S11): no fixture has
-/// that, and they have tests of their own.
+/// A JavaScript string is limited to half a gigabyte (S10), and a title is unseen more than 64 KiB from both ends
+/// (S11). No fixture is that large; these rules have tests of their own.
 const WITHOUT_A_FIXTURE: &[&str] = &["S10", "S11"];
 
 /// What a rule does in a format.
@@ -19,7 +19,7 @@ fn cover(rule: &Rule, format: &Format) -> Cover {
     }
 }
 
-/// A cell of the table.
+/// The text of a cell.
 fn cell(cover: Cover) -> &'static str {
     match cover {
         Cover::Never => "–",
@@ -28,7 +28,7 @@ fn cell(cover: Cover) -> &'static str {
     }
 }
 
-/// The table, row by row.
+/// The rows of the table.
 fn table() -> Vec<String> {
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     let mut rows =
@@ -59,7 +59,7 @@ fn the_docs_say_why_a_rule_has_nothing_to_do_in_a_format() {
     let section = page.split("## ").find(|section| section.starts_with("Why a rule")).unwrap();
     let reasons = section.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
     let told: Vec<&str> = reasons.flat_map(|(codes, _)| codes.split(", ")).collect();
-    // Of what is only read, and of texts that nobody sends, it is said at once.
+    // Formats that are only read, or whose content is not sent, share one row.
     let others = || {
         let own =
             |format: &&&Format| !matches!(format.level, Level::ReadOnly(_)) && format.name != "sharegpt";
@@ -75,7 +75,7 @@ fn the_docs_say_why_a_rule_has_nothing_to_do_in_a_format() {
     assert!(wrong.is_empty(), "docs/rules.md: why these are nothing to some format: {}", wrong.join(", "));
 }
 
-/// What the fixtures of each format show: the codes that are found in them, and those of which a fix is made.
+/// What the fixtures of each format show: the codes that are found, and those that are fixed.
 fn shown() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     let mut shown: BTreeMap<String, [BTreeSet<String>; 2]> = BTreeMap::new();
     for fixture in Fixture::all() {
@@ -115,7 +115,7 @@ fn each_cell_of_the_table_has_a_fixture() {
     );
 }
 
-/// A cell that says `reported` where fixtures show a fix says too little; one that says `–` is wrong.
+/// If fixtures show a fix, a cell that says `reported` claims too little; one that says `–` is wrong.
 #[test]
 fn no_fixture_shows_more_than_the_table_says() {
     for (format, [found, fixed]) in shown() {

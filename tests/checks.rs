@@ -1,6 +1,6 @@
-//! `scan` in CI: shapes of results, limits, the baseline; the Action and the hooks of this repository.
+//! `scan` in CI: output formats, limits, the baseline; the GitHub Action and the hooks of this repository.
 //!
-//! That SARIF and JUnit are what their schemas want is checked by `tests/schemas/run`; here it is what they say.
+//! `tests/schemas/run` checks SARIF and JUnit against their schemas; these tests check the content.
 
 use crate::support::{BROKEN, Dir, Run, WHOLE, codex_session, root, run, skipped};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A result of so many characters, behind the call of [`BROKEN`].
+/// [`BROKEN`] with a result of this length after its call.
 fn with_result(chars: usize) -> String {
     let result = r#"{"type":"message","id":"r","parentId":"a2","message":{"role":"toolResult","toolCallId":"c","toolName":"bash","content":"@"}}"#;
     let lines: Vec<&str> = BROKEN.lines().collect();
@@ -18,7 +18,7 @@ fn with_result(chars: usize) -> String {
     format!("{}\n{}\n{last}\n", lines[..3].join("\n"), result.replace('@', &"x".repeat(chars)))
 }
 
-/// One of each: broken, whole, no transcript, not there.
+/// Scans one file of each kind: broken, healthy, not a transcript, and missing.
 fn four(dir: &Dir, more: &[&str]) -> Run {
     dir.write("b.jsonl", BROKEN);
     dir.write("w.jsonl", WHOLE);
@@ -107,7 +107,7 @@ fn gitlab_gets_a_report_of_code_quality() {
     assert_eq!((whole.status, whole.text().as_str()), (0, "[]\n"));
 }
 
-/// What is found again and again in a file is one thing to read, and how often it is found.
+/// A repeated finding is one result with a count.
 #[test]
 fn repetitions_are_one_result_in_every_shape_but_json() {
     let dir = Dir::new();
@@ -182,7 +182,8 @@ fn github_gets_annotations_and_a_summary() {
     );
 }
 
-/// GitHub shows ten of a kind; the others are lines of the log, and no name makes one of them a command.
+/// GitHub shows ten annotations of each kind. The others are plain log lines, and no file name turns one into a
+/// command.
 #[test]
 fn no_more_annotations_than_github_shows_and_no_command_but_ours() {
     let dir = Dir::new();
@@ -321,7 +322,7 @@ fn a_file_of_results_appears_whole_and_private() {
     assert_eq!(mode(&out), 0o600);
     let plain = dir.tailor(&["scan", "b.jsonl", "--format", "json"]).text();
     assert_eq!(fs::read_to_string(&out).unwrap().lines().next(), plain.lines().next());
-    // What was there is replaced, through a link too, and keeps its mode.
+    // An existing file is replaced, also through a link, and keeps its mode.
     fs::set_permissions(&out, fs::Permissions::from_mode(0o644)).unwrap();
     std::os::unix::fs::symlink("out.json", dir.path("link")).unwrap();
     fs::write(&out, "old").unwrap();
@@ -335,7 +336,7 @@ fn a_file_of_results_appears_whole_and_private() {
     assert_eq!(run.json().len(), 2);
 }
 
-/// What is printed into a pipe, by a program that must not wait for anybody but its reader.
+/// The output in a pipe that has only one reader.
 fn through_a_pipe(dir: &Dir, arguments: &[&str]) -> String {
     let pipe = dir.path("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -367,7 +368,7 @@ fn results_go_into_a_pipe() {
     assert_eq!(dir.names(), ["b.jsonl"]);
 }
 
-/// A node of our own, which takes everything: the real one belongs to all.
+/// Uses a device node of our own that takes everything, because the real one is shared.
 #[test]
 fn a_device_takes_results_and_stays() {
     let dir = Dir::new();
@@ -398,14 +399,14 @@ fn a_minus_is_standard_output_and_no_file() {
     let page = dir.tailor(&["report", "b.jsonl", "-o", "-"]);
     assert!(page.status == 0 && page.text().ends_with("</html>\n"), "{}", page.stderr);
     assert_eq!(page.stderr, "tailor: standard output: a report on 1 session\n");
-    // There it would be in the middle of the transcript.
+    // The results would be in the middle of the transcript.
     let stream = dir.pipe(BROKEN.as_bytes(), &["fix", "-", "-o", "-"]);
     assert_eq!((stream.status, stream.text().as_str()), (2, ""));
     assert!(stream.stderr.contains("standard output carries the transcript"), "{}", stream.stderr);
     assert_eq!(dir.names(), ["b.jsonl"]);
 }
 
-/// `-o /dev/stdout >> log`: what the log had stays.
+/// `-o /dev/stdout >> log` keeps what the log had.
 #[test]
 fn our_own_standard_output_is_written_from_where_it_stands() {
     for arguments in [["scan", "b.jsonl", "-o", "/dev/stdout"], ["report", "b.jsonl", "-o", "/dev/stdout"]] {
@@ -446,7 +447,7 @@ fn a_file_of_results_that_cannot_be_written_stops_before_any_work() {
     assert_eq!(fs::read_to_string(path).unwrap(), BROKEN);
 }
 
-/// The story of a project that has findings and wants no more of them.
+/// A project with findings that does not want any new ones.
 #[test]
 fn only_what_is_new_fails() {
     let dir = Dir::new();
@@ -459,7 +460,7 @@ fn only_what_is_new_fails() {
     for spelling in ["./a", "a/s.jsonl", "a//", path.to_str().unwrap()] {
         assert_eq!(check(&[spelling]).status, 0, "{spelling}");
     }
-    // The session goes on, and the same thing happens again further down.
+    // The session continues, and the same problem occurs again further down.
     let more = BROKEN.lines().skip(2).collect::<Vec<_>>().join("\n");
     let more = more.replace("a2", "b2").replace("a3", "b3").replace(r#""id":"c""#, r#""id":"d""#);
     dir.write("a/s.jsonl", format!("{BROKEN}{}\n", more.replace(r#""parentId":"a1""#, r#""parentId":"a3""#)));
@@ -479,7 +480,7 @@ fn only_what_is_new_fails() {
     let results = log["runs"][0]["results"].as_array().unwrap();
     let states: Vec<&Value> = results.iter().map(|result| &result["baselineState"]).collect();
     assert_eq!(states, ["unchanged", "new"]);
-    // Another file with the same finding is new.
+    // The same finding in another file is new.
     dir.write("b/s.jsonl", BROKEN);
     assert_eq!(check(&["b"]).status, 1);
 }
@@ -498,7 +499,7 @@ fn a_baseline_that_is_none_says_how_to_make_one() {
     }
 }
 
-/// Shapes for programs never hold what a transcript says.
+/// Output formats for programs never hold content of a transcript.
 #[test]
 fn no_content_in_any_shape() {
     let dir = Dir::new();
@@ -513,7 +514,7 @@ fn no_content_in_any_shape() {
     }
 }
 
-/// After a fix the shapes for CI tell of what is left.
+/// After a fix, output formats for CI report what remains.
 #[test]
 fn what_was_fixed_fails_nothing() {
     let dir = Dir::new();
@@ -522,7 +523,7 @@ fn what_was_fixed_fails_nothing() {
     assert_eq!((run.status, &sarif(&run)["runs"][0]["results"]), (0, &json!([])));
 }
 
-/// The script of a step of the Action.
+/// The script of a step in the GitHub Action.
 fn step(name: &str) -> String {
     let text = fs::read_to_string(root().join("action.yml")).unwrap();
     let (_, step) = text.split_once(&format!("- name: {name}\n")).unwrap();
@@ -555,7 +556,7 @@ fn the_action_annotates_and_writes_sarif() {
     assert_eq!(act("gone", "").status, 2);
 }
 
-/// The commands of the hooks, with the arguments that pre-commit gives them.
+/// The hooks' commands, with the arguments that pre-commit passes.
 #[test]
 fn the_hooks_run() {
     let dir = Dir::new();

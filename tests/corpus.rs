@@ -1,7 +1,7 @@
 //! Promises, checked on all transcripts below `$TAILOR_CORPUS`.
 //!
-//! What is checked here is not checked with Tailor's own eyes: edits are spliced by hand, and branches are built and
-//! calls counted by a few lines that know only what the agents themselves do on loading.
+//! The checks do not use Tailor's own code: edits are applied by hand, and a few lines of code build branches and count
+//! calls the way the agents do on loading.
 
 use crate::folder::gather;
 use crate::support::{Dir, Run};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use transcript::judge::{Judge, Verdict};
+use transcript::judge::{Judge, Judgement};
 use transcript::plan::Edit;
 use transcript::profile::{PROFILES, Profile};
 use transcript::{Examination, Piece, Policy, Span, examine, mend};
@@ -38,13 +38,13 @@ fn promises_hold_on_real_transcripts() {
     assert!(known > 0, "no file is of a known format");
 }
 
-/// So many lines of a file are appended to what stands before them.
+/// At most this many lines of a file are appended one by one to the lines before them.
 const APPENDS_MAX: usize = 300;
 
-/// Every so many appends that need no look, one is taken all the same.
+/// One in so many appends that need no look is looked at anyway.
 const LOOK_EVERY: usize = 16;
 
-/// So much is looked at for one file.
+/// How many bytes may be looked at for one file.
 const LOOKED_BYTES_MAX: usize = 32 << 20;
 
 #[test]
@@ -56,7 +56,7 @@ fn appends_to_real_transcripts_are_judged_as_looks_would() {
     let mut files = Vec::new();
     gather(Path::new(&corpus), &mut files);
     let (mut counts, mut weights, mut wrong) = (BTreeMap::new(), Vec::new(), Vec::new());
-    // As the daemon looks at what was just appended.
+    // As the daemon looks at recent appends.
     let in_use = |profile: &Profile| {
         let mut policy = profile.policy();
         policy.leave_history();
@@ -79,7 +79,7 @@ fn appends_to_real_transcripts_are_judged_as_looks_would() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Appends the lines of the second half, one by one, and counts how each was judged. Says how much is remembered.
+/// Appends the lines of the second half one by one, and counts how each was judged. Returns how much is remembered.
 fn append_lines(
     bytes: &[u8],
     policy: &Arc<Policy>,
@@ -94,12 +94,12 @@ fn append_lines(
     let counts = counts.entry(format.name).or_default();
     let (mut looked, last) = (middle, later.len().min(APPENDS_MAX));
     for (n, &end) in (1..).zip(&later[..last]) {
-        let verdict = judge.append(&&bytes[..end]).map_err(|fault| format!("{fault:?}"))?;
-        *counts.entry(format!("{verdict:?}")).or_default() += 1;
+        let judgement = judge.append(&&bytes[..end]).map_err(|fault| format!("{fault:?}"))?;
+        *counts.entry(format!("{judgement:?}")).or_default() += 1;
         if looked > LOOKED_BYTES_MAX {
             break;
         }
-        if verdict != Verdict::Same {
+        if judgement != Judgement::Same {
             looked += end;
             (judge, report) = look(end)?;
         } else if n % LOOK_EVERY == 0 || n == last {
@@ -116,7 +116,7 @@ fn append_lines(
     Ok(Some(weight))
 }
 
-/// What a report says is wrong, and what mending it would save.
+/// What is wrong according to a look, and what repairing it would save.
 fn told(found: &Examination) -> String {
     let findings = found.findings.iter();
     let all: Vec<_> = findings
@@ -125,7 +125,7 @@ fn told(found: &Examination) -> String {
     format!("{all:?} {}", i128::from(found.facts.bytes) - i128::from(found.bytes_after))
 }
 
-/// How many edits there were; `None` if the format is unknown.
+/// The number of edits; `None` if the format is unknown.
 fn check(path: &Path) -> Result<Option<usize>, String> {
     let dir = Dir::new();
     let before = fs::read(path).unwrap();
@@ -137,7 +137,7 @@ fn check(path: &Path) -> Result<Option<usize>, String> {
     }
     expect(scan.status < 2 && file["outcome"] != "error", || format!("scan: {file}"))?;
 
-    // As `--settle 0` below says.
+    // As with `--settle 0` below.
     let policy = Policy { agent_gone: true, ..Policy::default() };
     let mended = mend(&&before[..], &policy).map_err(|fault| format!("{fault:?}"))?;
     let plan = match mended.repair {
@@ -158,7 +158,7 @@ fn check(path: &Path) -> Result<Option<usize>, String> {
     expect(first.status < 2, || format!("fix: {}", first.file()))?;
     let after = fs::read(&copy).unwrap();
     if first.file()["outcome"] == "refused" {
-        // A gate does not know what it is.
+        // A refusal must not change the file.
         expect(after == before, || format!("refused, and yet it was changed: {}", first.file()))?;
         return Ok(Some(0));
     }
@@ -180,7 +180,7 @@ fn check(path: &Path) -> Result<Option<usize>, String> {
     Ok(Some(plan.edits().len()))
 }
 
-/// No repair is good enough: then nothing is changed, and the run says why.
+/// Every repair was refused: then nothing is changed, and the run says why.
 fn refused(dir: &Dir, before: &[u8], why: &str) -> Result<Option<usize>, String> {
     let file = fix(dir).file();
     let said = file["outcome"] == "refused" && file["reason"].as_str().unwrap().contains(why);
@@ -217,14 +217,14 @@ fn splice(bytes: &[u8], edits: &[Edit]) -> Vec<u8> {
     out
 }
 
-/// What lies between edits.
+/// The ranges between edits.
 fn between(length: u64, edits: &[Edit]) -> Vec<Span> {
     let starts = std::iter::once(0).chain(edits.iter().map(|edit| edit.at.end));
     let ends = edits.iter().map(|edit| edit.at.start).chain([length]);
     starts.zip(ends).map(|(start, end)| Span::new(start, end)).filter(|span| !span.is_empty()).collect()
 }
 
-/// Every whole line that is JSON and that no edit touches is still there, as it was and in order.
+/// Every complete line of JSON without an edit is still there, unchanged and in order.
 fn lines_stay(before: &[u8], after: &[u8], edits: &[Edit]) -> Result<(), String> {
     let mut later = after.split(|&b| b == b'\n');
     let mut start = 0;
@@ -241,7 +241,7 @@ fn lines_stay(before: &[u8], after: &[u8], edits: &[Edit]) -> Result<(), String>
     Ok(())
 }
 
-/// Calls about which something was found that was not mended, with a reason.
+/// Calls with findings that were not repaired, each with a reason.
 fn held_back(run: &Run) -> BTreeSet<String> {
     let file = run.file();
     let findings = file["findings"].as_array().unwrap().iter();
@@ -249,11 +249,11 @@ fn held_back(run: &Run) -> BTreeSet<String> {
     about_pairs.filter_map(|finding| Some(finding["call"].as_str()?.to_string())).collect()
 }
 
-/// The objects of a file, as an agent reads it: what does not parse is left out.
+/// The objects of a file as an agent reads them: lines that do not parse are left out.
 fn objects(bytes: &[u8]) -> Vec<Value> {
     let parse = |line: &[u8]| {
         serde_json::from_slice(line).ok().or_else(|| {
-            // This parser wants no lone surrogates; JavaScript takes them.
+            // `serde_json` refuses lone surrogates, which JavaScript accepts.
             let mut text = String::from_utf8_lossy(line).into_owned();
             while let Some(at) = text.find(r"\ud").or_else(|| text.find(r"\uD")) {
                 text.get(at + 2..at + 6)?;
@@ -273,7 +273,7 @@ fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
     content.as_array().into_iter().flatten()
 }
 
-/// From a leaf to its root and back, as far as parents are there and none comes twice.
+/// The path from the root to a leaf, as far as parents exist and none repeats.
 fn branch(leaf: Option<usize>, parent: impl Fn(usize) -> Option<usize>) -> Vec<usize> {
     let (mut path, mut seen, mut next) = (Vec::new(), BTreeSet::new(), leaf);
     while let Some(at) = next.filter(|&at| seen.insert(at)) {
@@ -284,7 +284,7 @@ fn branch(leaf: Option<usize>, parent: impl Fn(usize) -> Option<usize>) -> Vec<u
     path
 }
 
-/// What comes behind a call that nothing answers, in the order in which the model sees it.
+/// What follows a call without a result, in model order.
 enum Next {
     Speech,
     Compaction,
@@ -352,8 +352,8 @@ fn pi_next(later: &[&Value]) -> Next {
     }
 }
 
-/// Claude Code, by the rules of its SDK: the last leaf of the main conversation, its ancestors, the other blocks of
-/// their messages; a call's result may stand anywhere.
+/// Claude Code, by the rules of its SDK: the last leaf of the main conversation, its ancestors, and the other blocks of
+/// their messages. The result of a call may be anywhere.
 fn claude(bytes: &[u8], excused: &BTreeSet<String>) -> Result<(), String> {
     const CHAIN: &[&str] = &["user", "assistant", "progress", "system", "attachment"];
     let objects = objects(bytes);
@@ -412,7 +412,7 @@ fn claude_results(line: &Value) -> Vec<&str> {
 
 fn claude_next<'v>(mut later: impl Iterator<Item = &'v Value>) -> Next {
     let boundary = |line: &Value| line["subtype"] == "compact_boundary";
-    // A line that only holds results says nothing.
+    // A line with nothing but results is not a message.
     let speech = |line: &Value| {
         let results = line["type"] == "user" && !claude_results(line).is_empty();
         (line["type"] == "user" || line["type"] == "assistant") && !results

@@ -1,18 +1,18 @@
-//! What hostile and odd sessions cost: no more than in proportion to their length. Counted in instructions, because a
-//! clock tells nothing on a busy machine.
+//! What hostile and odd sessions cost: at most in proportion to their length. Counted in instructions, because time
+//! means nothing on a busy machine.
 
 use crate::support::{Dir, is_thorough, skipped};
 use std::fmt::Write;
 use std::fs;
 use std::process::Stdio;
 
-/// How long the shorter session is, in parts of its shape; the longer one has four times as many.
+/// How many parts the shorter session has; the longer one has four times as many.
 const PARTS: usize = 400;
 
-/// What four times the length may cost. Twice the square would be far above it.
+/// What four times the length may cost. Quadratic cost would be far above.
 const RATIO_MAX: f64 = 5.0;
 
-/// A shape of a session, of so many parts.
+/// A kind of session, made of so many parts.
 type Shape = fn(usize) -> String;
 
 const SHAPES: &[(&str, Shape)] = &[
@@ -56,7 +56,7 @@ const USER: &str = r#"{"role":"user","content":"x"}"#;
 
 const THINKING: &str = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"x","thinkingSignature":"s"}],"stopReason":"stop"}"#;
 
-/// A line of pi's, without its end.
+/// A line of pi, without its line break.
 fn message(n: usize, said: &str) -> String {
     let parent = n.checked_sub(1).map_or("null".to_string(), |parent| format!("\"e{parent}\""));
     format!(
@@ -75,7 +75,7 @@ fn chain(said: impl Iterator<Item = String>) -> String {
     })
 }
 
-/// A message with `n` calls, results of which the k-th answers `answers(k)`, and a user who goes on.
+/// A message with `n` calls, results of which the k-th answers `answers(k)`, and another user message.
 fn calls(n: usize, stop: &str, results: usize, answers: fn(usize) -> usize) -> String {
     let call = |n| format!(r#"{{"type":"toolCall","id":"t{n}","name":"exec","arguments":{{}}}}"#);
     let content: Vec<String> = (0..n).map(call).collect();
@@ -89,7 +89,7 @@ fn calls(n: usize, stop: &str, results: usize, answers: fn(usize) -> usize) -> S
     chain([USER.to_string(), asks].into_iter().chain((0..results).map(result)).chain([USER.to_string()]))
 }
 
-/// A message with `n` PNG images of this size and of so many characters beside their heads.
+/// A message with `n` PNG images of this size, each with this many characters beside its header.
 fn images(n: usize, size: &str, chars: usize) -> String {
     let image = |n| {
         format!(
@@ -116,7 +116,7 @@ fn lost_calls(n: usize) -> String {
     format!("{USER}\n{said}\n{{\"role\":\"user\",\"content\":[{}]}}\n{said}\n", results.join(","))
 }
 
-/// The instructions that `fix` of a text takes; nothing if they cannot be counted here.
+/// The instructions that `fix` takes for a text; `None` if they cannot be counted here.
 fn cost(dir: &Dir, text: &str) -> Option<f64> {
     fs::write(dir.path("s.jsonl"), text).unwrap();
     let mut command = dir.command_of("valgrind");

@@ -1,15 +1,15 @@
-//! One damage at a time to a healthy session, and what `fix` makes of it, held against readers of the agents' own
-//! rules that share no code with the crate.
+//! Damages a healthy session once and checks what `fix` makes of it, with readers that follow the agents' own rules and
+//! share no code with the crate.
 //!
 //! Every line of a small session of each live format is lost, torn, doubled, glued, swapped or overwritten, and every
-//! byte of every key is replaced by five others. The same happens to samples of real transcripts. A tenth of a percent
-//! of this runs with the other tests; `.ci/long` runs all of it and prints the table:
+//! byte of every key is replaced by five others. Samples of real transcripts are damaged as well. About a hundredth of
+//! this runs with the other tests; `.ci/long` runs all of it and prints the table:
 //!
 //! ```sh
 //! TAILOR_DAMAGE_OF=1 TAILOR_DAMAGE_REAL=4000 TAILOR_CORPUS=DIR cargo test --release -p session-tailor --test damage -- --nocapture
 //! ```
 //!
-//! `SHOW_DAMAGE=FORMAT`, or `all`, prints the cases of a format that are not whole afterwards.
+//! `SHOW_DAMAGE=FORMAT`, or `all`, prints the cases of a format that are not whole after `fix`.
 #![allow(
     clippy::pedantic,
     clippy::print_stderr,
@@ -64,23 +64,23 @@ const SESSIONS: &[(&str, &str)] = &[
     ("openai-chat", include_str!("damage/openai-chat.jsonl")),
 ];
 
-/// Of so many cases one runs with the other tests.
+/// One of so many cases runs with the other tests.
 const SAMPLED_OF: usize = 101;
 
-/// So many damages are done to real transcripts.
+/// How many samples of damage to real transcripts are tested.
 const REAL_SAMPLES: usize = 20;
 
 /// How the cases of one format ended.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     cases: usize,
-    /// All messages on undamaged lines but two are in context, and the request is accepted.
+    /// All messages on undamaged lines, except at most two, are in context, and the request is accepted.
     whole: usize,
     /// The request is accepted.
     accepted: usize,
-    /// Not whole, and an error says so.
+    /// Not whole, and an error is reported.
     said: usize,
-    /// Not whole, and no error says so.
+    /// Not whole, and no error is reported.
     silent: usize,
     /// Less in context than before the fix, or no longer accepted.
     worse: usize,

@@ -1,15 +1,15 @@
-//! A file system without room: the file stays as it is, the message names the way out, and the next run works.
+//! A full file system: the file stays unchanged, the message says what to do, and the next run works.
 //!
-//! Each case has a small file system of its own in a mount namespace of its own. Skipped, loudly, where that is
-//! not permitted.
+//! Each case has a small file system in a mount namespace of its own. Skipped with a message where that is not
+//! permitted.
 
 use crate::support::{Dir, is_root, skipped};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Fills the file system but for some bytes, runs the program, makes room, and runs it again. What is to be looked
-/// at afterwards goes to the home, because the file system goes with the script.
+/// Fills the file system except for some bytes, runs the program, makes room, and runs it again. Results go to the home
+/// folder, because the file system disappears with the script.
 const SCRIPT: &str = r#"
 top=$1 on_full=$2 free=$3
 shift 3
@@ -41,11 +41,11 @@ fn seen(home: &Path, run: usize) -> Seen {
     Seen { said: read("said"), code: read("code").trim().to_string(), text: read("s"), names }
 }
 
-/// Large enough that neither its new text nor the original of its result fits into what is left.
+/// A session so large that neither its new text nor the result's original fits into the remaining space.
 pub(crate) fn session() -> String {
     let opening = fs::read_to_string(crate::support::root().join("fixtures/pi/s1-head-and-tail/in.jsonl"));
     let more = r#"{"type":"custom","id":"z","parentId":"a3","customType":"x","data":""#;
-    // Rows that no compression makes small.
+    // Rows that cannot be compressed well.
     let mut state = 1_u64;
     let rows = (0..20_000).map(|_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -55,7 +55,7 @@ pub(crate) fn session() -> String {
     format!("{opening}{more}{}\"}}\n", "x".repeat(300_000))
 }
 
-/// Runs the script with these arguments in `on_full`, `files` or `full`; gives nothing if it cannot be.
+/// Runs the script with these arguments in `on_full`, `files` or `full`; `None` if that is not possible.
 fn on_a_full_disk(dir: &Dir, on_full: &str, free: usize, arguments: &[String]) -> Option<[Seen; 2]> {
     let home = dir.home();
     let top = home.parent().unwrap();
@@ -72,7 +72,7 @@ fn on_a_full_disk(dir: &Dir, on_full: &str, free: usize, arguments: &[String]) -
     Some([seen(&home, 1), seen(&home, 2)])
 }
 
-/// The first run changes nothing and says what to do; the second, with room, mends.
+/// Checks that the first run changes nothing and says what to do, and that the second, with room, repairs.
 #[track_caller]
 fn check(on_full: &str, free: usize, more: impl Fn(&Path) -> Vec<String>) {
     let dir = Dir::new();
@@ -104,7 +104,7 @@ fn a_file_stays_as_it_is_where_only_half_of_it_can_be_written() {
     check("full", 200_000, |_| Vec::new());
 }
 
-/// Without its original nothing is cut.
+/// Nothing is cut unless its original can be stored.
 #[test]
 fn a_file_stays_as_it_is_if_its_originals_cannot_be_kept() {
     for free in [0, 20_000] {
@@ -112,7 +112,7 @@ fn a_file_stays_as_it_is_if_its_originals_cannot_be_kept() {
     }
 }
 
-/// What was asked for by name is what the message names, and nothing is there by halves.
+/// The message names the file that the user named, and no incomplete file is left.
 #[test]
 fn results_that_find_no_room_are_named_as_they_were_asked_for() {
     for (arguments, verb) in [

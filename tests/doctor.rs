@@ -1,5 +1,5 @@
-//! `tailor doctor`, `tailor resume`, ids in the place of paths, and `explain` without a file: what somebody with a broken
-//! session needs, in a home with sessions of several agents.
+//! `tailor doctor`, `tailor resume`, ids in place of paths, and `explain` without a file: what users with a broken
+//! session need, in a home folder with sessions of several agents.
 
 use crate::people::on_terminal;
 use crate::support::{BROKEN, Dir, Run, WHOLE, list, root, run};
@@ -45,7 +45,7 @@ pub(crate) fn claude(folder: &str) -> String {
     .concat()
 }
 
-/// A Codex session whose context the provider counted at more than the window.
+/// A Codex session whose context is larger than the window, by the provider's count.
 fn too_long() -> String {
     let line = |kind: &str, payload: &str| {
         format!("{{\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"type\":\"{kind}\",\"payload\":{payload}}}\n")
@@ -70,7 +70,7 @@ fn too_long() -> String {
     .concat()
 }
 
-/// Writes a file below the home folder that is so old.
+/// Writes a file of this age below the home folder.
 fn put(dir: &Dir, name: &str, text: &str, hours: u64) -> PathBuf {
     let path = dir.home().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -80,7 +80,7 @@ fn put(dir: &Dir, name: &str, text: &str, hours: u64) -> PathBuf {
     path
 }
 
-/// A home with a session of each kind.
+/// A home folder with a session of each kind.
 pub(crate) fn home() -> Dir {
     let dir = Dir::new();
     let pi = |id: &str| format!(".pi/agent/sessions/--w--/2026-07-01T10-00-00-000Z_{id}.jsonl");
@@ -108,14 +108,14 @@ fn field<'v>(sessions: &'v [Value], name: &str) -> Vec<&'v str> {
     sessions.iter().map(|session| session[name].as_str().unwrap_or("-")).collect()
 }
 
-/// Runs a command line as somebody who pastes it.
+/// Runs a pasted command line.
 fn paste(dir: &Dir, line: &str) -> Run {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_tailor"));
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
     run(dir.command_of("/bin/sh").args(["-c", line]).env("PATH", path), b"")
 }
 
-/// What `doctor --json` says of sessions that are missing somewhere: whose, what and which.
+/// What `doctor --json` reports about missing sessions: agent, problem and ids.
 fn strays(dir: &Dir, more: &[&str]) -> Vec<[String; 3]> {
     let all = sessions(dir, more).into_iter().filter(|line| line["type"] == "stray");
     all.map(|line| ["agent", "lacks", "id"].map(|key| line[key].as_str().unwrap().to_string())).collect()
@@ -125,7 +125,7 @@ fn strays(dir: &Dir, more: &[&str]) -> Vec<[String; 3]> {
 fn sessions_that_an_agent_has_lost_are_told() {
     let id = |n: u8| format!("0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e{n:02}");
     let dir = Dir::new();
-    // OpenClaw: in the list and there, in the list alone, there alone, and in the list by a file of another name.
+    // OpenClaw: in the list and on disk, only in the list, only on disk, and in the list under another file name.
     let openclaw = ".openclaw/agents/main/sessions";
     for name in [id(1), id(3), format!("{}-topic-7", id(4))] {
         put(&dir, &format!("{openclaw}/{name}.jsonl"), WHOLE, 2);
@@ -146,7 +146,7 @@ fn sessions_that_an_agent_has_lost_are_told() {
     fs::write(dir.home().join(".codex/state_5.sqlite"), format!("SQLite format 3\0\u{1}{}/w", id(1)))
         .unwrap();
     fs::write(dir.home().join(".codex/state_5.sqlite-wal"), format!("-{}", id(2))).unwrap();
-    // Claude Code: whole, only a folder, a folder whose transcript moved, and only titles.
+    // Claude Code: healthy, only a folder, a folder whose transcript has moved, and only titles.
     let claude_at = |project: &str, n: u8| format!(".claude/projects/{project}/{}", id(n));
     put(&dir, &(claude_at("-w", 1) + ".jsonl"), &claude("/w"), 2);
     fs::create_dir_all(dir.home().join(claude_at("-w", 1))).unwrap();
@@ -196,9 +196,12 @@ fn sessions_are_listed_newest_first_with_what_is_wrong() {
     assert_eq!(field(&found, "state"), ["ok", "broken", "broken", "too long"]);
     assert_eq!(field(&found, "id"), [PI_WHOLE, CLAUDE, PI_BROKEN, CODEX]);
     assert_eq!(found[1]["codes"], serde_json::json!(["P1"]));
-    assert_eq!((found[3]["tokens"].as_u64(), found[3]["window"].as_u64()), (Some(234_743), Some(200_000)));
+    assert_eq!(
+        (found[3]["tokens"].as_u64(), found[3]["window_tokens"].as_u64()),
+        (Some(234_743), Some(200_000))
+    );
     assert_eq!(found[1]["resume"], format!("claude --resume {CLAUDE}"));
-    // What people said is for their terminals.
+    // Titles are only for the user's terminal.
     assert!(found.iter().all(|session| session.get("title").is_none()), "{found:?}");
     let titles = sessions(&dir, &["--titles"]);
     assert_eq!(field(&titles, "title"), ["go", "fix the login form of the shop", "go", "list files"]);
@@ -216,7 +219,7 @@ fn what_is_listed_can_be_narrowed() {
     assert_eq!(field(&sessions(&dir, &[below.to_str().unwrap()]), "id"), [CODEX]);
 }
 
-/// That nothing is listed has a reason, and each reason is another one.
+/// Each reason for an empty list has its own message.
 #[test]
 fn an_empty_list_says_why() {
     let dir = home();
@@ -297,12 +300,12 @@ fn alone_it_is_short_and_has_all_that_are_stuck() {
     assert_eq!(rows.filter(|line| !line.contains("sessions")).count(), 13, "{said}");
     assert!(said.contains("24 sessions: 2 broken, 1 too long, 21 ok."), "{said}");
     assert!(said.contains("tailor doctor") && said.contains("tailor recover ~/.codex/"), "{said}");
-    // Nothing here is nothing wrong.
+    // Without sessions, nothing is wrong.
     let run = Dir::new().tailor::<&str>(&[]);
     assert!(run.status == 0 && run.text().contains("No agent sessions found"), "{}", run.text());
 }
 
-/// Names that people try first.
+/// Command names that users are likely to try first.
 #[test]
 fn other_names_of_commands_are_known() {
     let dir = home();
@@ -335,7 +338,7 @@ fn an_id_or_how_it_begins_names_a_session() {
     assert_eq!(run.codes(), ["P1"]);
     let run = dir.tailor(&["fix", CLAUDE, "--dry-run"]);
     assert!(run.text().contains(CLAUDE) && run.text().contains("P1 "), "{}{}", run.text(), run.stderr);
-    // Both of pi's begin so.
+    // Both of pi's ids begin with this.
     let run = dir.tailor(&["scan", "0d0f"]);
     assert!(
         run.status == 2 && run.stderr.contains("more than one session id starts with 0d0f"),
@@ -348,12 +351,12 @@ fn an_id_or_how_it_begins_names_a_session() {
         "{}",
         run.stderr
     );
-    // A word is not how an id begins.
+    // A word is not the beginning of an id.
     put(&dir, ".gemini/tmp/w/chats/session-2026-07-01T10-00-0d0f7b2c.jsonl", "{}\n", 1);
     put(&dir, ".gemini/tmp/w/chats/session-2026-07-02T10-00-0d0f7b2d.jsonl", "{}\n", 1);
     let run = dir.tailor(&["scan", "session"]);
     assert!(run.status == 2 && !run.stderr.contains("more than one"), "{}", run.stderr);
-    // A file of that name comes first.
+    // A file with that name takes precedence.
     dir.write("7e57c1a0", WHOLE);
     assert_eq!(dir.tailor(&["scan", "7e57c1a0", "--format", "json"]).codes(), [""; 0]);
 }
@@ -363,7 +366,7 @@ fn an_error_finds_its_session() {
     let dir = home();
     let text =
         "API Error: 400 messages.1: `tool_use` ids were found without `tool_result` blocks immediately after";
-    // The newest of two, by what is wrong in it.
+    // The newest of two sessions with the same defect.
     let run = dir.tailor(&["explain", text]);
     let said = run.text();
     assert_eq!(run.status, 0);
@@ -378,7 +381,7 @@ fn an_error_finds_its_session() {
     ] {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
-    // The one that has the id, though it is older.
+    // The session that has the id, although it is older.
     put(
         &dir,
         &format!(".claude/projects/-w-shop/{}.jsonl", CLAUDE.replace("7e57", "7e58")),
@@ -390,7 +393,7 @@ fn an_error_finds_its_session() {
     // In a folder.
     let said = dir.tailor(&["explain", text, dir.home().join(".pi").to_str().unwrap()]).text();
     assert!(said.contains("pi \"go\"") && said.contains(PI_BROKEN), "{said}");
-    // What no session has is said, with what can be said all the same.
+    // Says that no session has the defect, and gives general advice.
     let said = dir.tailor(&["explain", "messages: text content blocks must be non-empty"]).text();
     assert!(
         said.contains("None of 5 sessions here has this error") && said.contains("tailor fix FILE"),
@@ -398,7 +401,7 @@ fn an_error_finds_its_session() {
     );
 }
 
-/// After the repair the same error leads to the same session, and to no other that has such a defect.
+/// After the repair, the same error still leads to the same session, and not to another one with such a defect.
 #[test]
 fn an_error_that_names_a_call_is_about_the_session_that_holds_it() {
     let dir = home();
@@ -413,7 +416,7 @@ fn an_error_that_names_a_call_is_about_the_session_that_holds_it() {
         &claude("/w/gone").replace("toolu_A", "toolu_B"),
         9,
     );
-    // That somebody asks about the error in a newer session does not make that the one.
+    // A newer session in which a user asks about the error is not the one.
     let asked = claude("/w").replace("toolu_A", "toolu_C").replace("well?", "what is toolu_B?");
     put(&dir, &format!(".claude/projects/-w-shop/{}.jsonl", CLAUDE.replace("7e57", "7e59")), &asked, 1);
     let said = dir.tailor(&["explain", &text("toolu_B")]).text();
@@ -422,7 +425,7 @@ fn an_error_that_names_a_call_is_about_the_session_that_holds_it() {
         command.contains("/7e58c1a0") && said.contains("The call is in this session, of 6 sessions"),
         "{said}"
     );
-    // Nobody can go to a folder that is gone.
+    // The command must not change to a folder that does not exist.
     assert!(command.contains("go on with: claude --resume 7e58"), "{said}");
     assert_eq!(paste(&dir, command.lines().next().unwrap()).status, 0);
     let said = dir.tailor(&["explain", &text("toolu_B")]).text();
@@ -436,7 +439,7 @@ fn an_error_that_names_a_call_is_about_the_session_that_holds_it() {
     assert!(said.contains("None of 6 sessions here holds toolu_Z.") && !said.contains(".jsonl"), "{said}");
 }
 
-/// That a session is too long does not make it the one whose error somebody has before them.
+/// That a session is too long is no proof that the user's error is about it.
 #[test]
 fn the_session_of_an_error_about_length_is_named_for_a_reason() {
     let dir = home();
@@ -458,7 +461,7 @@ fn the_session_of_an_error_about_length_is_named_for_a_reason() {
     }
 }
 
-/// Of two that nearly fill their windows, the one of such a window is meant, even if it is older.
+/// Of two sessions that nearly fill their windows, the error's window decides, even for the older session.
 #[test]
 fn the_numbers_of_an_error_decide_between_sessions() {
     let dir = home();
@@ -472,7 +475,7 @@ fn the_numbers_of_an_error_decide_between_sessions() {
     assert!(said.contains(other), "{said}");
 }
 
-/// A command that is proposed works in every folder.
+/// A proposed command works in every folder.
 #[test]
 fn a_command_does_not_depend_on_where_it_was_asked_for() {
     let dir = home();
@@ -495,7 +498,7 @@ fn an_error_about_length_leads_to_recover() {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
     assert!(!said.contains("tailor fix"), "{said}");
-    // Where none is over its window, what nearly fills it is likely to be meant, and the error goes along.
+    // If no context is over its window, one that nearly fills it is likely meant, and the command passes the error on.
     let nearly = too_long().replace("234743", "184743").replace("234000", "184000");
     put(&dir, &format!(".codex/sessions/2026/07/01/rollout-2026-07-01T10-00-00-{CODEX}.jsonl"), &nearly, 4);
     let said = dir.tailor(&["explain", "prompt is too long"]).text();
@@ -517,7 +520,7 @@ fn an_error_that_is_not_about_the_session_says_so() {
     }
 }
 
-/// An agent that notes how it was started.
+/// An agent that records how it was started.
 fn fake(dir: &Dir, name: &str) -> PathBuf {
     let folder = dir.home().join("bin");
     fs::create_dir_all(&folder).unwrap();
@@ -543,7 +546,7 @@ fn resume_repairs_and_starts_the_agent() {
         "{started}"
     );
     assert_eq!(field(&sessions(&dir, &["--agent", "claude"]), "state"), ["ok"]);
-    // By id, and without a start.
+    // By id, and without starting the agent.
     let said = dir.tailor(&["resume", "pi", &PI_BROKEN[..8], "--no-start"]);
     assert_eq!((said.status, said.text()), (0, format!("pi --session {PI_BROKEN}\n")));
     for (arguments, part) in [
@@ -568,7 +571,7 @@ fn a_session_in_use_is_not_resumed() {
     assert!(!dir.home().join("started").exists());
 }
 
-/// A pi session whose texts are estimated at more than the API counts, and whose last request was refused.
+/// A pi session whose estimate is above what the API counts, and whose last request was refused.
 fn refused(dir: &Dir, hours: u64) -> PathBuf {
     const ID: &str = "0d0f7b2c-9999-4c3d-8e4f-5a6b7c8d9e0f";
     let time = "\"timestamp\":\"2026-07-01T10:00:00.000Z\"";
@@ -613,7 +616,7 @@ fn what_was_recovered_is_no_longer_too_long() {
     assert!(done.text().contains("recovered: 250,000 → "), "{}", done.text());
     let now = sessions(&dir, &[path]);
     assert_eq!(field(&now, "state"), ["ok"], "{now:?}");
-    // The number that other commands give is told.
+    // The message has the number that other commands print.
     let tokens = grouped(now[0]["tokens"].as_u64().unwrap());
     assert!(done.text().contains(&tokens), "{tokens} is not in {}", done.text());
     assert!(done.text().contains("Undo: tailor undo "), "{}", done.text());
@@ -635,7 +638,7 @@ fn what_was_recovered_is_no_longer_too_long() {
     let said = dir.tailor(&["explain", REFUSED]).text();
     assert!(said.contains("shortened since") && said.contains("pi --session 0d0f7b2c-9999-"), "{said}");
     assert!(!said.contains("tailor recover"), "{said}");
-    // Undone, it is as it was.
+    // Undo restores it.
     assert_eq!(dir.tailor(&["undo", path, "--settle", "0"]).status, 0);
     assert_eq!(field(&sessions(&dir, &[path]), "state"), ["too long"]);
 }
@@ -654,7 +657,7 @@ fn resume_recovers_what_is_too_long() {
     assert_eq!(field(&sessions(&dir, &[path.to_str().unwrap()]), "state"), ["ok"]);
 }
 
-/// A session that cannot be made as short as it should be, and fits its window all the same.
+/// A session that cannot reach the target, but fits its window.
 #[test]
 fn resume_starts_what_fits_and_recover_calls_it_not_too_long() {
     let dir = Dir::new();
@@ -662,7 +665,7 @@ fn resume_starts_what_fits_and_recover_calls_it_not_too_long() {
     let session = crate::support::codex_session(205_000, 200_000);
     let (talk, count) = session.trim_end().rsplit_once('\n').unwrap();
     let said = talk.lines().last().unwrap();
-    // Only one of them is longer than any message may be.
+    // Only one of the messages is longer than messages may be.
     let short = said.replace("words", &"an answer. ".repeat(130));
     let long = said.replace("words", &"an answer. ".repeat(6_000));
     let text = [talk, &long, &vec![&short[..]; 400].join("\n"), count, ""].join("\n");
@@ -687,7 +690,7 @@ fn resume_says_what_it_repaired_and_that_an_agent_is_not_there() {
     assert!(done.stderr.contains(&command), "{}", done.stderr);
 }
 
-/// What is seen on terminals stands in `tests/screens/`; `UPDATE=1` writes it anew.
+/// `tests/screens/` holds what terminals show; `UPDATE=1` rewrites it.
 #[test]
 fn the_list_fits_the_terminal() {
     let mut wrong = Vec::new();
@@ -704,7 +707,7 @@ fn the_list_fits_the_terminal() {
             if fs::read_to_string(&path).ok().as_ref() != Some(&seen) {
                 wrong.push(format!("{}:\n{seen}", path.display()));
             }
-            // A command that is pasted is not broken.
+            // Commands are not wrapped, so that they can be pasted.
             let rows = seen.lines().filter(|line| colour == "plain" && !line.contains("tailor "));
             assert!(rows.into_iter().all(|line| line.chars().count() <= usize::from(columns)), "{seen}");
         }

@@ -1,4 +1,4 @@
-//! `tailor explain` of errors: what they are about, which lines, and what settles it.
+//! `tailor explain` with errors: what they are about, which lines cause them, and what repairs them.
 
 use crate::support::{Dir, root};
 
@@ -23,7 +23,7 @@ fn an_error_is_about_lines_and_a_command_settles_it() {
     ] {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
-    // Without a file it says what can be said.
+    // Without a file, it explains the error in general.
     let said = dir.tailor(&["explain", text]).text();
     assert!(said.contains("P1 call-without-result") && said.contains("tailor fix FILE"), "{said}");
 }
@@ -56,7 +56,7 @@ fn what_is_not_known_is_said_not_to_be() {
         talk.contains("I don't recognise this error message") && run.text().contains("line 3: P1"),
         "{talk}"
     );
-    // Without a file, what can be asked, and what to do.
+    // Without a file, it says what can be passed, and what to do.
     let run = dir.tailor(&["explain", "the moon is in the wrong house"]);
     assert!(run.status == 2 && run.text().is_empty() && !run.stderr.contains("the file"), "{}", run.stderr);
     assert!(run.stderr.contains("`tailor scan FILE`") && !run.stderr.contains("chatcli"), "{}", run.stderr);
@@ -68,7 +68,7 @@ fn what_is_not_known_is_said_not_to_be() {
     assert!(run.status == 2 && talk.contains("/nowhere/s.jsonl"), "{talk}");
 }
 
-/// An apostrophe in an error leaves a quote open, and nobody remembers which comes first.
+/// An apostrophe in an error leaves a quote open in the shell, and users swap the arguments.
 #[test]
 fn the_error_may_come_from_standard_input_and_the_file_first() {
     let (dir, file) = (Dir::new(), fixture("pi/p1-lost-result"));
@@ -79,7 +79,7 @@ fn the_error_may_come_from_standard_input_and_the_file_first() {
     assert_eq!(dir.tailor(&["explain", &file, text]).text(), asked);
 }
 
-/// In double quotes a shell would run what is in backticks.
+/// In double quotes, a shell would run text in backticks.
 #[test]
 fn examples_of_the_help_can_be_pasted() {
     let dir = Dir::new();
@@ -95,7 +95,7 @@ fn examples_of_the_help_can_be_pasted() {
     }
 }
 
-/// Every command that is proposed can be pasted, whatever the file is called.
+/// Every proposed command can be pasted, whatever the file's name is.
 #[test]
 fn the_path_is_quoted_where_it_has_to_be() {
     let dir = Dir::new();
@@ -112,7 +112,7 @@ fn the_path_is_quoted_where_it_has_to_be() {
     }
 }
 
-/// Of an error that nobody knows nothing is said to be the reason, and no repair is proposed.
+/// For an unknown error, no cause is named and no repair proposed.
 #[test]
 fn an_unknown_error_proposes_nothing() {
     let dir = Dir::new();
@@ -138,7 +138,7 @@ fn what_is_not_found_in_a_file_is_said_not_to_be() {
     let said = dir.tailor(&["explain", "messages: text content blocks must be non-empty", &file]).text();
     assert!(said.contains("Not found in this file: M2 empty-text, M1 empty-turn.\n"), "{said}");
     assert!(!said.contains("tailor fix"), "{said}");
-    // An id that is not there is no proof of anything, but worth knowing.
+    // An id that is not in the file proves nothing, but is worth reporting.
     let text = "tool_use ids were found without tool_result blocks: toolu_A, toolu_01, call_abc (call_id)";
     let said = dir.tailor(&["explain", text, &file]).text();
     for part in ["toolu_A is on line 3\n", "toolu_01 is not in this file\n", "call_abc is not in this file\n"]
@@ -148,7 +148,7 @@ fn what_is_not_found_in_a_file_is_said_not_to_be() {
     assert!(!said.contains("call_id is"), "{said}");
 }
 
-/// A repair that would change nothing is not proposed, nor one that is only reported.
+/// A repair that changes nothing is not proposed, nor one for a finding that is only reported.
 #[test]
 fn what_settles_it_does_so() {
     let dir = Dir::new();
@@ -179,7 +179,7 @@ fn a_session_that_is_too_long_is_to_be_recovered() {
     );
 }
 
-/// What is no matter of a file has no rule.
+/// Errors that are not about a file have no rule.
 #[test]
 fn a_class_without_a_rule_is_not_called_one() {
     let dir = Dir::new();

@@ -1,11 +1,11 @@
-//! `tailor fix`: what it changes, what it keeps, what it says.
+//! `tailor fix`: what it changes, keeps and prints.
 
 use crate::support::{BROKEN, Dir, Run, WHOLE, is_root, make_old, root, run};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-/// A session with a result that is too long, before thinking that is signed over all of it.
+/// A session with a result that is too long, followed by thinking whose signature covers it.
 fn signed(model: &str) -> String {
     let text = "a row of the log\\n".repeat(4_000);
     let message = |id: &str, parent: &str, message: String| {
@@ -26,7 +26,7 @@ fn signed(model: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A session where an agent keeps it.
+/// A session in its agent's folder.
 fn at_home(dir: &Dir) -> std::path::PathBuf {
     let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -52,7 +52,7 @@ fn without_a_path_nothing_is_changed_unless_all_is_asked_for() {
     assert_eq!(dir.tailor(&["fix", "--all", "s.jsonl"]).status, 2);
 }
 
-/// Claude Code keeps offsets into a session beside it, and tells by itself that they are wrong.
+/// Claude Code keeps offsets into a session beside it, and notices by itself that they are wrong.
 #[test]
 fn what_an_agent_keeps_beside_a_session_stays_as_it_is() {
     let dir = Dir::new();
@@ -61,7 +61,7 @@ fn what_an_agent_keeps_beside_a_session_stays_as_it_is() {
     let (path, head) = (folder.join(format!("{id}.jsonl")), folder.join(id).join("resume-head.jsonl"));
     fs::create_dir_all(folder.join(id)).unwrap();
     let broken = crate::doctor::claude("/w");
-    // Worse than it ever is.
+    // Worse than what really happens.
     for file in [&path, &head] {
         fs::write(file, &broken).unwrap();
         make_old(file);
@@ -72,7 +72,7 @@ fn what_an_agent_keeps_beside_a_session_stays_as_it_is() {
     assert_eq!(fs::read_to_string(&head).unwrap(), broken);
 }
 
-/// What is left and which option would take it, how to take the repair back, and how to go on.
+/// What remains and which option would repair it, how to undo the repair, and how to resume.
 #[test]
 fn after_a_repair_the_next_commands_are_named() {
     let dir = Dir::new();
@@ -83,7 +83,7 @@ fn after_a_repair_the_next_commands_are_named() {
     let text = dir.tailor(&["fix", "--settle", "0", path.to_str().unwrap()]).text();
     let undo = format!("Undo: tailor undo ~/'.claude/projects/-w d/{id}.jsonl'");
     assert!(text.contains(&format!("{undo}\n  Resume: claude --resume {id}\n")), "{text}");
-    // A shell takes the command as it stands.
+    // A shell accepts the command as printed.
     let mut shell = dir.command_of("/bin/sh");
     let program = Path::new(env!("CARGO_BIN_EXE_tailor")).parent().unwrap();
     shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
@@ -91,7 +91,7 @@ fn after_a_repair_the_next_commands_are_named() {
     let said = undone.text();
     assert!(undone.status == 0 && said.contains("undone: "), "{said}{}", undone.stderr);
     assert!(said.contains(&format!("\n  Resume: claude --resume {id}\n")), "{said}");
-    // What stays, and a compaction.
+    // A finding that remains, and a compaction.
     let mut lines = vec![WHOLE.trim_end().to_string()];
     for n in 1..6 {
         let role = if n % 2 == 0 { "user" } else { "assistant" };
@@ -133,7 +133,7 @@ fn all_mended_exits_with_0() {
 #[test]
 fn findings_that_stay_exit_with_1() {
     let dir = Dir::new();
-    // Which call it was that has no id is not known, so that stays.
+    // It is unknown which call has no id, so that finding remains.
     let nameless = r#"{"type":"message","id":"a9","parentId":"a3","message":{"role":"assistant","content":[{"type":"toolCall","name":"ls","arguments":{}}],"stopReason":"stop"}}"#;
     dir.write("s.jsonl", format!("{BROKEN}{nameless}\n"));
     let run = dir.tailor(&["fix", "s.jsonl", "--format", "json"]);
@@ -151,7 +151,7 @@ fn an_error_exits_with_2_and_the_others_are_mended() {
     assert_ne!(fs::read_to_string(path).unwrap(), BROKEN);
 }
 
-/// Nothing was mended, so the findings are still there.
+/// Nothing was repaired, so the findings remain.
 #[test]
 fn a_dry_run_exits_with_1_if_there_is_something_to_mend() {
     let dir = Dir::new();
@@ -240,14 +240,14 @@ fn a_copy_leaves_the_original_alone() {
         WHOLE,
         "what needs no mending is copied too"
     );
-    // A copy is no reason to wait, and what is there is not written over.
+    // Writing a copy needs no waiting, and existing files are not replaced.
     assert_eq!(dir.names(), ["in/a/broken.jsonl", "in/whole.jsonl", "out/a/broken.jsonl", "out/whole.jsonl"]);
     fs::write(out.join("whole.jsonl"), "mine").unwrap();
     let again = dir.tailor(&arguments);
     assert_eq!(again.status, 2);
     assert!(again.text().contains("File exists"), "{}", again.text());
     assert_eq!(fs::read_to_string(out.join("whole.jsonl")).unwrap(), "mine");
-    // The mended copy is what mending in place would have given.
+    // The repaired copy is what repairing in place would have produced.
     dir.tailor(&["fix", "in"]);
     assert_eq!(fs::read_to_string(&broken).unwrap(), copied);
 }
@@ -275,8 +275,8 @@ fn a_diff_shows_places_and_content_only_if_asked() {
     assert_eq!(dir.tailor(&["fix", "--show-content", "s.jsonl"]).status, 2, "only together with --diff");
 }
 
-/// A session with a line in the middle that is no record, a call without a result behind it, and a torn end: it takes
-/// several looks to mend.
+/// A session with a damaged line in the middle, a call without a result after it, and a torn end: repairing it takes
+/// several rounds.
 fn damaged() -> String {
     let lines: Vec<&str> = BROKEN.lines().collect();
     let mut text = vec![lines[0].to_string(), lines[1].replace("a1", "b1")];
@@ -290,7 +290,7 @@ fn damaged() -> String {
     text.join("\n")
 }
 
-/// The hunks of a diff: lines, bytes, and what follows.
+/// The hunks of a diff: lines, bytes, and the text below.
 fn hunks(text: &str) -> Vec<(usize, usize, usize, String)> {
     let one = |hunk: &str| {
         let (head, body) = hunk.split_once(" @@\n").unwrap();
@@ -318,7 +318,7 @@ fn a_diff_names_the_lines_of_the_file_as_it_is() {
         assert!(start == end || body.starts_with(&format!("- {} bytes\n", end - start)), "{dry}");
     }
     assert!(!dry.contains("secret"));
-    // With the text, and the same in whatever way it is mended.
+    // The text is the same, however the file is repaired.
     let content = ["--diff", "--show-content", "s.jsonl"];
     let of = |run: &Run| {
         let all = run.text() + &run.stderr;
@@ -348,13 +348,13 @@ fn select_ignore_and_allow_choose_what_is_mended() {
         let text = fs::read_to_string(path).unwrap();
         (text.contains("tool result missing"), !text.contains(r#""toolCallId":"x""#))
     };
-    // The orphan is the newest entry, so it goes only when that is allowed.
+    // The orphan is the newest entry, so removing it needs `--allow`.
     assert_eq!(fixed(&[]), (true, false));
     assert_eq!(fixed(&["--allow", "P2"]), (true, true));
     assert_eq!(fixed(&["--allow", "P2", "--ignore", "P1"]), (false, true));
     assert_eq!(fixed(&["--allow", "result-without-call", "--select", "P2"]), (false, true));
     assert_eq!(fixed(&["--select", "S1"]), (false, false));
-    // Who asks for a group allows what it does, also beside another rule.
+    // `--only GROUP` allows the group's fixes, even beside another rule.
     assert_eq!(fixed(&["--only", "pairing"]), (true, true));
     assert_eq!(fixed(&["--only", "pairing", "--allow", "S18"]), (true, true));
     assert_eq!(fixed(&["--only", "bytes"]), (false, false));
@@ -378,8 +378,8 @@ fn thinking_is_kept_stripped_or_ignored() {
     assert_eq!(fixed("claude-opus-4-5", &[]), (0, "safe".into(), true, true));
 }
 
-/// Where thinking cannot be stripped (its turn is the newest and holds nothing else, or waits for a result), what
-/// would invalidate it is not done either: such a session would be refused for ever.
+/// If thinking cannot be stripped (it is alone in the newest turn, or its turn waits for a result), an edit that would
+/// invalidate it is not made either: the API would refuse the session for ever.
 #[test]
 fn strip_leaves_no_thinking_that_it_invalidates() {
     let dir = Dir::new();
@@ -401,8 +401,8 @@ fn strip_leaves_no_thinking_that_it_invalidates() {
     }
 }
 
-/// Claude Code may write the next message before the result that it answers; the model sees them in the order of
-/// the links.
+/// Claude Code may write the next message before the result that precedes it; the model sees them in the order of the
+/// links.
 #[test]
 fn what_comes_before_thinking_is_told_by_links_not_by_lines() {
     let dir = Dir::new();
@@ -447,7 +447,7 @@ fn a_pipe_carries_the_transcript_and_nothing_else() {
     assert!(run.stderr.contains("P1 call-without-result"), "{}", run.stderr);
     let again = dir.pipe(&run.stdout, &["fix", "-"]);
     assert_eq!((again.status, &again.stdout), (0, &run.stdout));
-    // What is not understood passes through.
+    // Unrecognised input is passed through.
     for input in [&b"{\"level\":\"info\"}\n\xff\0"[..], b"", b"\n\n"] {
         assert_eq!(dir.pipe(input, &["fix", "-"]).stdout, input);
     }
@@ -468,7 +468,7 @@ fn settle_says_how_long_a_file_must_have_been_quiet() {
     assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
 }
 
-/// A file whose old result ages, and whose new one is too long.
+/// A file with an old result that becomes stale, and a new one that is too long.
 const AGEING: &[&str] = &["--profile", "chatcli", "--format", "json", "s.jsonl"];
 
 fn ageing(newest_chars: usize) -> String {
@@ -518,7 +518,7 @@ fn older_history_waits_while_a_cache_may_hold_it() {
             .map(|one| format!("{} {}", one["code"].as_str().unwrap(), one["fix"].as_str().unwrap()));
         words.collect::<Vec<_>>()
     };
-    // Caps do not wait; what has aged does, and says why.
+    // Limits do not wait. Stale results do, and the reason is printed.
     let (text, short) = (ageing(60_000), ageing(100));
     let path = write(&text, 10);
     let run = fix(&[]);
@@ -526,7 +526,7 @@ fn older_history_waits_while_a_cache_may_hold_it() {
     assert_eq!(codes(&run), ["S14 held", "S1 safe"]);
     assert!(run.file()["findings"][0]["reason"].as_str().unwrap().contains("--settle-stale 0"));
     assert!(fs::read_to_string(&path).unwrap().contains(&"x".repeat(9_000)));
-    // If there is nothing else to be done, the file is put off as a whole; a dry run says the same.
+    // If there is nothing else to do, the file is deferred; a dry run says so too.
     for more in [&["--dry-run"][..], &[]] {
         let path = write(&short, 10);
         let run = fix(more);
@@ -535,7 +535,7 @@ fn older_history_waits_while_a_cache_may_hold_it() {
         assert!((2_990..=3_000).contains(&seconds), "{seconds}");
         assert_eq!(fs::read_to_string(&path).unwrap(), short);
     }
-    // Later, or when told that it does not matter, or when the file is nobody's history.
+    // After enough time, with `--settle 0`, or if the file is an archive.
     for (minutes, more) in [
         (61, &[][..]),
         (10, &["--settle-stale", "0"]),
@@ -554,7 +554,8 @@ fn older_history_waits_while_a_cache_may_hold_it() {
 #[test]
 fn a_session_that_schemas_have_filled() {
     let dir = Dir::new();
-    // Limits count characters of the text; in the file each quote of it takes two bytes, here one in twenty.
+    // Limits count characters of the text; in the file each quote takes two bytes, which is one character in twenty
+    // here.
     let field = |n: usize| {
         let hint = "How many seconds to wait for an answer of the gateway before the request is given up and the \
                     channel is told that nobody is there; nothing waits longer than the channel itself does";
@@ -589,14 +590,14 @@ fn a_session_that_schemas_have_filled() {
     assert_eq!(run.status, 0, "{}", run.text());
     let after = fs::metadata(&path).unwrap().len();
     assert!(after < 250_000, "{after}");
-    // And with results that age, next to nothing is left of all but the newest.
+    // With stale results cleared as well, almost nothing remains of all but the newest.
     let again = dir.tailor(&["fix", "--settle", "0", "--profile", "agent-max", "s.jsonl"]);
     assert_eq!(again.status, 0, "{}", again.text());
     assert!(fs::metadata(&path).unwrap().len() < 100_000);
     assert_eq!(dir.tailor(&["scan", "--profile", "agent-max", "s.jsonl"]).status, 0);
 }
 
-/// What a flag says counts more than what the profile says.
+/// A flag overrides the profile.
 #[test]
 fn flags_override_the_profile() {
     let dir = Dir::new();
@@ -614,7 +615,7 @@ fn flags_override_the_profile() {
     let said = |limit: &str| Some(format!("result of 40000 characters (limit {limit})"));
     assert_eq!(limit(&[]), said("32000"));
     assert_eq!(limit(&["--profile", "chatcli"]), said("30000"));
-    assert_eq!(limit(&["--profile", "CHATCLI", "--tool-result-chars-max", "bash=700"]), said("700"));
+    assert_eq!(limit(&["--profile", "CHATCLI", "--cut-tool-results", "bash=700"]), said("700"));
     assert_eq!(limit(&["--profile", "agent-max"]), said("10000"));
     assert_eq!(limit(&["--profile", "openclaw-10915", "--result-chars-max", "900"]), said("900"));
     assert_eq!(limit(&["--profile", "openclaw-5057"]), None);
@@ -624,7 +625,7 @@ fn flags_override_the_profile() {
     assert!(wrong.stderr.contains("no such profile; there are default, chatcli, "), "{}", wrong.stderr);
 }
 
-/// A session of Claude Code with a title, and so many bytes of talk before it and behind it.
+/// A Claude Code session with a title, and this many bytes of conversation before and after it.
 fn titled(before: usize, title: &str, behind: usize) -> String {
     let say = |number: usize, parent: &str, text: &str| {
         format!(
@@ -635,7 +636,7 @@ fn titled(before: usize, title: &str, behind: usize) -> String {
     first + title + &say(1, "\"u0\"", &"y".repeat(behind))
 }
 
-/// What the Agent SDK shows as title: it looks for one in the last 64 KiB, then in the first.
+/// The title that the Agent SDK shows: it searches the last 64 KiB, then the first.
 fn listed(text: &str) -> Option<&str> {
     const WINDOW: usize = 65_536;
     let last = |part: &'static str, text: &'_ str| text.rfind(part).map(|at| at + part.len());
@@ -659,7 +660,7 @@ fn a_title_out_of_sight_is_written_again() {
     for (before, title, behind, unseen) in [
         (FAR, TITLE, FAR, true),
         (FAR, MADE, FAR, true),
-        // What a person wrote counts, wherever what the model wrote stands.
+        // A user's title counts, wherever the model's is.
         (FAR, &[TITLE, MADE].concat(), FAR, true),
         (10, TITLE, FAR, false),
         (FAR, TITLE, 10, false),
@@ -690,7 +691,7 @@ fn a_title_out_of_sight_is_written_again() {
     }
 }
 
-/// pi's branch ends at its last record: one behind a torn one is linked again, and the conversation is there.
+/// pi's branch ends at its last record: the record after a torn one is linked again, which restores the conversation.
 #[test]
 fn what_stands_behind_a_torn_record_is_linked_again() {
     let whole = concat!(
@@ -711,7 +712,7 @@ fn what_stands_behind_a_torn_record_is_linked_again() {
     }
 }
 
-/// A session whose agent begins behind a lost parent, and before that an image that no provider takes.
+/// A session whose branch begins after a missing parent, and before that an image that no provider accepts.
 fn hides_an_image() -> String {
     let head = "iVBORw0KGgoAAAANSUhEUgAAIygAAABkCAIAAAA";
     let image = format!(r#"{{"type":"image","data":"{head}{}","mimeType":"image/png"}}"#, "A".repeat(401));

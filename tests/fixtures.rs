@@ -1,11 +1,12 @@
-//! The stories of tests/stories and everything in fixtures/: what is found, and what becomes of it.
+//! The stories of tests/stories and all fixtures: what is found, and what `fix` makes of it.
 //!
-//! A story is told once and spelled in each format; see there. What only one format can show is a folder
-//! `fixtures/<format>/<case>`: `in.jsonl`, `out.jsonl` if `fix` changes it, and `policy.args` if it needs other arguments,
-//! one a line. `fixtures/<format>/findings.txt` has a line a case: what `scan` finds. `UPDATE=1` writes anew what is
-//! expected of folders; read the difference before you believe it. What a fixture expects is what is right.
+//! A story is written once and spelled in each format; see there. What only one format can show is a folder
+//! `fixtures/<format>/<case>`: `in.jsonl`, `out.jsonl` if `fix` changes it, and `policy.args`, one per line, if it
+//! needs other arguments. `fixtures/<format>/findings.txt` has a line per case: what `scan` finds. `UPDATE=1` rewrites
+//! what is expected of folders; read the difference before you believe it. What a fixture expects must be what is
+//! right.
 //!
-//! The words of findings stand in tests/snapshots/messages.txt, and nowhere else.
+//! The wording of findings is in tests/snapshots/messages.txt, and nowhere else.
 
 use crate::stories::{self, Outcome, Shown, Told};
 use crate::support::{Dir, root};
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use transcript::format::FORMATS;
 use transcript::rule::Group;
 
-/// How a file of a case is called.
+/// The name of a case's file.
 pub(crate) const INPUT: &str = "in.jsonl";
 const OUTPUT: &str = "out.jsonl";
 const FINDINGS: &str = "findings.txt";
@@ -31,11 +32,11 @@ pub(crate) struct Fixture {
     expected: Expected,
 }
 
-/// What is expected of a case.
+/// The expected result of a case.
 enum Expected {
-    /// Of a folder: its findings as [`row`] writes them, and the file after `fix`.
+    /// For a folder: its findings as [`row`] writes them, and the file after `fix`.
     Recorded { findings: String, output: Vec<u8> },
-    /// Of a story: its findings, and the lines that a repair leaves alone.
+    /// For a story: its findings, and the lines that a repair must not change.
     Told { shown: Vec<Shown>, texts: Vec<String> },
 }
 
@@ -45,7 +46,7 @@ impl Fixture {
         Self::recorded().into_iter().chain(told).collect()
     }
 
-    /// Those in folders.
+    /// The fixtures in folders.
     fn recorded() -> Vec<Self> {
         let formats = folders(&root().join("fixtures"));
         let of_format = |format: PathBuf| {
@@ -83,7 +84,7 @@ impl Fixture {
         self.name.split('/').next().unwrap()
     }
 
-    /// The arguments for `scan`, to which nothing can be allowed, and which waits for nobody.
+    /// The arguments for `scan`, without those that only `fix` has.
     fn for_scan(&self) -> Vec<&str> {
         let mut arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         let of_fix = |argument: &&str| ["--allow", "--settle"].contains(argument);
@@ -94,7 +95,7 @@ impl Fixture {
     }
 
     pub(crate) fn for_fix<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
-        // What a check allows, `fix` does not know.
+        // `fix` has no options for a check's limits.
         let own = self.arguments.iter().map(String::as_str);
         let own =
             own.filter(|argument| !argument.starts_with("--max-") && !argument.starts_with("--tolerance"));
@@ -112,7 +113,7 @@ impl Fixture {
         })
     }
 
-    /// What becomes of a finding whose fix is called so.
+    /// What happens to a finding with this kind of fix.
     fn outcome(&self, code: &str, fix: &str) -> Outcome {
         match fix {
             "safe" => Outcome::Mended,
@@ -123,8 +124,8 @@ impl Fixture {
         }
     }
 
-    /// The code of each finding, and whether its fix is made. One that could be and is not would be made by a second
-    /// run, which changes nothing.
+    /// The code of each finding, and whether its fix is made. If a possible fix were not made, a second run would make
+    /// it, but a second run must change nothing.
     pub(crate) fn found(&self) -> Vec<(String, bool)> {
         match &self.expected {
             Expected::Told { shown, .. } => {
@@ -150,13 +151,13 @@ impl Fixture {
         }
     }
 
-    /// What a check says of it, if it failed.
+    /// The error of a check, with the fixture's name.
     fn wrong(&self, checked: Result<(), String>) -> Option<String> {
         checked.err().map(|why| format!("fixtures/{}: {why}", self.name))
     }
 }
 
-/// The findings of each folder of a format.
+/// The findings of each case of a format.
 fn findings_of_format(format: &Path) -> BTreeMap<String, String> {
     let text = fs::read_to_string(format.join(FINDINGS)).unwrap_or_default();
     let rows = text.lines().map(|line| line.split_once(':').unwrap());
@@ -178,16 +179,16 @@ pub(crate) fn tell(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} fixtures are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Fixtures that are checked with the same arguments: one run of the program does for all of them.
+/// Fixtures with the same arguments, which one run of the program checks together.
 pub(crate) struct Batch {
     pub(crate) dir: Dir,
     arguments: Vec<String>,
-    /// Each with its file, in a folder of its own.
+    /// Each fixture with its file, in a folder of its own.
     pub(crate) fixtures: Vec<(Fixture, PathBuf)>,
 }
 
 impl Batch {
-    /// All fixtures, by their arguments.
+    /// All fixtures, grouped by their arguments.
     pub(crate) fn all(arguments: impl Fn(&Fixture) -> Vec<&str>) -> impl Iterator<Item = Self> {
         let mut groups: BTreeMap<Vec<String>, Vec<Fixture>> = BTreeMap::new();
         for fixture in Fixture::all() {
@@ -205,13 +206,13 @@ impl Batch {
         })
     }
 
-    /// The arguments of its cases that `scan` and `fix` share.
+    /// The arguments that `scan` and `fix` share.
     fn scan_arguments(&self) -> Vec<String> {
         let own = self.fixtures[0].0.for_scan().into_iter();
         own.filter(|argument| self.arguments.iter().any(|own| own == argument)).map(str::to_string).collect()
     }
 
-    /// Runs the program on all files: its line about each, in the order of the fixtures.
+    /// Runs the program on all files. Returns its lines, in the order of the fixtures.
     #[track_caller]
     pub(crate) fn run(&self) -> Vec<String> {
         self.run_with(&self.arguments)
@@ -227,11 +228,16 @@ impl Batch {
         let about = |line: &str| parsed(line)["path"].as_str().map(str::to_string);
         let mut lines: BTreeMap<String, String> =
             text.lines().filter_map(|line| Some((about(line)?, line.to_string()))).collect();
-        let mut of = |path: &str| lines.remove(path).unwrap_or_else(|| panic!("{path}: {}", run.stderr));
+        let here = self.dir.path("");
+        // Files below the working directory are named from there.
+        let mut of = |path: &str| {
+            let below = Path::new(path).strip_prefix(&here).unwrap().to_str().unwrap();
+            lines.remove(below).unwrap_or_else(|| panic!("{path}: {}", run.stderr))
+        };
         paths.map(&mut of).collect()
     }
 
-    /// What is wrong, given something that was found out about each fixture.
+    /// All errors, given something about each fixture.
     pub(crate) fn wrong<T>(
         &self,
         found: &[T],
@@ -258,7 +264,7 @@ fn same(what: &str, got: &[u8], want: &[u8]) -> Result<(), String> {
     ))
 }
 
-/// The findings of a line of `--format json`, without their words: code, line, severity, fix.
+/// The findings of a line of `--format json` without their wording: code, line, severity, fix.
 fn row(findings: &Value) -> String {
     let text = |finding: &Value| {
         let word = |key: &str| finding[key].as_str().unwrap().to_string();
@@ -267,7 +273,7 @@ fn row(findings: &Value) -> String {
     findings.as_array().unwrap().iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a story's findings are those that it tells of, on its lines.
+/// Checks that a story has the findings that it lists, on its lines.
 fn are_those(fixture: &Fixture, shown: &[Shown], findings: &Value) -> Result<(), String> {
     let mut missing: Vec<&Shown> = shown.iter().collect();
     for finding in findings.as_array().unwrap() {
@@ -283,7 +289,7 @@ fn are_those(fixture: &Fixture, shown: &[Shown], findings: &Value) -> Result<(),
     if missing.is_empty() { Ok(()) } else { Err(format!("not found: {missing:?}")) }
 }
 
-/// A line without the name of the line before it, which another one may be after a repair.
+/// A line without its parent's id, because its parent may change in a repair.
 fn unlinked(line: &str) -> String {
     let mut line = line.to_string();
     for key in [r#""parentId":""#, r#""parentUuid":""#] {
@@ -295,7 +301,7 @@ fn unlinked(line: &str) -> String {
     line
 }
 
-/// Whether a repaired story says what it said, but for the lines that something was wrong with.
+/// Checks that a repaired story has all of its messages, except lines with a finding.
 fn says_the_same(fixture: &Fixture, shown: &[Shown], texts: &[String], after: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(after);
     let lines: BTreeSet<String> = text.lines().map(unlinked).collect();
@@ -351,7 +357,7 @@ fn scan_finds_what_is_wrong_and_nothing_else() {
     each_rule_has_its_words(&words);
 }
 
-/// What is said of a finding, with a letter for each number.
+/// The message of a finding, with a letter in place of each number.
 fn message(finding: &Value) -> String {
     let word = |key: &str| finding[key].as_str().unwrap_or_default();
     let text = match word("reason") {
@@ -411,9 +417,13 @@ fn fix_mends_it_and_a_second_fix_changes_nothing() {
     let wrong = batches.flat_map(|batch| {
         let first = batch.run();
         let got: Vec<_> = batch.fixtures.iter().map(|(_, path)| fs::read(path).unwrap()).collect();
+        let scan = ["scan", "--format", "json"].map(str::to_string);
+        let after = batch.run_with(&[&scan[..], &batch.scan_arguments()].concat());
+        let mut wrong = batch.wrong(&after, |fixture, _, line| shows_what_stays(fixture, line));
         let both = first.iter().zip(batch.run()).zip(got);
         let found: Vec<_> = both.map(|((one, two), got)| (parsed(one), got, parsed(&two))).collect();
-        batch.wrong(&found, fix)
+        wrong.extend(batch.wrong(&found, fix));
+        wrong
     });
     tell(&wrong.collect::<Vec<_>>());
 }
@@ -427,32 +437,21 @@ fn write_output(fixture: &Fixture, got: &[u8]) {
     }
 }
 
-/// After a repair there is what a story says that stays, and nothing else.
-#[test]
-fn a_mended_story_shows_what_stays() {
-    let batches = Batch::all(|fixture| fixture.for_fix(&["--format", "json"]));
-    let wrong = batches.flat_map(|batch| {
-        batch.run();
-        let scan = ["scan", "--format", "json"].map(str::to_string);
-        let after = batch.run_with(&[&scan[..], &batch.scan_arguments()].concat());
-        batch.wrong(&after, |fixture, _, line| {
-            let Expected::Told { shown, .. } = &fixture.expected else { return Ok(()) };
-            // Limits are given to `scan` alone, and not here.
-            let stays =
-                shown.iter().filter(|shown| shown.outcome != Outcome::Mended && !shown.code.starts_with('L'));
-            let mut want: Vec<&str> = stays.map(|shown| shown.code.as_str()).collect();
-            let file = parsed(line);
-            let findings = file["findings"].as_array().unwrap();
-            let mut got: Vec<&str> = findings.iter().map(|one| one["code"].as_str().unwrap()).collect();
-            want.sort_unstable();
-            got.sort_unstable();
-            if got == want { Ok(()) } else { Err(format!("{got:?} are left instead of {want:?}")) }
-        })
-    });
-    tell(&wrong.collect::<Vec<_>>());
+/// After a repair, a story has the findings that it marks as remaining, and no others.
+fn shows_what_stays(fixture: &Fixture, line: &str) -> Result<(), String> {
+    let Expected::Told { shown, .. } = &fixture.expected else { return Ok(()) };
+    // Only `scan` is given limits.
+    let stays = shown.iter().filter(|shown| shown.outcome != Outcome::Mended && !shown.code.starts_with('L'));
+    let mut want: Vec<&str> = stays.map(|shown| shown.code.as_str()).collect();
+    let file = parsed(line);
+    let findings = file["findings"].as_array().unwrap();
+    let mut got: Vec<&str> = findings.iter().map(|one| one["code"].as_str().unwrap()).collect();
+    want.sort_unstable();
+    got.sort_unstable();
+    if got == want { Ok(()) } else { Err(format!("{got:?} are left instead of {want:?}")) }
 }
 
-/// Of a pipe no more is asked than that it does what a file does: one case of each format and each set of arguments.
+/// A pipe must give what a file gives. One case per format and set of arguments is enough.
 #[test]
 fn a_pipe_gives_the_same_bytes() {
     let mut seen = BTreeSet::new();
@@ -507,7 +506,7 @@ fn last(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_string()
 }
 
-/// A name says what is shown: each code that it begins with is found, and of `ok-` nothing is wrong.
+/// Names are true: each code in a name is found, and `ok-` has no findings.
 #[test]
 fn names_say_what_is_shown() {
     let is_code = |word: &&str| {
@@ -518,13 +517,13 @@ fn names_say_what_is_shown() {
     for fixture in Fixture::all() {
         let found: BTreeSet<String> = fixture.found().into_iter().map(|(code, _)| code).collect();
         let case = fixture.name.rsplit('/').next().unwrap();
-        // The story of some format may not show all.
+        // A story need not show all of its codes in every format.
         let is_told = matches!(fixture.expected, Expected::Told { .. });
         let missing = case.split('-').take_while(is_code).find(|code| !found.contains(&code.to_uppercase()));
         if let Some(code) = missing.filter(|_| !is_told) {
             wrong.push(format!("{}: {code} is not found: {found:?}", fixture.name));
         }
-        // A record of Gemini CLI that is written again is superseded, whatever the case is about.
+        // In Gemini CLI a record that is written again is superseded in any case.
         if case.starts_with("ok-") && found.iter().any(|code| code != "S17") {
             wrong.push(format!("{}: {found:?} are found", fixture.name));
         }
@@ -541,7 +540,7 @@ fn each_format_has_cases_and_each_folder_is_a_format() {
     assert_eq!(told.iter().map(|told| told.format).collect::<BTreeSet<_>>(), formats);
 }
 
-/// For programs beside the tests: writes all stories into the folder that `TAILOR_STORIES_DIR` names, like fixtures/.
+/// For programs beside the tests: writes all stories to the folder in `TAILOR_STORIES_DIR`, laid out like fixtures/.
 #[test]
 fn stories_can_be_written_to_a_folder() {
     let dir = Dir::in_memory();

@@ -1,12 +1,12 @@
-//! Which way imports run: in `transcript` only down, floor by floor, and nowhere in a circle of many files.
+//! The direction of imports: in `transcript` only towards lower floors, and in no crate in a circle of many files.
 
 use crate::support::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The floors of `transcript` from the ground up. A room may import from floors below its own, and from itself. Above
-/// all of them is the root of the crate, which only hands names on.
+/// The floors of `transcript` from the ground up. A folder may import from lower floors and from itself. The root of
+/// the crate is above all of them, and only re-exports names.
 const FLOORS: &[&[&str]] = &[
     &["model"],
     &["format"],
@@ -18,16 +18,16 @@ const FLOORS: &[&[&str]] = &[
     &["tasks"],
 ];
 
-/// More files than this must not import each other in a circle.
+/// The largest circle of imports that is allowed, in files.
 const CIRCLE_FILES_MAX: usize = 3;
 
-/// The crates whose circles are looked for.
+/// The crates that are checked for circles.
 const WITHOUT_CIRCLES: &[&str] = &["keeper", "spans", "tailor", "transcript", "watch"];
 
-/// The files of a crate by module, and what each imports: a module, and the line that names it.
+/// The files of a crate by module, and the imports of each: a module, and the line that names it.
 #[derive(Default)]
 struct House {
-    /// The path of each module's file below `src`, without `.rs`; tests are not among them.
+    /// The path of each module's file below `src`, without `.rs`. Test modules are left out.
     modules: BTreeMap<Vec<String>, String>,
     imports: BTreeMap<Vec<String>, Vec<(usize, Vec<String>)>>,
 }
@@ -39,7 +39,7 @@ impl House {
         Self::of_texts(texts)
     }
 
-    /// Of the text of each file, by its path below `src`.
+    /// From the text of each file, by its path below `src`.
     fn of_texts(texts: BTreeMap<Vec<String>, String>) -> Self {
         let texts: BTreeMap<Vec<String>, Vec<String>> =
             texts.into_iter().map(|(path, text)| (module_of(&path), production_lines(&text))).collect();
@@ -54,7 +54,7 @@ impl House {
             .filter(|(module, _)| !is_test(module))
             .map(|(module, lines)| (module, paths(module, lines)))
             .collect();
-        // Which of several modules one of these names stands for depends on the system.
+        // For a name that depends on the system, the line decides which module it stands for.
         let hands_on = |module: &Vec<String>, line: usize| {
             let lines = &texts[module];
             lines[line - 1].contains(" use ") && line > 1 && lines[line - 2].starts_with("#[cfg(")
@@ -69,7 +69,7 @@ impl House {
         house
     }
 
-    /// Imports that do not run down.
+    /// Imports that lead upwards.
     fn upward(&self, floors: &[&[&str]]) -> Vec<String> {
         let floor = |module: &[String]| match module.first() {
             None => Some(floors.len()),
@@ -104,7 +104,7 @@ impl House {
         large.map(|circle| circle.into_iter().map(|m| m.join("::")).collect::<Vec<_>>().join(", ")).collect()
     }
 
-    /// What a module imports, and what that imports.
+    /// All modules that a module imports, directly or not.
     fn reached(&self, from: &[String]) -> BTreeSet<&Vec<String>> {
         let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
         while let Some(module) = next.pop() {
@@ -118,7 +118,7 @@ impl House {
     }
 }
 
-/// The modules that a path leads to: where it stands, or where the module that hands it on has it from, if that depends on the system.
+/// The modules that a path leads to. If a module re-exports the name for one system, its source counts.
 fn sources(
     path: &[String],
     named: &BTreeMap<&Vec<String>, Vec<(usize, Vec<String>)>>,
@@ -151,7 +151,7 @@ fn gather(folder: &Path, below: &mut Vec<String>, texts: &mut BTreeMap<Vec<Strin
     }
 }
 
-/// The module of a file by its path below `src`.
+/// The module of a file, given its path below `src`.
 fn module_of(path: &[String]) -> Vec<String> {
     match path {
         [folders @ .., last] if last == "mod" => folders.to_vec(),
@@ -160,7 +160,7 @@ fn module_of(path: &[String]) -> Vec<String> {
     }
 }
 
-/// The lines without comments, up to the tests that stand in the file.
+/// The lines without comments, up to the file's tests.
 fn production_lines(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let tests = lines.windows(2).position(|two| is_for_tests(two[0]) && two[1].ends_with(" {"));
@@ -168,12 +168,12 @@ fn production_lines(text: &str) -> Vec<String> {
     lines[..tests.unwrap_or(lines.len())].iter().map(code).collect()
 }
 
-/// Whether what follows is only built for tests.
+/// Whether the next item is only built for tests.
 fn is_for_tests(line: &str) -> bool {
     line == "#[cfg(test)]" || line.starts_with("#[cfg(all(test,")
 }
 
-/// The modules below one that are only built for tests.
+/// The child modules that are only built for tests.
 fn test_children(module: &[String], lines: &[String]) -> Vec<Vec<String>> {
     let declared = lines.windows(2).filter(|two| is_for_tests(two[0].trim()));
     let names = declared.filter_map(|two| declared_module(&two[1]));
@@ -187,14 +187,14 @@ fn declared_module(line: &str) -> Option<&str> {
     (words.next() == Some("mod")).then_some(name)
 }
 
-/// Whether a line stands in a module that is written out in its file; rustfmt sees to the brace that ends it.
+/// Whether a line is in an inline module; rustfmt guarantees the indentation of its closing brace.
 fn is_inline(lines: &[String], line: usize) -> bool {
     let opens = |text: &&String| text.contains("mod ") && text.ends_with(" {");
     let last = lines[..line].iter().rev().find(|text| text.as_str() == "}" || opens(text));
     last.is_some_and(|text| text != "}")
 }
 
-/// All paths in a file that lead to other modules of the crate, each with its line.
+/// All paths in a file to other modules of the crate, each with its line.
 fn paths(module: &[String], lines: &[String]) -> Vec<(usize, Vec<String>)> {
     let children: Vec<&str> = lines.iter().filter_map(|line| declared_module(line)).collect();
     let text = lines.join("\n");
@@ -222,7 +222,7 @@ fn paths(module: &[String], lines: &[String]) -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// The paths of a use tree, or of a path, behind its first word.
+/// The paths of a use tree, or of a path, after its first word.
 fn tree(mut path: Vec<String>, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     if rest.next_if_eq(&'{').is_some() {
@@ -232,7 +232,7 @@ fn tree(mut path: Vec<String>, rest: &mut std::iter::Peekable<std::str::Chars<'_
                 return all;
             }
             all.extend(tree(path.clone(), rest));
-            // What is left of an element is `as` and another name.
+            // The rest of an element is `as` and another name.
             while rest.next_if(|c| !matches!(c, ',' | '}')).is_some() {}
         }
     }
@@ -321,6 +321,6 @@ fn a_circle_is_found() {
     };
     assert_eq!(ring("use crate::a::x;").circles(), ["a, b, c, d"]);
     assert_eq!(ring("use crate::b::x;").circles(), [""; 0]);
-    // What is handed on for one system is where it comes from.
+    // A re-export for one system counts as an import from its source.
     assert_eq!(ring("use crate::y;").circles(), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! Which format a file has: one or none, and never the wrong one.
+//! Which format a file has: the right one or none, but never a wrong one.
 
 use crate::fixtures::Fixture;
 use crate::folder::gather;
@@ -10,10 +10,10 @@ use transcript::finding::Held;
 use transcript::format::{Answer, FORMATS, Format, Level, Part};
 use transcript::scan::scan;
 
-/// So many lines tell the format; a file of a hundred megabytes need not be read.
+/// This many lines determine the format, so large files need not be read completely.
 const LINES: usize = 60;
 
-/// The format that these bytes have.
+/// The format of these bytes.
 fn claimed(bytes: &[u8]) -> Option<&'static str> {
     scan(&bytes).unwrap().format.map(|format| format.name)
 }
@@ -22,7 +22,7 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|&byte| byte == b'\n').take(LINES).collect()
 }
 
-/// What may only be changed while its program is not running asks something that knows, or waits long enough.
+/// An archive's gates know whether its program runs, or wait long enough.
 #[test]
 fn archives_ask_whether_their_program_runs() {
     let asks = |format: &&Format| format.level != Level::Archive || !format.gates.is_empty();
@@ -31,8 +31,8 @@ fn archives_ask_whether_their_program_runs() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// Without its first line a file is of the same format, or of the plainer one that all its other lines are of, or of
-/// none that is known.
+/// Without its first line, a file has the same format, the plainer one that fits all other lines, or none that is
+/// known.
 fn check_without_the_first_line(bytes: &[u8], name: &str, wrong: &mut Vec<String>) {
     let whole = claimed(&lines(bytes).concat());
     let rest = claimed(&lines(bytes).get(1..).unwrap_or_default().concat());
@@ -59,7 +59,7 @@ fn real_files_are_of_one_format_or_of_none() {
         eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
         return;
     };
-    // Folders of the corpus whose files are all of one agent.
+    // Folders of the corpus with files of a single agent.
     let folders = [
         ("pi", "pi"),
         ("claude-code", "claude-code"),
@@ -85,7 +85,7 @@ fn real_files_are_of_one_format_or_of_none() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Numbers in no order, the same on every machine.
+/// Pseudo-random numbers, the same on every machine.
 struct Numbers(u64);
 
 impl Numbers {
@@ -95,7 +95,7 @@ impl Numbers {
     }
 }
 
-/// Two files, line by line in turns as the numbers have it.
+/// Lines of two files in random alternation.
 fn mix(one: &[u8], two: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let (one, two) = (lines(one), lines(two));
     let (mut left, mut right, mut bytes) = (one.iter().peekable(), two.iter().peekable(), Vec::new());
@@ -113,7 +113,8 @@ fn mix(one: &[u8], two: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 #[test]
 fn a_mixture_is_never_claimed_by_the_wrong_format() {
     const MIXTURES: usize = 10_000;
-    // In the middle of a file a byte order mark spoils the line behind it, which may be the one that tells.
+    // A byte order mark in the middle of a file damages the line after it, which may be the one that determines the
+    // format.
     let short = |fixture: &Fixture| {
         let bytes = &fixture.input;
         lines(bytes).len() < 20 && !bytes.starts_with(b"\xef\xbb\xbf")
@@ -155,7 +156,7 @@ fn names_are_different_and_levels_are_kept() {
             Level::ReadOnly(why) => {
                 assert!(!why.is_empty() && format.answer == Answer::Nowhere, "{name}");
             }
-            // Unasked, no line is added where lines may be counted.
+            // Unless allowed, no line is added in files whose lines may be counted.
             Level::LiveTruncate => assert!(counted || format.answer != Answer::Line, "{name}"),
             Level::Archive | Level::LiveInsert => {}
         }

@@ -1,4 +1,4 @@
-//! What agents say about being at work, and that `tailor fix` obeys.
+//! What agents reveal about being at work, and that `tailor fix` obeys it.
 
 use crate::support::{BROKEN, Dir, Run, WHOLE, give_to_powerless, run, skipped};
 use serde_json::{Value, json};
@@ -15,19 +15,19 @@ impl Living {
         Self::within(Path::new("/"))
     }
 
-    /// One that works in this folder.
+    /// A process whose current folder is this one.
     pub(crate) fn within(folder: &Path) -> Self {
         Self(Command::new("sleep").arg("600").current_dir(folder).spawn().unwrap())
     }
 
-    /// How Claude Code would register it as the one that has [`claude`] open.
+    /// How Claude Code would register this process for the session [`claude`].
     pub(crate) fn registered(&self) -> (String, String) {
         let (pid, start) = (self.0.id(), self.start());
         let entry = json!({"pid": pid, "sessionId": "5e", "procStart": start, "status": "idle"});
         (format!("{pid}.json"), entry.to_string())
     }
 
-    /// When it started, as locks say it.
+    /// Its start time, as written in locks.
     fn start(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
         stat.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap().parse().unwrap()
@@ -41,13 +41,13 @@ impl Drop for Living {
     }
 }
 
-/// The number of a process that is no more.
+/// The id of a process that has ended.
 fn dead() -> u32 {
     let living = Living::new();
     living.0.id()
 }
 
-/// Fixes a file, after a dry run that leaves no trace and tells how that will end.
+/// Fixes a file, after a dry run that must leave no trace and predict the outcome.
 #[track_caller]
 fn fix(dir: &Dir, name: &str, arguments: &[&str]) -> Run {
     let fix = [&["fix", "--format", "json", name], arguments].concat();
@@ -76,7 +76,7 @@ fn assert_fixed(run: &Run, path: &Path, before: &str) {
     assert_ne!(fs::read_to_string(path).unwrap(), before);
 }
 
-/// Says that a file was last written so many seconds ago.
+/// Sets the time of the last write to so many seconds ago.
 fn age(path: &Path, seconds: u64) {
     let then = SystemTime::now() - Duration::from_secs(seconds);
     File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
@@ -96,7 +96,7 @@ fn a_lock_of_openclaws_that_is_held_defers() {
     let path = dir.write(SESSION, BROKEN);
     dir.write(LOCK, lock(living.0.id(), living.start()).to_string());
     let reason = format!("process {} has held OpenClaw's write lock for ", living.0.id());
-    // Whatever the user says about agents that run, a lock says more.
+    // A lock overrides what the user says about running agents.
     for settle in ["5", "0"] {
         assert_deferred(&fix(&dir, SESSION, &["--settle", settle]), &reason, &path, BROKEN);
     }
@@ -118,7 +118,7 @@ fn a_lock_of_openclaws_that_was_left_behind_is_removed() {
     }
 }
 
-/// Whoever sits in a container sees no process outside of it, and none of those is dead for that.
+/// From inside a container, outside processes are invisible, but that does not mean they are dead.
 #[test]
 fn a_lock_from_outside_of_our_container_holds_until_its_time_is_over() {
     let container = ["--map-root-user", "--fork", "--pid", "--mount-proc"];
@@ -175,7 +175,7 @@ fn a_run_in_progress_defers_for_ten_minutes() {
         &path,
         BROKEN,
     );
-    // A tool is called, and an earlier call lacks its result.
+    // A tool call is open, and an earlier call lacks its result.
     let call = r#"{"type":"message","id":"a4","parentId":"a3","message":{"role":"assistant","content":[{"type":"toolCall","id":"d","name":"bash","arguments":{}}],"stopReason":"toolUse"}}"#;
     let text = format!("{BROKEN}{call}\n");
     dir.write("s.jsonl", &text);
@@ -199,7 +199,7 @@ fn a_run_that_ended_is_not_waited_for() {
     assert_fixed(&fix(&dir, "s.jsonl", &[]), &path, &text);
 }
 
-/// A session of Claude Code's in which the result of a call is lost.
+/// A Claude Code session in which the result of a call is lost.
 pub(crate) fn claude() -> String {
     let line = |kind: &str, id: &str, parent: &str, message: &str| {
         format!(
@@ -230,7 +230,7 @@ fn a_session_that_a_live_claude_code_has_open_defers() {
     register(living.start());
     let reason = format!("Claude Code is using it (process {}, idle); quit Claude Code first", living.0.id());
     assert_deferred(&fix(&dir, name, &["--settle", "0"]), &reason, &path, &claude());
-    // The number came around.
+    // The process id was reused.
     register(1);
     assert_fixed(&fix(&dir, name, &[]), &path, &claude());
 }
@@ -244,9 +244,9 @@ fn a_deferral_says_in_json_when_to_try_again() {
     let entry = json!({"pid": living.0.id(), "sessionId": "5e", "procStart": living.start()});
     let register = dir.write(".claude/sessions/1.json", entry.to_string());
     let retry = |settle: &str| fix(&dir, name, &["--settle", settle]).file()["retry_seconds"].clone();
-    // What ends with a process is looked at again after a minute.
+    // A deferral until a process ends is retried after a minute.
     assert_eq!(retry("5"), 60);
-    // Where time alone is missing, that is what remains of it.
+    // If only time is needed, the deferral names the remaining time.
     age(&dir.path(name), 600);
     let rest = retry("3600").as_u64().unwrap();
     assert!((1..=3000).contains(&rest), "{rest}");
@@ -256,7 +256,7 @@ fn a_deferral_says_in_json_when_to_try_again() {
     assert_eq!(retry("0"), Value::Null, "it was mended");
 }
 
-/// The transcripts may lie elsewhere, behind a link.
+/// The transcripts may be in another place, behind a link.
 #[test]
 fn the_register_of_the_users_own_claude_code_is_found_behind_a_link() {
     let dir = Dir::new();
@@ -286,8 +286,8 @@ fn a_file_in_an_openclaw_folder_leaves_nothing_behind() {
     assert_eq!(dir.names(), [SESSION]);
 }
 
-/// A session of pi's, of a model, that was written in this folder: a result that is too long, a copy of one that no model
-/// sees, and if `broken` a result without a call.
+/// A pi session of a given model in this folder: a result that is too long, a side copy of one, and, if `broken`, a
+/// result without a call.
 pub(crate) fn remembered(folder: &Path, model: &str, broken: bool) -> String {
     let (long, side) = ("x".repeat(40_000), "y".repeat(9_000));
     let call = json!({"type": "toolCall", "id": "toolu_1", "name": "bash", "arguments": {}});
@@ -325,7 +325,7 @@ fn line_of_pi(number: usize, message: &Value) -> Value {
     json!({"type": "message", "id": format!("e{number}"), "parentId": parent, "message": message})
 }
 
-/// The codes of what was found, each with what becomes of it.
+/// The codes of the findings, each with what happens to it.
 fn fixes(run: &Run) -> Vec<(String, String)> {
     let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_string();
     let file = run.file();
@@ -342,7 +342,7 @@ fn what_an_agent_may_remember_waits_and_the_rest_does_not() {
     let text = remembered(&work, "claude-opus-5-5", true);
     let path = dir.write("s.jsonl", &text);
     let waits = format!("process {} (sleep) may hold the session in memory", agent.0.id());
-    // The error, for which the session is refused, and what no model sees.
+    // The error for which the API refuses the session, and what the model never sees.
     assert_fixed(&fix(&dir, "s.jsonl", &[]), &path, &text);
     let rest = fs::read_to_string(&path).unwrap();
     assert!(
@@ -353,15 +353,15 @@ fn what_an_agent_may_remember_waits_and_the_rest_does_not() {
     assert_eq!(fixes(&run), [("S1".to_string(), "held".to_string())]);
     let dry = dir.tailor(&["fix", "--format", "json", "--dry-run", "s.jsonl"]);
     assert_deferred(&dry, &waits, &path, &rest);
-    // Who says that no agent is running has it at once.
+    // If the user says that no agent is running, it happens at once.
     assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &rest);
-    // What comes back is seen as well.
+    // `undo` is also held back, because the model would see the text again.
     let cut = fs::read_to_string(&path).unwrap();
     let undo = |more: &[&str]| dir.tailor(&[&["undo", "--format", "json", "s.jsonl"], more].concat());
     assert_deferred(&undo(&[]), &waits, &path, &cut);
     assert_deferred(&undo(&["--dry-run"]), &waits, &path, &cut);
     drop(agent);
-    // Where not all processes are seen, one of these may still be there.
+    // If some processes are invisible, one of them may still remember the session.
     let settled = ["--config", "c.toml"];
     dir.write("c.toml", "memory_settle = 0");
     assert_eq!(undo(&settled).file()["outcome"], "undone");
@@ -384,7 +384,7 @@ fn a_session_waits_only_for_an_agent_that_remembers_and_a_model_that_binds() {
 #[test]
 fn an_agent_that_cannot_be_seen_is_waited_for_until_it_has_been_quiet_for_long() {
     let dir = Dir::new();
-    // The folder of the session is in a container, or on another machine.
+    // The session's folder is in a container or on another machine.
     let text = remembered(Path::new("/not/here"), "claude-opus-5-5", false);
     let path = dir.write("s.jsonl", &text);
     age(&path, 3_600);
@@ -416,7 +416,7 @@ fn what_the_model_has_signed_over_is_not_put_back() {
     let refused = undo(&[]);
     assert_eq!(refused["outcome"], "refused", "{refused}");
     let run = refused["reason"].as_str().unwrap().split("--run ").nth(1).unwrap().split(';').next().unwrap();
-    // The way out that it names.
+    // The solution that the message names.
     fix(&dir, "s.jsonl", &["--settle", "0", "--thinking", "strip"]);
     assert_eq!(undo(&["--run", run])["outcome"], "undone");
     let whole = fs::read_to_string(&path).unwrap();
@@ -448,7 +448,7 @@ fn what_the_model_has_signed_over_is_put_back_all_the_same_if_asked_for_or_if_it
     }
 }
 
-/// A thread of Codex's in which a result stands twice, so that the API refuses it.
+/// A Codex thread with a repeated result, which the API refuses.
 fn codex() -> String {
     let line = |kind: &str, payload: &str| {
         format!(r#"{{"timestamp":"2026-08-01T10:00:01.000Z","type":"{kind}","payload":{payload}}}"#) + "\n"
@@ -465,7 +465,8 @@ fn codex() -> String {
 
 const ROLLOUT: &str = ".codex/sessions/2026/08/01/rollout-x.jsonl";
 
-/// An ordinary user does not see what the processes of others have open; the kernel tells whether somebody writes.
+/// An ordinary user cannot see which files other users' processes have open, but the kernel shows whether anybody
+/// writes.
 #[test]
 fn processes_of_others_hold_no_thread_of_codex_back() {
     let dir = Dir::new();
@@ -496,7 +497,7 @@ fn a_program_that_holds_a_file_open_for_writing_defers() {
     }
 }
 
-/// What keeps a file from being replaced for good is said by a dry run too.
+/// A dry run also reports what prevents a replacement for good.
 #[test]
 fn a_file_with_two_names_is_refused_dry_or_not() {
     let dir = Dir::new();

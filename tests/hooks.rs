@@ -1,5 +1,5 @@
-//! `tailor hook`, which agents run, and `tailor fix --wait`: a repair that waits until it may be made. The agents
-//! themselves are tried by `tests/agents/run --hooks`.
+//! `tailor hook`, which agents run, and `tailor fix --wait`, which waits until the repair may be made.
+//! `tests/agents/run --hooks` tests the agents themselves.
 
 use crate::doctor::claude;
 use crate::support::{BROKEN, Dir, WHOLE};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const CLAUDE: &str = ".claude/projects/-w/7e57c1a0-1a2b-4c3d-8e4f-5a6b7c8d9e0f.jsonl";
 
-/// A session of Claude Code that lost a result, in the home.
+/// A Claude Code session that lost a result, in the home folder.
 fn claude_session(dir: &Dir) -> PathBuf {
     dir.write(dir.home().join(CLAUDE), claude("/w"))
 }
@@ -24,7 +24,7 @@ fn event(path: &Path) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Whether the file becomes another one within so many seconds.
+/// Whether the file changes within so many seconds.
 fn changes(path: &Path, was: &[u8], seconds: u64) -> bool {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(seconds) {
@@ -84,7 +84,7 @@ fn the_hook_at_the_end_returns_at_once_and_the_repair_comes_once_the_agent_is_go
     let path = claude_session(&dir);
     let was = fs::read(&path).unwrap();
     fs::write(dir.path("event"), event(&path)).unwrap();
-    // An agent is no shell, so this one goes by another name.
+    // An agent is not a shell, so this shell has another name.
     let agent = dir.path("agent");
     symlink("/bin/sh", &agent).unwrap();
     let script =
@@ -95,7 +95,7 @@ fn the_hook_at_the_end_returns_at_once_and_the_repair_comes_once_the_agent_is_go
     assert!(dir.path("returned").exists() && agent.try_wait().unwrap().is_none());
     agent.wait().unwrap();
     assert!(changes(&path, &was, 30));
-    // The other process is done before its folder goes.
+    // Lets the other process finish before its folder is deleted.
     sleep(Duration::from_millis(500));
     assert!(dir.tailor(&["scan", path.to_str().unwrap()]).text().contains("nothing wrong"));
 }
@@ -111,7 +111,7 @@ fn a_fix_that_waits_gives_up_in_the_end() {
     assert!(said.status == 1 && said.text().contains("deferred"), "{}", said.text());
     drop(agent);
     assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
-    // What has to wait for longer than that, for nothing but time, does not wait at all.
+    // If the deferral asks for more time than allowed, and for nothing else, it does not wait at all.
     fs::write(&path, BROKEN).unwrap();
     let began = Instant::now();
     let said = dir.tailor(&["fix", "--settle", "300", "--wait", "60", path.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! `--images downscale`: what is made small, what is not, and that it all comes back.
+//! `--images downscale`: what is made smaller, what is not, and that undo restores everything.
 
 use crate::support::Dir;
 use base64::Engine;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::Cursor;
 
-/// An image that does not compress to nothing, as base64.
+/// An image that compresses badly, as base64.
 fn picture(width: u32, height: u32, seed: u32, format: ImageFormat) -> String {
     let noise = |x: u32, y: u32| {
         (x * 7919 + y * 104_729 + seed).wrapping_mul(2_654_435_761).rotate_left(11).to_le_bytes()
@@ -28,7 +28,7 @@ fn kind(base64: &str) -> ImageFormat {
     image::guess_format(&STANDARD.decode(base64).unwrap()).unwrap()
 }
 
-/// A session of pi with an image in each message of the user.
+/// A pi session with an image in each user message.
 fn session(images: &[(&str, &str)]) -> String {
     let mut lines = vec![json!({"type":"session","version":3,"id":"s","cwd":"/w"})];
     let mut parent = Value::Null;
@@ -49,7 +49,8 @@ fn session(images: &[(&str, &str)]) -> String {
 const DOWNSCALE: [&str; 8] =
     ["fix", "--settle", "0", "--allow", "S4", "--images", "downscale", "--image-pixels-max"];
 
-/// Fixes `s.jsonl`, checks that a second run has nothing to do and that all comes back, and gives what was there.
+/// Fixes `s.jsonl`, and checks that a second run changes nothing and that undo restores the text. Returns the fixed
+/// text.
 fn fixed(dir: &Dir, text: &str, arguments: &[&str]) -> String {
     let path = dir.write("s.jsonl", text);
     let arguments = [arguments, &["s.jsonl"]].concat();
@@ -65,7 +66,7 @@ fn fixed(dir: &Dir, text: &str, arguments: &[&str]) -> String {
     after
 }
 
-/// The base64 of the images of a session of pi, or their texts.
+/// The base64 of the images in a pi session, or the texts in their place.
 fn images(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let blocks = lines.filter_map(|line| Some(line["message"]["content"].as_array()?.first()?.clone()));
@@ -88,7 +89,7 @@ fn each_kind_is_made_small_in_its_place() {
         assert_eq!((kind(&new), size(&new)), (*format, (80, 40)));
         expected = expected.replace(old, &new);
     }
-    // Nothing else has changed, and on another machine nothing else would have come of it.
+    // Nothing else has changed, and the result is the same on every machine.
     assert_eq!(after, expected);
     assert_eq!(fixed(&Dir::new(), &text, &[&DOWNSCALE[..], &["80"]].concat()), after);
 }
@@ -105,7 +106,7 @@ fn it_is_asked_for_and_allowed() {
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     let stubbed = fixed(&dir, &text, &[&limit[..], &["--allow", "S4"]].concat());
     assert!(images(&stubbed)[0].contains("PNG image, 120x60 pixels"), "{stubbed}");
-    // In a file of settings, and a profile changes nothing about it.
+    // Set in a configuration file. A profile does not change it.
     for profile in ["", "profile = \"agent-max\"\n"] {
         let settings = format!("{profile}images = \"downscale\"\nallow = [\"S4\"]\nimage_pixels_max = 80\n");
         dir.write("tailor.toml", settings);
@@ -121,7 +122,7 @@ fn what_is_too_long_gets_smaller_until_it_is_not() {
     let arguments = [&DOWNSCALE[..7], &["--image-bytes-max", "2000"]].concat();
     let small = images(&fixed(&dir, &session(&[("image/png", &data)]), &arguments)).remove(0);
     assert!(small.len() <= 2000 && size(&small).0 < 120, "{} {:?}", small.len(), size(&small));
-    // OpenAI's address of an image, of which only the length is asked.
+    // OpenAI's image URL, of which only the length is limited.
     let line = json!({"role":"user","content":[{"type":"text","text":"look"},
         {"type":"image_url","image_url":{"url":format!("data:image/png;base64,{data}")}}]});
     let text = format!("{line}\n{}\n", json!({"role":"assistant","content":"I do"}));
@@ -164,7 +165,7 @@ fn what_cannot_be_made_small_gives_way_to_a_line_of_text() {
     let bomb = STANDARD.encode(bomb);
     let odd = format!("{}!{}", &torn[..400], &torn[400..]);
     let (first, other) = (picture(120, 60, 2, ImageFormat::Png), picture(60, 120, 3, ImageFormat::Png));
-    // The last but one is the first once more.
+    // The last but one is the first again.
     let all = [&torn, &bomb, &odd, &first, &first, &other].map(|data| ("image/png", data.as_str()));
     let after = images(&fixed(&dir, &session(&all), &[&DOWNSCALE[..], &["80"]].concat()));
     for n in [0, 1, 2, 4] {
@@ -173,7 +174,7 @@ fn what_cannot_be_made_small_gives_way_to_a_line_of_text() {
     assert_eq!((size(&after[3]), size(&after[5])), ((80, 40), (40, 80)));
 }
 
-/// Nobody calls the process that decodes but Tailor itself, and it says nothing.
+/// Only Tailor itself starts the process that decodes, which prints nothing else.
 #[test]
 fn the_process_that_decodes_takes_anything() {
     let dir = Dir::new();

@@ -1,13 +1,13 @@
-//! Few threads, little memory, users that a container does not know: the work is done all the same, or the message says
-//! why not. Never a panic: the tests' runner looks for one in each run.
+//! Few threads, little memory, users that a container does not know: the work is done, or the message says why not, but
+//! the program never panics. The tests' runner checks that for each run.
 
 use crate::support::{BROKEN, Dir, Run, give_to_powerless, is_root, is_thorough, run, skipped};
 use std::os::unix::fs::chown;
 
-/// What a damaged session of 800 kB may cost, with a record for each two bytes.
+/// Memory limit for a damaged session of 800 kB with a record every two bytes.
 const DAMAGED_DATA_MAX: u64 = 112 << 20;
 
-/// Mends a session under limits of `prlimit`; gives nothing if none may be set here.
+/// Repairs a session under limits of `prlimit`; `None` if limits cannot be set here.
 fn fix_under(limits: &[&str], text: &str) -> Option<Run> {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", text);
@@ -30,7 +30,7 @@ fn one_thread_is_enough() {
     }
 }
 
-/// The stack of a further thread may find no room.
+/// There may be no memory for another thread's stack.
 #[test]
 fn little_room_for_stacks_is_enough() {
     for megabytes in [64_u64, 72, 96, 256] {
@@ -39,7 +39,7 @@ fn little_room_for_stacks_is_enough() {
     }
 }
 
-/// What is kept of a record is hundreds of times as long as the shortest record.
+/// What is remembered of a record is hundreds of times as long as the shortest record.
 #[test]
 fn a_line_of_a_million_records_fits_into_64_megabytes() {
     for line in ["{}".repeat(1_000_000), "{}".repeat(1_000_000) + "x"] {
@@ -61,7 +61,7 @@ fn junk_of_hundreds_of_thousands_of_lines_fits_into_64_megabytes() {
     assert_eq!(run.file()["remaining"], 0, "{}", run.stderr);
 }
 
-/// Looks at a session and mends it in as many runs as that takes, each in little memory; gives what it has become.
+/// Scans a session and repairs it in as many runs as necessary, each with little memory. Returns the result.
 fn mend_in_little_memory(text: &str, findings: u64) -> Option<String> {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", text);
@@ -95,7 +95,7 @@ fn mend_in_little_memory(text: &str, findings: u64) -> Option<String> {
     Some(std::fs::read_to_string(path).unwrap())
 }
 
-/// How many findings a list stands for; the list itself is short.
+/// How many findings a list stands for. Repeated findings are listed once.
 fn count(findings: &serde_json::Value) -> u64 {
     let listed = findings.as_array().unwrap();
     assert!(listed.len() < 10_000);
@@ -142,7 +142,7 @@ fn a_group_that_the_container_does_not_know_is_named() {
         return;
     }
     assert_eq!(run.status, 2, "{}{}", run.text(), run.stderr);
-    assert!(run.stderr.contains("group 65534") && run.stderr.contains("--out DIR"), "{}", run.stderr);
+    assert!(run.stderr.contains("group 65534") && run.stderr.contains("--copy-to DIR"), "{}", run.stderr);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), BROKEN);
     assert_eq!(dir.names(), ["s.jsonl"]);
 }

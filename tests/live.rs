@@ -1,12 +1,12 @@
-//! `tailor fix` beside programs that append to the same session and do not know of it.
+//! `tailor fix` beside programs that append to the same session and do not know about it.
 //!
-//! Nothing here trusts what the program says: what the writers have put into their logs must be in the file at the
-//! end, each line once, whole and in order, however often `fix` ran meanwhile and wherever it was killed.
+//! These tests do not trust the program's output: what the writers have logged must be in the file at the end, each
+//! line once, whole and in order, however often `fix` ran meanwhile and wherever it was killed.
 //!
-//! `TAILOR_LIVE_SECONDS` is how long all scenarios take together, `TAILOR_LIVE_SEED` where chance begins, and
-//! `TAILOR_LIVE_PROGRAM` another program than the one of this build: the optimized one has more runs in the same time.
+//! `TAILOR_LIVE_SECONDS` is the time for all scenarios together, `TAILOR_LIVE_SEED` the seed of random numbers, and
+//! `TAILOR_LIVE_PROGRAM` another program to test: an optimised build makes more runs in the same time.
 
-mod ledger; // What the writers' logs say and what the file holds, side by side.
+mod ledger; // Compares the writers' logs with the file.
 mod writers; // Programs that append to a session as agents do.
 
 use crate::support::{Dir, make_old};
@@ -26,9 +26,9 @@ use writers::{Kind, RESULT_CHARS_MAX, Site};
 const SECONDS: u64 = 8;
 const SCENARIOS: u64 = 3;
 const FIXERS: usize = 2;
-/// A run that was killed can leave something to settle; each run after it settles at least one thing.
+/// A killed run can leave something to finish, and each later run finishes at least one thing.
 const SETTLING_RUNS_MAX: usize = 20;
-/// Before a run has told how long it takes.
+/// Used until the time of a run has been measured.
 const KILLED_AFTER_MAX: Duration = Duration::from_millis(30);
 const MODE: u32 = 0o640;
 
@@ -47,10 +47,10 @@ fn no_line_is_lost_beside_all_kinds_of_writers() {
     check("all kinds", &[Kind::Node, Kind::ByPath, Kind::Held, Kind::InPieces]);
 }
 
-/// One after another: they would only take each other's time.
+/// One scenario at a time, because they would slow each other down.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Lets the writers write and `fix` run at full speed, and then counts.
+/// Runs the writers and `fix` at full speed, then compares.
 #[track_caller]
 fn check(name: &str, kinds: &[Kind]) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,13 +98,13 @@ fn number(variable: &str, otherwise: u64) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number"))
 }
 
-/// What became of the runs of `fix`.
+/// How the runs of `fix` ended.
 #[derive(Default)]
 struct Tally {
     killed: usize,
-    /// How many ended how; of those that did not come to an end of their own, only those that are not ours.
+    /// How many runs had each outcome; of runs that ended in another way, only those that we did not kill.
     outcomes: BTreeMap<String, usize>,
-    /// When runs that landed began and ended.
+    /// The start and end of each run that replaced the file.
     landed: Vec<(Instant, Instant)>,
     errors: Vec<String>,
 }
@@ -134,7 +134,7 @@ impl Tally {
             "error" => self.errors.push(reason.clone()),
             _ => {}
         }
-        // Numbers in a reason would make each of them another one.
+        // Numbers would make each reason unique.
         let reason: String = reason.chars().filter(|char| !char.is_ascii_digit()).collect();
         *self.outcomes.entry(format!("{outcome} {reason}").trim_end().to_string()).or_default() += 1;
     }
@@ -165,7 +165,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// The outcome of the only file and its reason; nothing if the program did not say.
+/// The outcome of the only file and its reason; `None` if the program printed none.
 fn outcome(output: &Output) -> Option<(String, String)> {
     let text = String::from_utf8_lossy(&output.stdout);
     let file: serde_json::Value = serde_json::from_str(text.lines().next()?).ok()?;
@@ -178,13 +178,13 @@ fn command(dir: &Dir) -> std::process::Command {
     let mut command = program.map_or_else(|| dir.command(), |program| dir.command_of(Path::new(&program)));
     let limit = RESULT_CHARS_MAX.to_string();
     command.args(["fix", "s.jsonl", "--settle", "0", "--format", "json", "--result-chars-max", &limit]);
-    // What is written here is no conversation: nobody asks or answers, and each writer has a branch of its own.
+    // The writers do not write a conversation: there are no requests or answers, and each writer has its own branch.
     command.args(["--ignore", "M7,M8,S18"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Runs `fix` again and again, and kills every third run, mostly within the time that one takes that lands.
+/// Runs `fix` repeatedly, and kills every third run, usually within the time that a successful run takes.
 fn fix_until_stopped(site: &Site, dir: &Dir, mut rng: Rng) -> Tally {
     let mut tally = Tally::default();
     let mut usual = KILLED_AFTER_MAX;
@@ -205,7 +205,7 @@ fn fix_until_stopped(site: &Site, dir: &Dir, mut rng: Rng) -> Tally {
     tally
 }
 
-/// Once nobody writes any more, `fix` comes to an end of its work.
+/// Once all writers have stopped, `fix` finishes its work.
 fn settle(dir: &Dir) -> Option<String> {
     let mut last = String::new();
     for _ in 0..SETTLING_RUNS_MAX {
@@ -219,7 +219,7 @@ fn settle(dir: &Dir) -> Option<String> {
     Some(format!("not clean after {SETTLING_RUNS_MAX} more runs without a writer: {last}"))
 }
 
-/// What stands in the folder that should not, and a mode that is another one.
+/// Files in the folder that should not be there, and a changed mode.
 fn left_over(dir: &Dir, site: &Site) -> Vec<String> {
     let names = dir.names().into_iter().filter(|name| name != "s.jsonl");
     let mut wrong: Vec<String> = names.map(|name| format!("{name} is left over")).collect();
@@ -230,7 +230,7 @@ fn left_over(dir: &Dir, site: &Site) -> Vec<String> {
     wrong
 }
 
-/// Chance that can be repeated (xorshift).
+/// Repeatable random numbers (xorshift).
 pub(crate) struct Rng(u64);
 
 impl Rng {

@@ -1,12 +1,13 @@
-//! Files that containers hold by another way than their folder: no new file can take their place there, so none is made.
+//! Files that containers mount by another path than their folder: a new file could not replace them there, so none is
+//! written.
 //!
-//! Each case has a mount namespace of its own. Skipped, loudly, where that is not permitted.
+//! Each case has a mount namespace of its own. Skipped with a message where that is not permitted.
 
 use crate::support::{BROKEN, Dir, Run, is_root, run, skipped};
 use std::fs;
 use std::path::Path;
 
-/// Runs a script in which `$1` is the program, in a mount namespace of its own; gives nothing if there can be none.
+/// Runs a script with the program as `$1` in a mount namespace of its own; `None` if that is not possible.
 fn in_own_mounts(dir: &Dir, script: &str) -> Option<Run> {
     let space: &[&str] = if is_root() { &["-m"] } else { &["-r", "-m"] };
     let mut command = dir.command_of("unshare");
@@ -20,7 +21,7 @@ fn in_own_mounts(dir: &Dir, script: &str) -> Option<Run> {
     Some(run)
 }
 
-/// What a script ends with where it may not mount.
+/// The script's exit code if it may not mount.
 const CANNOT_MOUNT: i32 = 77;
 
 /// A folder with the same broken session under each of these names.
@@ -32,13 +33,13 @@ fn sessions(names: &[&str]) -> Dir {
     dir
 }
 
-/// The script has left the answer of `fix --format json` in `answer`: refused, with a reason that names this and a way
-/// out, and nothing written.
+/// The script leaves the output of `fix --format json` in `answer`. It must refuse with a reason that names this and a
+/// solution, and nothing may be written.
 #[track_caller]
 fn assert_refused(dir: &Dir, name: &str, reason: &str) {
     let answer = fs::read_to_string(dir.path("answer")).unwrap();
     assert!(answer.contains(r#""outcome":"refused""#), "{answer}");
-    assert!(answer.contains(reason) && answer.contains("--out DIR"), "{answer}");
+    assert!(answer.contains(reason) && answer.contains("--copy-to DIR"), "{answer}");
     assert!(fs::read_to_string(dir.path(name)).unwrap().starts_with(BROKEN), "the file was changed");
     let folder = dir.path(name);
     let beside = fs::read_dir(folder.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
@@ -47,7 +48,7 @@ fn assert_refused(dir: &Dir, name: &str, reason: &str) {
 
 const MOUNTED_ALONE: &str = "mounted as a single file";
 
-/// Who has it there goes on writing to the old file for ever.
+/// The container would go on writing to the old file.
 #[test]
 fn a_file_that_is_mounted_by_itself_is_refused_under_both_names() {
     let script = r#"
@@ -120,7 +121,7 @@ fn a_folder_may_be_mounted_anywhere() {
     }
 }
 
-/// Undo writes in the same way, and so asks the same.
+/// Undo replaces files in the same way, so it makes the same checks.
 #[test]
 fn undo_is_refused_as_well() {
     let dir = sessions(&["s.jsonl"]);

@@ -1,7 +1,7 @@
-//! The system calls of one `tailor fix`: in which order the disk is touched, and what a death or a failure at any
-//! of them leaves behind.
+//! The system calls of one `tailor fix`: the order in which the disk is changed, and what is left if the program dies
+//! or a call fails.
 //!
-//! Goes by what strace sees and not by what the program tells. Skipped, loudly, where there is no strace.
+//! Uses strace's output, and not what the program prints. Skipped with a message where there is no strace.
 
 use crate::support::{Dir, Run, is_thorough, run};
 use crate::trace::{Call, calls, can_trace};
@@ -14,25 +14,25 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Everything that changes what is on a disk, and what takes a lease.
+/// All calls that change a disk or take a lease.
 const TRACED: &str = "openat,write,pwrite64,writev,copy_file_range,sendfile,splice,ftruncate,fallocate,fsync,\
 fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,fchmod,fchown,utimensat,fsetxattr,fcntl,flock";
 
-/// The calls before which the program is let die.
+/// The calls before which the program is killed.
 const DEADLY: &str = "write,pwrite64,copy_file_range,sendfile,ftruncate,fsync,fdatasync,rename,renameat,renameat2,\
 link,linkat,unlink,unlinkat,fchmod,fchown,utimensat,fcntl,openat,close";
 
-/// No run makes as many calls of a kind.
+/// No run makes more calls of a kind.
 const CALLS_MAX: usize = 400;
 
-/// Which calls of a kind are tried, counted from 1: all of them, or else every fifth, beginning elsewhere for each kind.
+/// Which calls of a kind are tried, counted from 1: all of them, or every tenth, with another start for each kind.
 fn numbers(kind: usize) -> impl Iterator<Item = usize> {
-    let step = if is_thorough() { 1 } else { 5 };
+    let step = if is_thorough() { 1 } else { 10 };
     (1 + kind % step..CALLS_MAX).step_by(step)
 }
 
-/// What is made to fail, and how: in the first run the first call of each kind in the group, in the second run the
-/// second, and so on.
+/// Which calls fail, and how: in the first run the first call of each kind in the group, in the second run the second,
+/// and so on.
 const FAILING: &[(&str, &str)] = &[
     ("write", "ENOSPC"),
     ("pwrite64,copy_file_range,sendfile", "ENOSPC"),
@@ -56,7 +56,7 @@ fn session() -> String {
 
 const FIX: &[&str] = &["fix", "s.jsonl", "--settle", "0", "--result-chars-max", "200", "--format", "json"];
 
-/// Folder of originals below the home.
+/// The folder of originals, below the home folder.
 fn vault(dir: &Dir) -> String {
     dir.home().join("vault").to_str().unwrap().to_string()
 }
@@ -65,7 +65,7 @@ fn arguments(dir: &Dir) -> Vec<String> {
     FIX.iter().map(ToString::to_string).chain(["--vault".to_string(), vault(dir)]).collect()
 }
 
-/// Runs `fix` under strace, with more of its options. Gives nothing if a signal ended it.
+/// Runs `fix` under strace with additional options. `None` if a signal ended it.
 fn traced<S: AsRef<OsStr>>(dir: &Dir, options: &[S]) -> Option<Run> {
     let mut command = dir.command_of("strace");
     command.env("PATH", "/usr/bin:/bin:/usr/local/bin").args(["-f", "-y", "-qq", "-s", "256"]);
@@ -74,14 +74,14 @@ fn traced<S: AsRef<OsStr>>(dir: &Dir, options: &[S]) -> Option<Run> {
     let output = command.output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!stderr.contains("panicked"), "{stderr}");
-    // Strace ends by the signal that ended the program.
+    // Strace ends by the same signal as the program.
     if output.status.signal().is_some() {
         return None;
     }
     Some(Run { status: output.status.code().unwrap(), stdout: output.stdout, stderr })
 }
 
-/// The place of the last call before `end` of which something holds.
+/// The index of the last call before `end` that satisfies a condition.
 #[track_caller]
 fn last(calls: &[Call], end: usize, what: &str, holds: impl Fn(&Call) -> bool) -> usize {
     let found = calls[..end].iter().rposition(holds);
@@ -106,7 +106,7 @@ fn originals_then_text_then_name_then_folder_are_made_to_last() {
     let new = folder.join(names.iter().find(|name| folder.join(name) != path).unwrap());
     assert_eq!(new.parent(), Some(folder), "the new text is made in the folder it goes to");
 
-    // Until then it has no name; strace calls such a file by its inode.
+    // Until then it has no name, so strace shows its inode.
     let unnamed = format!("<{}/#", folder.display());
     let is_new = |call: &Call| call.arguments.contains(&unnamed);
     let written = last(&calls, renamed, "write of the new text", |call| call.is_write() && is_new(call));
@@ -124,7 +124,7 @@ fn originals_then_text_then_name_then_folder_are_made_to_last() {
     originals_come_first(&calls, Path::new(&vault(&dir)), synced);
 }
 
-/// All that goes to the vault before the new text is synced is synced by then, and so is the folder it is in.
+/// Everything that goes to the vault is synced before the new text is, and so is the vault's folder.
 fn originals_come_first(calls: &[Call], vault: &Path, synced: usize) {
     let vault = vault.canonicalize().unwrap();
     let first = last(calls, synced, "sync in the vault", |call| call.is_sync() && call.is_below(&vault));
@@ -151,12 +151,12 @@ fn originals_come_first(calls: &[Call], vault: &Path, synced: usize) {
     assert!(first < synced);
 }
 
-/// A line that somebody appends between a death and the next run.
+/// A line that a program appends between the death and the next run.
 fn late(n: usize) -> String {
     format!("{{\"type\":\"custom\",\"id\":\"late{n}\",\"parentId\":\"a3\",\"customType\":\"x\"}}\n")
 }
 
-/// The old text or the new one stands at the path, and the next run brings it to its end.
+/// The path has the old text or the new one, and the next run finishes the work.
 #[test]
 fn death_at_any_call_leaves_the_old_text_or_the_new_one() {
     if !can_trace() {
@@ -167,7 +167,7 @@ fn death_at_any_call_leaves_the_old_text_or_the_new_one() {
     for (kind, call) in DEADLY.split(',').enumerate() {
         for number in numbers(kind) {
             let dir = Dir::new();
-            // Reading is in nobody's way.
+            // Only reading, which does not block a lease.
             let witness = File::open(dir.write("s.jsonl", &old)).unwrap();
             let inject = format!("inject={call}:signal=KILL:when={number}");
             if traced(&dir, &["-e", &format!("trace={call}"), "-e", &inject]).is_some() {
@@ -184,7 +184,7 @@ fn death_at_any_call_leaves_the_old_text_or_the_new_one() {
     eprintln!("{deaths} deaths");
 }
 
-/// `witness` is open at the file as it was before.
+/// `witness` is a descriptor of the old file.
 fn after_death(dir: &Dir, witness: &File, old: &str, new: &str) -> Result<(), String> {
     let path = dir.path("s.jsonl");
     let text = fs::read_to_string(&path).unwrap();
@@ -196,7 +196,7 @@ fn after_death(dir: &Dir, witness: &File, old: &str, new: &str) -> Result<(), St
         file.write_all(late(n).as_bytes()).unwrap();
     };
     let mut appended = Vec::new();
-    // A program that had found the old file before it was put aside; an unlinked one is out of reach.
+    // A program may have found the old file before it was put aside. Once it is unlinked, nothing can reach it.
     if witness.metadata().unwrap().nlink() > 0 {
         append(Path::new(&format!("/proc/self/fd/{}", witness.as_raw_fd())), 1);
         appended.push(late(1));
@@ -206,7 +206,7 @@ fn after_death(dir: &Dir, witness: &File, old: &str, new: &str) -> Result<(), St
     ends(dir, new, &appended)
 }
 
-/// The next run has the new text at the path, then these lines, and nothing beside it.
+/// After the next run, the path has the new text, then these lines, and there is no leftover.
 fn ends(dir: &Dir, new: &str, appended: &[String]) -> Result<(), String> {
     let again = run(dir.command().args(arguments(dir)), b"");
     let text = fs::read_to_string(dir.path("s.jsonl")).unwrap();
@@ -224,7 +224,7 @@ fn ends(dir: &Dir, new: &str, appended: &[String]) -> Result<(), String> {
     nothing_is_left(dir)
 }
 
-/// A call that fails ends the run with an error, or does not matter; nothing else.
+/// If a call fails, the run ends with an error, or the failure makes no difference.
 #[test]
 fn failure_of_any_call_leaves_the_old_text_or_the_new_one() {
     if !can_trace() {
@@ -256,11 +256,11 @@ fn after_failure(dir: &Dir, ended: &Run, old: &str, new: &str) -> Result<(), Str
     if text != old && text != new {
         return Err(format!("neither the old text nor the new one:\n{text}"));
     }
-    // Standard output may have been what failed.
+    // The failing call may have been the one that writes to standard output.
     if ended.text().contains(r#""outcome":"fixed""#) && text != new {
         return Err("the program says that it is fixed".to_string());
     }
-    // Once the new text is in place, the old file may be needed: late lines go there.
+    // Once the new text is in place, the old file must stay: late lines may go there.
     if text == old {
         nothing_is_left(dir).map_err(|why| format!("{why}, exit code {}", ended.status))?;
     }

@@ -1,6 +1,6 @@
 //! What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
 //!
-//! What is shown on a terminal stands in `tests/screens/`; `UPDATE=1` writes it anew. Read the difference.
+//! `tests/screens/` holds what terminals show; `UPDATE=1` rewrites it. Read the difference.
 
 use crate::support::{BROKEN, Dir, WHOLE, root, skipped};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,24 +14,24 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Runs a command on a terminal of so many columns, and gives what appears there.
+/// Runs a command on a terminal of this width, and returns what appears there.
 pub(crate) fn on_terminal(columns: u16, command: Command) -> String {
     typed(columns, command, "")
 }
 
-/// The same with something typed there.
+/// The same, with typed input.
 fn typed(columns: u16, command: Command, keys: &str) -> String {
     let (mut child, mut terminal) = begun_on_terminal(columns, command);
     terminal.write_all(keys.as_bytes()).unwrap();
     let mut seen = Vec::new();
-    // The end of a terminal is an error.
+    // The end of a terminal is reported as an error.
     let _ = terminal.read_to_end(&mut seen);
     child.wait().unwrap();
     String::from_utf8(seen).unwrap().replace("\r\n", "\n")
 }
 
 /// A command that has begun on a terminal of so many columns, and the other side of that.
-fn begun_on_terminal(columns: u16, mut command: Command) -> (Child, File) {
+pub(crate) fn begun_on_terminal(columns: u16, mut command: Command) -> (Child, File) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
@@ -41,12 +41,12 @@ fn begun_on_terminal(columns: u16, mut command: Command) -> (Child, File) {
     let other = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let stream = || Stdio::from(other.try_clone().unwrap());
     let child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
-    // As long as we or the command hold the other side open, there is no end to read.
+    // Reading only ends once neither we nor the command hold this side open.
     drop((command, other));
     (child, File::from(terminal))
 }
 
-/// Files with one of each thing that there is to say.
+/// Files that cause every kind of output.
 fn folder() -> Dir {
     let dir = Dir::new();
     dir.write("broken.jsonl", BROKEN);
@@ -62,7 +62,7 @@ fn folder() -> Dir {
     dir
 }
 
-/// A session with three results that are too long, which was rewound once.
+/// A session with three results that are too long, and with one abandoned branch.
 fn three_long_results() -> String {
     let mut text = WHOLE.to_string();
     let mut parent = "a1".to_string();
@@ -108,7 +108,7 @@ fn screens_look_as_they_should() {
     for (name, arguments) in looks {
         for columns in [80, 120] {
             for (colour, settings) in [("plain", &[("NO_COLOR", "1")][..]), ("colour", &[])] {
-                // A machine that is busy is shown how far it is.
+                // On a busy machine, a progress bar appears.
                 let mut runs = (0..5).map(|_| on_terminal(columns, command(&folder(), arguments, settings)));
                 let seen = runs.find(|seen| !seen.contains("B/s, ")).unwrap();
                 assert!(colour == "colour" || !seen.contains('\u{1b}'), "{name}: {seen:?}");
@@ -126,7 +126,7 @@ fn screens_look_as_they_should() {
     assert!(wrong.is_empty(), "other than expected:\n{}", wrong.join("\n"));
 }
 
-/// Narrow terminals break lines between words; what is piped is never broken or coloured.
+/// Lines are wrapped between words on narrow terminals; piped output is never wrapped or coloured.
 #[test]
 fn lines_are_broken_for_a_terminal_only() {
     let dir = folder();
@@ -150,7 +150,7 @@ fn a_terminal_that_knows_no_other_characters_gets_ascii() {
     }
 }
 
-/// Names and contents that try to: clear the screen, set the title, use the clipboard, turn text around.
+/// Names and contents that try to clear the screen, set the title, use the clipboard, or reverse text.
 #[test]
 fn nothing_from_a_file_writes_an_escape() {
     let evil = "\u{1b}[2J\u{1b}]0;x\u{7}\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{202e}\r";
@@ -189,7 +189,7 @@ fn fix_without_a_path_asks_on_a_terminal() {
     for (keys, changed) in [("n\n", false), ("\n", false), ("y\n", true)] {
         let seen = typed(120, command(&dir, &["fix"], &[("NO_COLOR", "1")]), keys);
         let (listed, question) = seen.split_once("Repair ").unwrap_or_else(|| panic!("{seen}"));
-        // What was typed comes first.
+        // The typed input comes first.
         let lines: Vec<&str> = listed.lines().filter(|line| line.len() > 1).collect();
         let line = "broken  ~/.pi/agent/sessions/--w--/s.jsonl: 1 problem, 551 B → 874 B";
         assert!(lines.len() == 2 && lines[0] == line, "{seen}");
@@ -215,13 +215,14 @@ fn ctrl_c_at_the_question_ends_at_once() {
         seen.push(byte[0]);
     }
     interrupt(&child);
-    for _ in 0..100 {
+    // A busy machine may need seconds.
+    for _ in 0..1_200 {
         if child.try_wait().unwrap().is_some() {
             break;
         }
         sleep(Duration::from_millis(50));
     }
-    // Where it goes on waiting, this ends it.
+    // Ends the command if it still waits.
     let _ = terminal.write_all(b"n\n");
     assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
     assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
@@ -250,13 +251,12 @@ fn what_was_meant_is_suggested() {
     }
 }
 
-/// `-h` is a screen, and what everybody needs comes first; `--help` is the manual.
+/// `-h` fits a screen, with the most common options first; `--help` is the manual.
 #[test]
 fn the_short_help_is_short_and_begins_with_what_is_needed() {
     let dir = Dir::new();
     for command in ["scan", "fix", "undo"] {
         let [short, long] = ["-h", "--help"].map(|help| dir.tailor(&[command, help]).text());
-        assert!(short.lines().count() <= 50, "{short}");
         assert!(command == "undo" || !short.contains("--stale-") && long.contains("--stale-"), "{short}");
         let defaults = long.lines().filter(|line| line.contains("(default") || line.ends_with("000)"));
         assert_eq!(defaults.collect::<Vec<_>>(), Vec::<&str>::new(), "one style for defaults: [default: …]");
@@ -268,23 +268,96 @@ fn the_short_help_is_short_and_begins_with_what_is_needed() {
     assert!(short.contains("Undo: tailor undo session.jsonl"), "{short}");
 }
 
-/// Each command, hidden ones aside, has examples in its help.
-#[test]
-fn each_help_has_examples() {
-    let dir = Dir::new();
+/// All commands, hidden ones aside.
+fn commands(dir: &Dir) -> Vec<String> {
     let help = dir.tailor(&["help"]).text();
     let (_, commands) = help.split_once("Commands:\n").unwrap();
-    let commands: Vec<&str> = commands
+    let commands: Vec<String> = commands
         .lines()
         .map_while(|line| line.strip_prefix("  "))
         .filter_map(|line| line.split_whitespace().next().filter(|_| !line.starts_with(' ')))
         .filter(|name| *name != "help")
+        .map(str::to_string)
         .collect();
     assert!(commands.len() > 8, "{help}");
-    for name in commands {
-        let text = dir.tailor(&[name, "--help"]).text();
+    commands
+}
+
+/// Each command, hidden ones aside, has examples in its help.
+#[test]
+fn each_help_has_examples() {
+    let dir = Dir::new();
+    for name in commands(&dir) {
+        let text = dir.tailor(&[&name, "--help"]).text();
         assert!(text.contains(&format!("Examples:\n  tailor {name}")), "{name}: {text}");
     }
+}
+
+/// `-h` of each command fits a screen of 80 columns and 40 lines.
+#[test]
+fn the_short_help_is_a_screen() {
+    let dir = Dir::new();
+    let mut all: Vec<Vec<String>> = commands(&dir).into_iter().map(|name| vec![name]).collect();
+    all.extend(
+        ["check", "print", "init", "schema"].map(|below| vec!["config".to_string(), below.to_string()]),
+    );
+    all.push(Vec::new());
+    for words in all {
+        let arguments: Vec<&str> = words.iter().map(String::as_str).chain(["-h"]).collect();
+        let seen = on_terminal(80, command(&dir, &arguments, &[("NO_COLOR", "1")]));
+        assert!(seen.lines().count() <= 40, "{} lines:\n{seen}", seen.lines().count());
+        assert!(seen.lines().all(|line| line.chars().count() <= 80), "{seen}");
+    }
+}
+
+/// How much is said, and in which colours, is the same for all commands.
+#[test]
+fn colours_and_words_are_chosen_for_any_command() {
+    let dir = folder();
+    let scan = |more: &[&str]| dir.tailor(&[&["scan", "."], more].concat());
+    assert!(!scan(&[]).text().contains('\u{1b}') && scan(&["--color", "always"]).text().contains('\u{1b}'));
+    let seen = on_terminal(80, command(&dir, &["--color", "never", "scan", "."], &[]));
+    assert!(!seen.contains('\u{1b}') && seen.contains("P1"), "{seen:?}");
+    let quiet = scan(&["-q"]);
+    let all = scan(&[]).text();
+    let without_totals = all
+        .strip_suffix(all.lines().next_back().unwrap())
+        .or(all.rsplit_once("7 files").map(|(begin, _)| begin));
+    assert_eq!(Some(quiet.text().as_str()), without_totals, "{all}");
+    let verbose = scan(&["-v", "-j", "1"]);
+    assert!(verbose.stderr.contains("configuration: no file"), "{}", verbose.stderr);
+    assert!(
+        verbose.text().contains("whole.jsonl: clean") && verbose.text().contains("none.jsonl"),
+        "{}",
+        verbose.text()
+    );
+    assert_eq!(dir.tailor(&["scan", ".", "-q", "-v"]).status, 2);
+    assert_eq!(dir.tailor(&["scan", ".", "-j", "0"]).status, 2);
+}
+
+/// What people type instead of the names of commands and options.
+#[test]
+fn other_names_lead_to_the_same() {
+    let dir = Dir::new();
+    dir.write("b.jsonl", BROKEN);
+    for (one, other) in [
+        (&["scan", "b.jsonl"][..], &["check", "b.jsonl"][..]),
+        (&["doctor", "b.jsonl"], &["ls", "b.jsonl"]),
+        (
+            &["fix", "b.jsonl", "--dry-run", "--settle", "0"],
+            &["repair", "b.jsonl", "--dry-run", "--settle", "0s"],
+        ),
+        (&["undo", "--list", "b.jsonl"], &["restore", "--list", "b.jsonl"]),
+        (&["scan", "b.jsonl", "--cut-results", "2k"], &["scan", "b.jsonl", "--result-chars-max", "2000"]),
+        (&["scan", "b.jsonl", "--max-file-size", "1k"], &["scan", "b.jsonl", "--max-file-size", "1024"]),
+        (&["gc", "--dry-run", "--older-than", "7d"], &["gc", "--dry-run", "--older-than", "1w"]),
+    ] {
+        let [one, other] = [one, other].map(|arguments| dir.tailor(arguments));
+        assert_eq!((one.status, one.text(), &one.stderr), (other.status, other.text(), &other.stderr));
+        assert!(one.status < 2, "{}", one.stderr);
+    }
+    let bare = dir.tailor(&["gc", "--dry-run", "--older-than", "7"]);
+    assert!(bare.status == 2 && bare.stderr.contains("with its unit"), "{}", bare.stderr);
 }
 
 #[test]
@@ -309,6 +382,55 @@ fn shells_can_read_their_completions() {
     assert_eq!(completed.text().trim(), "--max-file-size", "{}", completed.stderr);
 }
 
+/// What is typed, and what the last word becomes.
+pub(crate) const COMPLETED: [(&str, &str); 6] = [
+    ("scan --only im", "images"),
+    ("scan --profile openclaw-5", "openclaw-5057"),
+    ("fix --select oversized-res", "oversized-result"),
+    ("doctor --agent cod", "codex"),
+    ("explain oversized-res", "oversized-result"),
+    ("undo 0d0f", "0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f"),
+];
+
+/// A home with one session, and a shell in it that finds the program.
+pub(crate) fn shell_with_session(dir: &Dir, shell: &str) -> Command {
+    let session = dir.home().join(".pi/agent/sessions/--w--/2026_0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f.jsonl");
+    fs::create_dir_all(session.parent().unwrap()).unwrap();
+    fs::write(session, WHOLE).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_tailor")).parent().unwrap();
+    let mut command = dir.command_of(shell);
+    command.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
+    dir.write("script", dir.tailor(&["completions", shell.trim_start_matches("/usr/bin/")]).stdout);
+    command
+}
+
+#[test]
+fn bash_and_fish_complete_names_and_sessions() {
+    let dir = Dir::new();
+    for (words, wanted) in COMPLETED {
+        let mut all: Vec<&str> = words.split(' ').collect();
+        let last = all.pop().unwrap();
+        let (at, before) = (all.len() + 1, all[all.len() - 1]);
+        let bash = format!(
+            "source ./script; COMP_WORDS=(tailor {words}); COMP_CWORD={at}; _tailor_and_sessions tailor {last} {before}; \
+             echo \"${{COMPREPLY[@]}}\""
+        );
+        let mut shell = shell_with_session(&dir, "/usr/bin/bash");
+        let completed = crate::support::run(shell.args(["--noprofile", "--norc", "-c", &bash]), b"");
+        assert_eq!(completed.text().trim(), wanted, "{words}: {}", completed.stderr);
+        if !Path::new("/usr/bin/fish").exists() {
+            skipped("completions in fish: it is not installed");
+            continue;
+        }
+        let fish = format!("source ./script; complete -C 'tailor {words}'");
+        let mut shell = shell_with_session(&dir, "/usr/bin/fish");
+        let completed = crate::support::run(shell.args(["--no-config", "-c", &fish]), b"");
+        let text = completed.text();
+        let names: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
+        assert_eq!(names, [wanted], "{words}: {}", completed.stderr);
+    }
+}
+
 #[test]
 fn each_command_has_a_manual_page() {
     let dir = Dir::new();
@@ -322,10 +444,10 @@ fn each_command_has_a_manual_page() {
     assert!(page.contains("max\\-file\\-size") && page.contains("Examples"), "{page}");
 }
 
-/// More than fit into a pipe: the program cannot be done before somebody reads.
+/// The output does not fit into a pipe, so the program cannot finish before it is read.
 const MANY_FILES: usize = 600;
 
-/// A run over many files that has begun and waits for somebody to read on.
+/// A run over many files that has started and waits for its output to be read.
 fn begun(dir: &Dir) -> (Child, BufReader<std::process::ChildStdout>, BufReader<std::process::ChildStderr>) {
     for n in 0..MANY_FILES {
         dir.write(format!("{n:04}.jsonl"), BROKEN);
@@ -344,7 +466,7 @@ fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
 }
 
-/// How many files are mended; all others are as they were.
+/// How many files were repaired; all others must be unchanged.
 fn mended(dir: &Dir, files: usize) -> usize {
     let mut names = dir.names();
     names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "jsonl"));
@@ -387,7 +509,7 @@ fn a_second_interrupt_ends_at_once_and_every_file_is_whole() {
     interrupt(&child);
     err.read_line(&mut String::new()).unwrap();
     interrupt(&child);
-    // Nobody has read on, so it has not ended by itself.
+    // Nobody has read the output, so it has not ended by itself.
     assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
     drop(out);
     let before = mended(&dir, MANY_FILES);

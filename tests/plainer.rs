@@ -1,7 +1,7 @@
-//! Which formats may be taken for a plainer one. The promises of the crate `transcript` share this file.
+//! Which formats may be taken for a plainer one. The crate `transcript` uses this file for its promises as well.
 
-/// Formats whose files may hold lines of a plainer one, or of which such lines are left once those are gone that tell
-/// them apart: the plain lines say nothing against them.
+/// Formats whose files may have lines of a plainer format, or only such lines once the lines that identify the format
+/// are lost. The plain lines do not contradict the plainer format.
 const PLAINER: &[(&str, &[&str])] = &[
     (
         "openai-chat",

@@ -1,5 +1,5 @@
-//! docs/profiles.md: that each case of another system that it lists is in a test or fixture that is there, and each of
-//! ours in the list; and what the profiles make of real transcripts.
+//! docs/profiles.md: each case of another system in its list is in an existing test or fixture, and each of our cases
+//! is in the list; and what the profiles do to real transcripts.
 
 use crate::support::root;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use transcript::mend;
 use transcript::profile::PROFILES;
 
-/// The cases of other systems, told in numbers.
+/// The cases of other systems, with their numbers.
 const CASES: &str = "crates/transcript/src/model/profile/tests.rs";
 
 /// A row of the tables of cases.
@@ -18,7 +18,7 @@ struct Row {
     shown_by: Vec<String>,
 }
 
-/// What stands between backticks.
+/// The texts in backticks.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_string).collect()
 }
@@ -35,7 +35,7 @@ fn rows() -> Vec<Row> {
     tables.lines().filter_map(row).collect()
 }
 
-/// All functions of our own Rust files that are tests, by name, with their text and the comment above it.
+/// All test functions in our Rust files, by name, with their text and the comment above.
 fn tests() -> BTreeMap<String, (PathBuf, String)> {
     let mut found = BTreeMap::new();
     for folder in ["crates", "tests"] {
@@ -48,7 +48,7 @@ fn tests() -> BTreeMap<String, (PathBuf, String)> {
                 let Some((_, rest)) = part.split_once("#[test]") else { continue };
                 let Some((_, rest)) = rest.split_once("fn ") else { continue };
                 let function = rest.split('(').next().unwrap();
-                // Up to its end, which may be behind empty lines.
+                // Up to the function's end, which may be after empty lines.
                 let from = text.find(part).unwrap();
                 let length = text[from..].find("\n}\n").map_or(text.len() - from, |end| end + 2);
                 found.insert(function.to_string(), (path.clone(), text[from..from + length].to_string()));
@@ -130,7 +130,7 @@ fn labels(text: &str) -> Vec<&str> {
     (0..lines.len()).filter_map(first).collect()
 }
 
-/// What a profile makes of all files of a format.
+/// What a profile does to all files of a format.
 #[derive(Default)]
 struct Sum {
     files: usize,
@@ -140,7 +140,7 @@ struct Sum {
     codes: BTreeMap<&'static str, usize>,
 }
 
-/// Prints the table of docs/profiles.md. Each plan is tried, and what it gives has nothing left to mend.
+/// Prints the table of docs/profiles.md. Each plan is applied, and must leave nothing to repair.
 #[test]
 fn profiles_over_real_transcripts() {
     let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {

@@ -1,8 +1,8 @@
-//! The promises that the core makes (docs/safety.md), tried on sessions that were made up and then damaged.
+//! The promises of the core (docs/safety.md), tested on sessions that are generated and then damaged.
 //!
-//! A [`story`] is spelled in every dialect, [`damage`] happens to the file, and what the core says and does is
-//! held against a [`reader`] that shares no code with it. `PROPTEST_CASES` asks for more cases, `PROPTEST_RNG_SEED`
-//! for others.
+//! A [`story`] is spelled in every dialect, [`damage`] is done to the file, and what the core finds and does is
+//! compared with a [`reader`] that shares no code with it. `PROPTEST_CASES` sets the number of cases,
+//! `PROPTEST_RNG_SEED` the seed.
 #![allow(
     clippy::pedantic,
     clippy::unwrap_used,
@@ -16,6 +16,8 @@ mod agents;
 mod context;
 #[path = "promises/damage.rs"]
 mod damage;
+#[path = "promises/edits.rs"]
+mod edits;
 #[path = "folder.rs"]
 mod folder;
 #[path = "promises/formats.rs"]
@@ -60,14 +62,14 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use story::Dialect;
 use transcript::plan::{Piece, Plan, Rendered};
-use transcript::policy::{Crowded, Kept, Policy, Selection, Shape, SignedThinking, Stale};
+use transcript::policy::{Crowded, CutShape, Kept, Policy, Selection, SignedThinking, Stale};
 use transcript::profile::PROFILES;
 use transcript::scan::Scanner;
 use transcript::verdict::Worse;
-use transcript::weight::{Amount, Part, Row, Standing, ToolRow, weigh};
+use transcript::weight::{Amount, Category, Row, Standing, ToolRow, weigh};
 use transcript::{Examination, Mended, Severity, Source, Span, examine, mend};
 
-/// A file, and what is asked of it.
+/// A file and a policy.
 #[derive(Clone)]
 struct Case {
     dialect: Dialect,
@@ -85,15 +87,15 @@ impl fmt::Debug for Case {
     }
 }
 
-/// Limits that made-up sessions exceed.
+/// Limits that generated sessions exceed.
 fn small_limits() -> impl Strategy<Value = Policy> {
     let unit = prop_oneof![3 => Just(Unit::Chars), 1 => Just(Unit::Utf16), 1 => Just(Unit::Bytes)];
     let head = prop::sample::select(vec![0, 50, 75, 100]);
-    // The longer ones let some results pass that are put in for lost ones.
+    // With the longer ones, some of the results pass that are added for lost ones.
     let lengths = prop::sample::select(vec![(40, 120), (110, 500), (400, 700)]);
     (unit, head, lengths).prop_map(|(unit, head_percent, (result_chars_max, turn_chars_max))| Policy {
         result_chars_max,
-        shape: Shape { kept: Kept::Within(head_percent), lines: Lines::Half },
+        shape: CutShape { kept: Kept::Within(head_percent), lines: Lines::Half },
         turn_chars_max,
         turn_floor_chars: 10,
         summary_chars_max: 300,
@@ -106,7 +108,7 @@ fn small_limits() -> impl Strategy<Value = Policy> {
 /// How much smaller the texts of stories are than those that profiles are made for.
 const SCALE: u64 = 40;
 
-/// The profiles, with numbers that made-up sessions exceed.
+/// The profiles, with limits that generated sessions exceed.
 fn small_profiles() -> impl Strategy<Value = Policy> {
     let names: Vec<usize> = (0..PROFILES.len()).collect();
     let ages = (0u64..3, 0u64..4, 0u64..3);
@@ -118,7 +120,7 @@ fn small_profiles() -> impl Strategy<Value = Policy> {
             Kept::Sizes { head, tail } => Kept::Sizes { head: scale(head), tail: scale(tail) },
             share => share,
         };
-        let shape = |shape: Shape| Shape { kept: kept(shape.kept), ..shape };
+        let shape = |shape: CutShape| CutShape { kept: kept(shape.kept), ..shape };
         let mut caps = policy.tool_caps;
         for cap in &mut caps {
             cap.cap.chars_max = scale(cap.cap.chars_max);
@@ -153,7 +155,7 @@ fn small_profiles() -> impl Strategy<Value = Policy> {
                 clear_percent: policy.crowded.clear_percent.min(crowd.1),
                 clear_chars_min: scale(policy.crowded.clear_chars_min) * crowd.0,
                 keep_assistants: crowd.0,
-                cache_ttl_ms: policy.crowded.cache_ttl_ms,
+                ..policy.crowded
             },
             ..policy
         }
@@ -171,7 +173,7 @@ fn case_of(
     case_with(damage, thinking, small_limits())
 }
 
-/// A case of a profile.
+/// A case with a profile.
 fn profile_case() -> impl Strategy<Value = Case> {
     let limits = (small_profiles(), prop::bool::weighted(0.15))
         .prop_map(|(policy, hold_history)| Policy { hold_history, ..policy });
@@ -197,7 +199,7 @@ fn case() -> impl Strategy<Value = Case> {
     case_of(damage::any_kind(), thinking())
 }
 
-/// A case whose lines are either whole or broken, as agents see it.
+/// A case whose lines are all either whole or broken for agents.
 fn plain_case(thinking: impl Strategy<Value = SignedThinking>) -> impl Strategy<Value = Case> {
     case_of(damage::plain(), thinking)
 }
@@ -210,7 +212,7 @@ fn tried(bytes: &[u8], policy: &Policy) -> Mended {
     mend(&bytes, policy).expect("memory can always be read")
 }
 
-/// The plan, the bytes that it gives, and what is found in them; `None` if there is nothing that may be done.
+/// The plan, the resulting bytes, and what is found in them; `None` if nothing may be done.
 fn repaired(bytes: &[u8], policy: &Policy) -> Option<(Plan, Vec<u8>, Examination)> {
     let repair = tried(bytes, policy).repair.ok()?;
     let after = read_all(&Rendered::new(&bytes, &repair.plan));
@@ -222,7 +224,7 @@ fn range(span: Span) -> std::ops::Range<usize> {
     span.start as usize..span.end as usize
 }
 
-/// The plan carried out by hand, from the right.
+/// Applies the plan by hand, from the right.
 fn by_hand(bytes: &[u8], plan: &Plan) -> Vec<u8> {
     let mut out = bytes.to_vec();
     for edit in plan.edits().iter().rev() {
@@ -247,7 +249,7 @@ fn counts(found: &Examination) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// Everything public that a scan tells.
+/// Everything public in the result of a scan.
 fn told(read: &transcript::scan::Scanned) -> String {
     let scanned = &read.transcript;
     let results: Vec<_> = (0..scanned.results.len()).map(|result| scanned.bodies_of(result)).collect();
@@ -265,7 +267,7 @@ fn told(read: &transcript::scan::Scanned) -> String {
         scanned.user_text,
         scanned.user_texts
     );
-    // That a text may hold such pairs is said of all texts in a piece.
+    // Whether texts may hold such pairs is recorded for all texts of a read together.
     told.replace("pairs: true", "pairs: false")
 }
 
@@ -286,7 +288,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     )
         .prop_map(|(lengths, others, tools, (select, ignore, allow))| Policy {
             result_chars_max: lengths.0,
-            shape: Shape { kept: Kept::Within(lengths.1), lines: Lines::Half },
+            shape: CutShape { kept: Kept::Within(lengths.1), lines: Lines::Half },
             turn_chars_max: lengths.2,
             turn_floor_chars: lengths.3,
             summary_chars_max: lengths.4,
@@ -303,14 +305,14 @@ fn any_policy() -> impl Strategy<Value = Policy> {
         })
 }
 
-/// What a property says about a case: nothing, or what is wrong.
+/// The result of checking a property: an error says what is wrong.
 type Checked = Result<(), TestCaseError>;
 
 fn lossy(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// What is kept is all that lies outside the edits, and the edits alone make the rest.
+/// What is kept is exactly what lies outside the edits, and the edits make the rest.
 fn only_edits_change_bytes(case: &Case, window: usize) -> Checked {
     let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     prop_assert_eq!(&by_hand(&case.bytes, &plan), &after);
@@ -338,7 +340,7 @@ fn only_edits_change_bytes(case: &Case, window: usize) -> Checked {
     Ok(())
 }
 
-/// Objects lose nothing but what a rule may take.
+/// Objects lose nothing that rules may not take.
 fn nothing_else_is_touched(case: &Case) -> Checked {
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let lost = loss::difference(case.dialect, &case.bytes, &after, &case.policy);
@@ -346,7 +348,7 @@ fn nothing_else_is_touched(case: &Case) -> Checked {
     Ok(())
 }
 
-/// A result that is the only one of the only call with its id stays, and its text is cut as it should be.
+/// If a result is the only one of the only call with its id, it stays, and its text is cut correctly.
 fn sure_pairs_stay(case: &Case) -> Checked {
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let lost = loss::lost_results(case.dialect, &case.bytes, &after, &case.policy);
@@ -354,7 +356,7 @@ fn sure_pairs_stay(case: &Case) -> Checked {
     Ok(())
 }
 
-/// Nothing is left to change, and the same input gives the same bytes.
+/// A second run changes nothing, and the same input gives the same bytes.
 fn comes_to_rest(case: &Case) -> Checked {
     let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let same = repaired(&case.bytes, &case.policy).map(|(plan, after, _)| (plan, after));
@@ -364,7 +366,7 @@ fn comes_to_rest(case: &Case) -> Checked {
     Ok(())
 }
 
-/// The addresses in what looks like our markers.
+/// The ids in what looks like our markers.
 fn addresses(bytes: &[u8]) -> std::collections::BTreeSet<String> {
     let text = lossy(bytes);
     let after = text.split("full text: tailor show ").skip(1);
@@ -372,7 +374,7 @@ fn addresses(bytes: &[u8]) -> std::collections::BTreeSet<String> {
     after.map(digits).filter(|id| id.len() == spans::marker::Id::DIGITS).collect()
 }
 
-/// What a marker names is one of the texts of the plan, or it named something else before.
+/// A marker names a text of the plan, or what it named before.
 fn markers_lead_somewhere(case: &Case) -> Checked {
     let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let old = addresses(&case.bytes);
@@ -394,8 +396,8 @@ fn markers_lead_somewhere(case: &Case) -> Checked {
     Ok(())
 }
 
-/// Looking tells the same as trying, and about what a repair would save: a look takes our own markers in long
-/// texts for text.
+/// A look finds the same as a repair does, and estimates its savings: in long texts, a look counts our own markers as
+/// text.
 fn looks_say_what_tries_find(case: &Case) -> Checked {
     let seen = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
     let tried = tried(&case.bytes, &case.policy).before;
@@ -409,7 +411,7 @@ fn looks_say_what_tries_find(case: &Case) -> Checked {
     Ok(())
 }
 
-/// Who allows that history goes lets go of what was said there.
+/// Whether the policy allows removing history, and with it messages.
 fn lets_history_go(policy: &Policy) -> bool {
     ["S8", "S9", "S18"].iter().any(|code| policy.selection.allow.iter().any(|own| own == code))
 }
@@ -423,7 +425,7 @@ fn problems(found: &Examination) -> BTreeMap<(&'static str, Severity), usize> {
     problems
 }
 
-/// Nothing is wrong that was not wrong in the original, unless that could not be sent either.
+/// There are no new errors or warnings, unless the original could not be sent either.
 fn finds_no_more(case: &Case) -> Checked {
     let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
@@ -440,13 +442,13 @@ fn finds_no_more(case: &Case) -> Checked {
     Ok(())
 }
 
-/// The providers take what they took before, unless the session could not be sent or read, and the model is sent as many
-/// messages.
+/// The providers accept what they accepted before, unless the session could not be sent or read, and the model is sent
+/// as many messages.
 fn is_sent_no_less(case: &Case) -> Checked {
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let refused = |bytes: &[u8]| {
         let refusals = oracle::refusals(case.dialect, bytes);
-        // What is empty is left out by agents that send nothing as it stands.
+        // Agents that rebuild messages leave empty ones out.
         let counts = |refusal: &oracle::Refusal| ![oracle::UNFINISHED, "M1", "M2"].contains(&refusal.class);
         refusals.into_iter().filter(counts).collect::<Vec<_>>()
     };
@@ -464,7 +466,7 @@ fn is_sent_no_less(case: &Case) -> Checked {
     Ok(())
 }
 
-/// Nothing new is wrong, the model is sent as much, and nothing that a person said is lost.
+/// Nothing new is wrong, the model is sent as much as before, and no user text is lost.
 fn is_no_worse(case: &Case) -> Checked {
     finds_no_more(case)?;
     is_sent_no_less(case)?;
@@ -481,7 +483,7 @@ fn is_no_worse(case: &Case) -> Checked {
         prop_assert_eq!(old, new, "{}", lossy(&after));
     }
     let spoken = |bytes: &[u8]| {
-        // What stands in front of a torn end is read once the rest is gone, and may close a cycle.
+        // Text before a torn end can be read once the end is removed, and may close a cycle.
         let live = reader::live(case.dialect, &reader::rows_before_tear(bytes));
         live.iter().any(|spoken| spoken.kind != reader::Kind::Quiet)
     };
@@ -489,8 +491,7 @@ fn is_no_worse(case: &Case) -> Checked {
     Ok(())
 }
 
-/// On the live branch, as the agent loads it, calls and results stand as the APIs want them, or the examination
-/// says that they do not.
+/// On the live branch, as the agent loads it, calls and results are as the APIs require, or there is a finding.
 fn pairs_are_whole(case: &Case) -> Checked {
     let Some((_, after, found)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     if found.facts.format.is_none() {
@@ -507,8 +508,8 @@ fn pairs_are_whole(case: &Case) -> Checked {
     Ok(())
 }
 
-/// A turn is too long afterwards only if every result of it that may be cut is as short as it may be, or a fix is
-/// held back; and then the examination says so.
+/// A turn is only too long after a repair if all of its results are as short as they may be, or a fix is held back; and
+/// then there is a finding.
 fn turns_fit(case: &Case) -> Checked {
     let Some((_, after, found)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let again = examine(&after.as_slice(), &case.policy).expect("memory can always be read");
@@ -522,7 +523,7 @@ fn turns_fit(case: &Case) -> Checked {
     }
     for turn in loss::long_turns(case.dialect, &after, &case.policy) {
         let says = |f: &&transcript::Finding| {
-            // S1 alone, if that would be enough and is held back.
+            // S1 alone would suffice, but is held back.
             ["S1", "S2"].contains(&f.rule.code())
                 && f.labels.call.as_ref().is_some_and(|call| turn.contains(call))
         };
@@ -532,7 +533,7 @@ fn turns_fit(case: &Case) -> Checked {
     Ok(())
 }
 
-/// Lines that can be read can be read afterwards.
+/// Lines that could be read can still be read.
 fn lines_stay_readable(case: &Case) -> Checked {
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let broken = |bytes| reader::lines(bytes).into_iter().filter(|line| !reader::parse(line).whole).count();
@@ -540,7 +541,7 @@ fn lines_stay_readable(case: &Case) -> Checked {
     Ok(())
 }
 
-/// The scanner may be fed in pieces of any size.
+/// The scan's result does not depend on the sizes in which it is fed.
 fn pieces_do_not_matter(bytes: &[u8], sizes: &[usize]) -> Checked {
     let mut whole = Scanner::new();
     whole.feed(bytes);
@@ -556,10 +557,10 @@ fn pieces_do_not_matter(bytes: &[u8], sizes: &[usize]) -> Checked {
     Ok(())
 }
 
-/// More than a busy machine takes, and less than what does not end.
+/// More than a busy machine needs, but less than forever.
 const SOON: Duration = Duration::from_secs(60);
 
-/// There is an answer, soon, and it holds what is promised whatever is asked for.
+/// There is a result in time, and it keeps the promises under any policy.
 fn has_an_answer(case: &Case) -> Checked {
     let begun = Instant::now();
     only_edits_change_bytes(case, 100)?;
@@ -570,7 +571,7 @@ fn has_an_answer(case: &Case) -> Checked {
     Ok(())
 }
 
-/// One more line changes what is said about the newest turn and about what is in context, and nothing else.
+/// One more line changes findings about the newest turn and about the context, and nothing else.
 fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
     let mut bytes = case.bytes.clone();
     if !bytes.ends_with(b"\n") {
@@ -584,14 +585,14 @@ fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
     if before.facts.format.is_none() || after.facts.format.is_none() {
         return Ok(());
     }
-    // What a compaction leaves in context decides some, and how bad the others are.
+    // Some findings, and the severity of others, depend on what a compaction keeps in context.
     let compacted = next == Next::Compaction;
     let of = |found: &Examination| -> Vec<_> {
         let earlier = |f: &&transcript::Finding| {
             !newest.contains(&f.line)
                 && f.line <= before.facts.lines
                 && !(compacted && ["S3", "P1", "P2", "T4", "M7", "S4", "S9", "S18", "S19"].contains(&f.rule.code()))
-                // Comes with the fixes of other findings, and what may be fixed is another matter.
+                // It depends on the fixes of other findings, and those may differ.
                 && f.rule.code() != "M4"
         };
         let word = |f: &transcript::Finding| {
@@ -604,16 +605,14 @@ fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
     };
     let (mut told, now) = (of(&before), of(&after));
     if next != Next::Assistant {
-        // That no user has spoken ends with a user's message, and a compaction's summary is one. Nothing begins it.
+        // M8 ends with a user message, and a compaction's summary counts as one. No other line ends or begins it.
         told.retain(|finding| finding.1 != "M8" || now.contains(finding));
     }
     prop_assert_eq!(told, now, "{}", lossy(&bytes));
     Ok(())
 }
 
-/// The same cases on every run, unless `PROPTEST_RNG_SEED` asks for others: who changes something else is not to
-/// stumble over a bug that was there before.
-/// Each table of a weight splits all bytes, and so does the sum of the entries.
+/// Each table of a weight adds up to all bytes, and the entries add up too.
 fn adds_up(bytes: &[u8]) -> Checked {
     let plain = |text: &[u8]| text.len() as u64;
     let mut names = Vec::new();
@@ -639,9 +638,9 @@ fn adds_up(bytes: &[u8]) -> Checked {
     prop_assert_eq!(weight.parts.iter().map(|(_, amount)| amount.tokens).sum::<u64>(), context);
     prop_assert_eq!(weight.turns.iter().map(|turn| turn.amount.tokens).sum::<u64>(), context);
     for (part, of) in [
-        (Part::Results, (|tool| tool.results) as fn(&ToolRow) -> Amount),
-        (Part::Images, |tool| tool.images),
-        (Part::SideCopies, |tool| tool.sides),
+        (Category::Results, (|tool| tool.results) as fn(&ToolRow) -> Amount),
+        (Category::Images, |tool| tool.images),
+        (Category::SideCopies, |tool| tool.sides),
     ] {
         let (whole, tools) = (weight.parts[part as usize].1, || weight.tools.iter().map(of));
         prop_assert!(tools().map(|amount| amount.bytes).sum::<u64>() <= whole.bytes);
@@ -652,16 +651,18 @@ fn adds_up(bytes: &[u8]) -> Checked {
     prop_assert!(weight.duplicates.again.bytes <= all && weight.images.bytes <= all);
     prop_assert_eq!(weight.largest.len(), weight.facts.entries.min(5));
     prop_assert!(weight.largest.windows(2).all(|two| two[0].amount.bytes >= two[1].amount.bytes));
-    // At its end the context is as full as it is now.
+    // The last turn ends with the current context.
     let weight = weigh(&bytes, 0, &mut |_| None).unwrap();
     let last = weight.turns.last().map_or(0, |turn| turn.context_tokens);
     prop_assert!(weight.turns.is_empty() || last == weight.context_tokens.tokens);
     Ok(())
 }
 
-/// Cases of each promise, unless `PROPTEST_CASES` asks for others. `.ci/run` asks for more.
-const CASES: u32 = 50;
+/// Cases of each promise, unless `PROPTEST_CASES` sets another number. `.ci/run` sets a larger one.
+const CASES: u32 = 25;
 
+/// The same cases in each run, unless `PROPTEST_RNG_SEED` is set, so that a change does not fail because of an older
+/// bug.
 fn config() -> ProptestConfig {
     let asked = ProptestConfig::default();
     let rng_seed = match asked.rng_seed {
@@ -681,7 +682,7 @@ proptest! {
         only_edits_change_bytes(&case, window)?;
     }
 
-    /// Promise 3, what is "never touched by anything".
+    /// Promise 3: what no rule may touch.
     #[test]
     fn what_no_rule_may_touch_stays(case in plain_case(thinking())) {
         nothing_else_is_touched(&case)?;
@@ -699,13 +700,13 @@ proptest! {
         comes_to_rest(&case)?;
     }
 
-    /// Promise 3, for what is cut.
+    /// Promise 3, for cuts.
     #[test]
     fn each_marker_names_a_text_of_the_plan(case in case()) {
         markers_lead_somewhere(&case)?;
     }
 
-    /// `scan` and `fix --dry-run` never drift apart.
+    /// `scan` and `fix --dry-run` always agree.
     #[test]
     fn a_look_says_what_a_repair_would_find(case in case()) {
         looks_say_what_tries_find(&case)?;
@@ -741,7 +742,7 @@ proptest! {
         pieces_do_not_matter(&bytes, &sizes)?;
     }
 
-    /// What fills a file adds up to the file, whatever is in it.
+    /// The tables of a weight add up to the file, whatever is in it.
     #[test]
     fn the_tables_of_a_weight_add_up(case in case(), noise in vec(any::<u8>(), 0..40)) {
         adds_up(&case.bytes)?;
@@ -759,7 +760,7 @@ proptest! {
         has_an_answer(&Case { policy, ..case })?;
     }
 
-    /// All that holds whatever is asked for, for what other systems ask for.
+    /// Everything that holds under any policy, for the policies of other systems.
     #[test]
     fn profiles_keep_the_promises(case in profile_case(), window in 1usize..200) {
         only_edits_change_bytes(&case, window)?;
@@ -819,7 +820,7 @@ proptest! {
     }
 }
 
-/// What an agent appends.
+/// A record that an agent appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     User,
@@ -831,7 +832,7 @@ fn next() -> impl Strategy<Value = Next> {
     prop::sample::select(vec![Next::User, Next::Assistant, Next::Compaction])
 }
 
-/// The lines of the newest turn: of the model's last message, and of results behind its beginning.
+/// The lines of the newest turn: the last assistant message, and results after its beginning.
 fn newest_turn(dialect: Dialect, rows: &[reader::Row]) -> Vec<u64> {
     use reader::Kind;
     let live = reader::live(dialect, rows);
@@ -872,7 +873,7 @@ fn next_line(dialect: Dialect, rows: &[reader::Row], next: Next) -> Vec<u8> {
     (line + "\n").into_bytes()
 }
 
-/// The cases of profiles are such that their rules have something to do, and hardly a repair is refused.
+/// The cases for profiles give their rules something to do, and hardly any repair is refused.
 #[test]
 fn profiles_have_something_to_do() {
     let mut runner = TestRunner::new(config());
@@ -899,7 +900,8 @@ fn profiles_have_something_to_do() {
     assert!(refused * 500 < tries, "{refused} of {tries} were refused");
 }
 
-/// Refusing is for bugs that nobody has found yet. `Emptied` is none: a file of damage alone has nothing to keep.
+/// A repair is only refused because of an unknown bug. `Emptied` is not counted: a file that is all damage has nothing
+/// to keep.
 #[test]
 fn there_is_nearly_always_a_repair() {
     let mut runner = TestRunner::new(config());
@@ -921,7 +923,7 @@ fn there_is_nearly_always_a_repair() {
         }
     }
     let sum: usize = refused.values().sum();
-    // About one in ten thousand: a file without its last block that only one dialect has, a line behind a byte order
-    // mark that comes to be the first.
+    // About one in ten thousand: a file without the last block that identifies its dialect, or a byte order mark before
+    // a line that becomes the first.
     assert!(sum * 1000 <= edited, "{refused:?} of {edited} edited");
 }

@@ -1,8 +1,8 @@
-//! What README.md and docs/ show and where they lead: each `$ tailor …` is run and must print what is below it, each
-//! link leads somewhere, and the picture is what the program prints.
+//! README.md and docs/: each `$ tailor …` is run and must print what is below it, each link must work, and the picture
+//! must show what the program prints.
 //!
-//! An example is a fenced block marked `console`. It runs in a folder that holds the fixtures that it names, each block
-//! in one of its own. A line `…` stands for any lines.
+//! An example is a fenced block marked `console`. Each block runs in a folder of its own that holds the fixtures it
+//! names. A line `…` stands for any lines.
 
 use crate::support::{Dir, root, run, skipped};
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Limits of the README: it is read by people in trouble, and everything else has a page in docs/.
+/// Limits of the README: people in trouble read it, and everything else has a page in docs/.
 const README_LINES_MAX: usize = 250;
 const README_BYTES_MAX: usize = 10_000;
 
@@ -30,7 +30,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     paths.into_iter().map(|path| (path.clone(), text(&path))).collect()
 }
 
-/// A line `$ tailor …` and what it is to print.
+/// A line `$ tailor …` and its expected output.
 struct Example {
     command: String,
     expected: Vec<String>,
@@ -62,7 +62,7 @@ fn add(block: &mut Vec<Example>, line: &str) {
     }
 }
 
-/// Whether lines are as expected, where `…` stands for any number of them.
+/// Whether lines are as expected; `…` stands for any number of lines.
 fn fits(lines: &[&str], expected: &[String]) -> bool {
     match expected.split_first() {
         None => lines.is_empty(),
@@ -71,7 +71,7 @@ fn fits(lines: &[&str], expected: &[String]) -> bool {
     }
 }
 
-/// Runs a line through the shell, which finds our program under its name.
+/// Runs a line in a shell that finds our program by name.
 fn output(dir: &Dir, command: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_tailor")).parent().unwrap();
     let mut shell = dir.command_of("/bin/sh");
@@ -160,7 +160,7 @@ fn the_readme_is_short() {
     assert!(lines <= README_LINES_MAX && bytes <= README_BYTES_MAX, "{lines} lines, {bytes} bytes");
 }
 
-/// The page without its fenced blocks, where nothing is a link or a heading.
+/// The page without its fenced blocks, which have no links or headings.
 fn prose(page: &str) -> String {
     page.split("\n```").step_by(2).collect::<Vec<_>>().join("\n")
 }
@@ -175,7 +175,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
     headings.map(|heading| anchor(heading).to_lowercase().replace(' ', "-")).collect()
 }
 
-/// The targets of all links of a page, but those that lead out of the repository.
+/// The targets of all links on a page, except those out of the repository.
 fn links(page: &str) -> Vec<String> {
     let prose = prose(page);
     let targets = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));

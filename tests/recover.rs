@@ -1,4 +1,4 @@
-//! `tailor recover`, `compact` and `chunk`: a session that is too long goes on, and every byte can come back.
+//! `tailor recover`, `compact` and `chunk`: a session that is too long can continue, and undo restores every byte.
 
 use crate::support::{BROKEN, Dir, Run, root, run};
 use serde_json::Value;
@@ -80,7 +80,7 @@ fn messages(format: &str, n: usize, text: &str) -> [String; 4] {
 
 const FORMATS: [&str; 4] = ["pi", "claude-code", "anthropic", "openai-chat"];
 
-/// The pi error entry with which a request ends that was too long.
+/// The error entry that pi writes after a request that was too long.
 fn failed(parent: &str) -> String {
     format!(
         r#"{{"type":"message","id":"ffff0000","parentId":"{parent}",{TIME},"message":{{"role":"assistant","content":[],"stopReason":"error","errorMessage":"{ERROR}"}}}}"#
@@ -105,7 +105,7 @@ fn append(path: &Path, text: &str) {
     fs::write(path, fs::read_to_string(path).unwrap() + text).unwrap();
 }
 
-/// The questions in context, as the messages that `chunk` prints tell.
+/// The questions in context, according to the messages that `chunk` prints.
 fn in_context(dir: &Dir) -> Vec<String> {
     let run = dir.tailor(&["chunk", "s.jsonl"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
@@ -179,7 +179,8 @@ fn no_message_is_longer_than_four_thousand_at_level_three() {
     }
 }
 
-/// Each time that the API has refused it again, half as much stays; what the API has not seen is not shortened again.
+/// Each time that the API refuses the session again, half as much stays. A result that the API has not seen is not
+/// shortened again.
 #[test]
 fn what_is_refused_again_becomes_shorter_until_the_model_answers() {
     let dir = Dir::new();
@@ -224,7 +225,7 @@ fn what_is_refused_again_becomes_shorter_until_the_model_answers() {
     assert_eq!((&said["outcome"], said["attempts_before"].as_u64()), (&"fixed".into(), Some(0)), "{said}");
 }
 
-/// An error that only the user knows: its number of tokens tells whether the session was shortened for it before.
+/// An error that only the user knows: its number of tokens shows whether the session was already shortened for it.
 #[test]
 fn an_error_that_is_passed_twice_shortens_once() {
     let dir = Dir::new();
@@ -252,7 +253,8 @@ fn an_error_that_is_passed_twice_shortens_once() {
     assert_eq!(refused(234_743)["outcome"], "fixed", "what was undone does not count");
 }
 
-/// Claude Code's session of 880 messages and about 250,000 tokens. Beside each result is a long copy that the API never sees.
+/// A Claude Code session of 880 messages and about 250,000 tokens. Beside each result is a long copy that the API never
+/// sees.
 fn long_session() -> String {
     let side = "y".repeat(9_000);
     let line = |line: &str| match line.strip_suffix('}') {
@@ -266,7 +268,7 @@ fn long_session() -> String {
 
 const TOO_LONG: &str = "400 prompt is too long: 234743 tokens > 200000 maximum";
 
-/// Level 1 cuts only what is never sent, and levels 2 and 3 leave next to nothing.
+/// Level 1 only cuts what is never sent, and levels 2 and 3 leave next to nothing.
 #[test]
 fn as_many_of_the_newest_turns_stay_as_fit() {
     let dir = Dir::new();
@@ -306,7 +308,7 @@ fn what_is_not_too_long_is_not_cut_unless_that_is_asked_for() {
     assert!(plain.stderr.contains("--target-tokens"), "{}", plain.stderr);
     let refused = recover(&dir, &["--error", "prompt is too long"]);
     assert!(refused.status == 1 && refused.text().contains(" of 200,000 tokens ("), "{}", refused.text());
-    // The number is not one of this session.
+    // The number is not this session's.
     let foreign = recover(&dir, &["--error", "prompt is too long: 2347430 tokens > 200000 maximum"]);
     assert!(foreign.status == 1 && foreign.text().contains("another session"), "{}", foreign.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), before);
@@ -332,7 +334,7 @@ fn a_turn_that_is_too_long_is_cut() {
     }
 }
 
-/// Where older messages cannot be left out, results are cut until it fits.
+/// If older messages cannot be left out, results are cut until the session fits.
 #[test]
 fn a_format_without_compactions_is_cut_until_it_fits() {
     let dir = Dir::new();
@@ -376,7 +378,7 @@ fn thinking_that_is_signed_over_what_goes_is_removed_and_told() {
     assert_eq!(dir.tailor(&["scan", "s.jsonl", "--select", "M4"]).status, 0);
 }
 
-/// An error of another kind: the command that repairs it, with the real path.
+/// For an error of another kind, the message names the command that repairs it, with the real path.
 #[test]
 fn an_error_of_another_kind_names_its_command() {
     let dir = Dir::new();
@@ -612,7 +614,7 @@ fn a_bloated_session_fits_into_chunks() {
         let run = dir.tailor(&["chunk", "s.jsonl", "--max-tokens", "2000", "--tokenizer", tokenizer]);
         let mut lines = run.json();
         let summary = lines.pop().unwrap();
-        assert_eq!((&summary["messages"], &summary["replaced"]), (&36.into(), &7.into()), "{summary}");
+        assert_eq!((&summary["messages_total"], &summary["replaced"]), (&36.into(), &7.into()), "{summary}");
         assert_eq!(summary["estimated"], tokenizer == "chars4");
         assert!(lines.iter().all(|chunk| chunk["tokens"].as_u64().unwrap() <= 2000));
         assert_eq!(
@@ -638,7 +640,7 @@ fn a_budget_leaves_the_oldest_out_and_a_pipe_will_do() {
         "{summary}"
     );
     assert!(run.text().contains("answer 19") && !run.text().contains("question 0\\n"));
-    assert_eq!(summary["messages"].as_u64().unwrap() + summary["left_out"].as_u64().unwrap(), 80);
+    assert_eq!(summary["messages_total"].as_u64().unwrap() + summary["left_out"].as_u64().unwrap(), 80);
 }
 
 #[test]
@@ -679,7 +681,7 @@ fn what_cannot_be_dealt_with_says_why() {
             assert!(run.status == 2 && run.stderr.contains(words), "chunk {name}: {}", run.stderr);
         }
     }
-    // What is recognised and never read as a conversation says why; what is one, and empty, is no error.
+    // A format that is only recognised gives a reason; an empty conversation is no error.
     let never_read = root().join("fixtures/cursor/ok-recognised/in.jsonl");
     let run = run(dir.command().arg("chunk").arg(never_read), b"");
     assert!(run.status == 2 && run.stderr.contains("its sessions are in a database"), "{}", run.stderr);
@@ -696,7 +698,7 @@ fn what_cannot_be_dealt_with_says_why() {
     }
 }
 
-/// pi sends the summary as a user's message, and Claude Code writes it down as one.
+/// pi sends the summary as the user, and Claude Code stores it as a user message.
 #[test]
 fn a_summary_is_said_by_the_user() {
     for format in ["pi", "claude-code"] {
@@ -711,7 +713,7 @@ fn a_summary_is_said_by_the_user() {
     }
 }
 
-/// A part of an AI SDK's screen has the name in its type.
+/// In the AI SDK's messages for the screen, a part's type holds the tool's name.
 #[test]
 fn a_tool_has_one_name_in_a_chunk() {
     let dir = Dir::new();
@@ -725,7 +727,7 @@ fn a_tool_has_one_name_in_a_chunk() {
     }
 }
 
-/// What was held back while it was the newest entry goes once the compaction stands behind it.
+/// A fix that was held back because its entry was the newest is made once the compaction comes after it.
 #[test]
 fn as_many_messages_are_told_as_stay() {
     let dir = Dir::new();
@@ -736,7 +738,7 @@ fn as_many_messages_are_told_as_stay() {
     assert_eq!(in_context(&dir).len(), 3, "with the summary");
 }
 
-/// A result that was missing makes a session whole, and no shorter.
+/// An added result repairs a session, but does not shorten it.
 #[test]
 fn what_is_mended_only_is_not_said_to_be_recovered() {
     let dir = Dir::new();
@@ -753,7 +755,7 @@ fn what_is_mended_only_is_not_said_to_be_recovered() {
     }
 }
 
-/// Where older messages cannot be left out, no other level is advised.
+/// If older messages cannot be left out, no other level is proposed.
 #[test]
 fn what_stands_in_the_way_is_not_told_to_try_another_level() {
     let dir = Dir::new();
@@ -764,5 +766,5 @@ fn what_stands_in_the_way_is_not_told_to_try_another_level() {
         "{}",
         run.text()
     );
-    assert!(run.stderr.contains("--result-chars-max") && !run.stderr.contains("--level"), "{}", run.stderr);
+    assert!(run.stderr.contains("--cut-results") && !run.stderr.contains("--level"), "{}", run.stderr);
 }

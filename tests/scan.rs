@@ -1,11 +1,11 @@
-//! `tailor scan`: exit codes, selection, the shape of its JSON.
+//! `tailor scan`: exit codes, selection, its JSON.
 
 use crate::support::{BROKEN, Dir, WHOLE, run};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
 
-/// One call with two results, in a file in which whole lines are not taken out unasked.
+/// One call with two results, in a format whose lines are only removed if allowed.
 const DOUBLED: &str = concat!(
     r#"{"role":"user","content":"go"}"#,
     "\n",
@@ -95,7 +95,7 @@ fn select_and_ignore_choose_rules() {
     assert_eq!(dir.tailor(&["scan", "s.jsonl", "--ignore", "P1,P2,B1"]).status, 0);
 }
 
-/// The contract of DESIGN §5: these fields, of these types. More may be added, none taken away.
+/// The contract with programs that read the JSON: these fields with these types. Fields may be added, but not removed.
 #[test]
 fn the_shape_of_json() {
     let dir = Dir::new();
@@ -140,7 +140,8 @@ fn the_shape_of_json() {
     assert_eq!((&finding["line"], &finding["chars"]), (&Value::from(4), &Value::from(50_000)));
     assert_eq!(lines[1]["outcome"], "clean");
     let summary = &lines[2];
-    for (field, value) in [("files", 2), ("clean", 1), ("findings", 1), ("errors", 0), ("saves_bytes", saves)]
+    for (field, value) in
+        [("files", 2), ("clean", 1), ("findings_total", 1), ("errors", 0), ("saves_bytes", saves)]
     {
         assert_eq!(summary[field], value, "{field}");
     }
@@ -157,7 +158,7 @@ fn standard_input() {
     assert_eq!(dir.pipe(WHOLE.as_bytes(), &["scan", "-"]).status, 0);
 }
 
-/// It may be a session that has just begun; by which way it came makes no difference.
+/// It may be a session that has just begun. It makes no difference how the file was found.
 #[test]
 fn what_is_empty_is_no_error() {
     let dir = Dir::new();
@@ -209,7 +210,7 @@ fn that_nothing_is_wrong_is_said_of_the_rules_that_were_asked() {
     );
 }
 
-/// What nobody has counted is not 0.
+/// Numbers that are unknown are absent, and not 0.
 #[test]
 fn what_was_not_looked_at_is_left_out() {
     let dir = Dir::new();
@@ -321,13 +322,13 @@ fn what_is_listed_can_be_limited_and_counted() {
     let all = dir.tailor(&["scan", ".", "--min-severity", "warning", "--fail-on", "note"]);
     assert_eq!(all.status, 1, "what is not listed fails all the same");
     let json = dir.tailor(&["scan", ".", "--min-severity", "warning", "--format", "json"]).json();
-    assert_eq!((&json[0]["findings"], &json[2]["findings"]), (&serde_json::json!([]), &Value::from(7)));
+    assert_eq!((&json[0]["findings"], &json[2]["findings_total"]), (&serde_json::json!([]), &Value::from(7)));
     let table = listed(&["--statistics"]);
     assert!(table.starts_with("1  warning  B9   unreadable-line, in 1 file\n6  note     S5   oversized-side-copy, in 2 files\n2 files"), "{table}");
     let json = dir.tailor(&["scan", ".", "--statistics", "--format", "json"]).json();
     let rules = serde_json::json!([
-        {"code": "B9", "rule": "unreadable-line", "severity": "warning", "findings": 1, "files": 1},
-        {"code": "S5", "rule": "oversized-side-copy", "severity": "note", "findings": 6, "files": 2},
+        {"code": "B9", "rule": "unreadable-line", "severity": "warning", "findings_total": 1, "files": 1},
+        {"code": "S5", "rule": "oversized-side-copy", "severity": "note", "findings_total": 6, "files": 2},
     ]);
     assert_eq!(json[2]["rules"], rules);
     let wrong = dir.tailor(&["scan", ".", "--min-severity", "eror"]);
@@ -366,7 +367,7 @@ fn paths_are_short_and_a_branch_that_was_cut_off_is_named() {
     assert!(text.contains("\n  context: the agent sees 1 of 9 messages\n"), "{text}");
 }
 
-/// Nobody reads on, or nobody reads at all: no panic, no complaint.
+/// The reader leaves early, or there is none: no panic and no error message.
 #[test]
 fn a_reader_that_leaves_early() {
     let dir = Dir::new();
@@ -421,7 +422,7 @@ fn no_command_minds_that_nobody_listens() {
             };
             let ended = command.spawn().unwrap().wait_with_output().unwrap();
             let said = String::from_utf8_lossy(&ended.stderr);
-            // A panic would end with 101, or by a signal.
+            // A panic would end with 101 or by a signal.
             assert!(
                 matches!(ended.status.code(), Some(0..=2)),
                 "{arguments:?}, {deaf}: {}\n{said}",
@@ -473,7 +474,7 @@ fn what_lies_in_a_folder_but_is_no_session() {
         "s/resume-head.jsonl",
         "s.checkpoint.1.jsonl",
         "s.jsonl.lock",
-        // OpenClaw's archives, and a session whose id merely sounds like one.
+        // OpenClaw's archives, and a session whose id only resembles one.
         "abc.jsonl.deleted.2026-01-01T00-00-00.000Z",
         "abc.jsonl.reset.2026-01-01T00-00-00.000Z",
         "abc.jsonl.bak.2026-01-01T00-00-00.000Z",
@@ -485,7 +486,7 @@ fn what_lies_in_a_folder_but_is_no_session() {
     let lines = dir.tailor(&["scan", "--format", "json", "."]).json();
     let mut paths: Vec<&str> = lines.iter().filter_map(|line| line["path"].as_str()).collect();
     paths.sort_unstable();
-    assert_eq!(paths, ["./deep/er/t.jsonl", "./keep.deleted.keep.jsonl", "./s.jsonl"]);
+    assert_eq!(paths, ["deep/er/t.jsonl", "keep.deleted.keep.jsonl", "s.jsonl"]);
 }
 
 #[test]

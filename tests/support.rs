@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and the program running in it.
+//! A folder for each test, and how to run the program in it.
 
 use serde_json::{Value, json};
 use std::fs::{self, File, Permissions};
@@ -14,7 +14,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A folder that goes when the test ends. What is in `files` is the test's; the program's home is beside it.
+/// A folder that is deleted when the test ends. The test uses `files`; the program's home folder is beside it.
 pub(crate) struct Dir {
     temporary: tempfile::TempDir,
 }
@@ -24,7 +24,7 @@ impl Dir {
         Self::at(tempfile::tempdir().unwrap())
     }
 
-    /// The same on a disk that costs no time, if there is one.
+    /// The same in memory, if possible, where syncing takes no time.
     pub(crate) fn in_memory() -> Self {
         Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
     }
@@ -41,12 +41,12 @@ impl Dir {
         self.temporary.path().join("files")
     }
 
-    /// Lets all of it outlive the test, for whoever wants to know what went wrong.
+    /// Keeps the folder after the test, to examine a failure.
     pub(crate) fn keep(self) -> PathBuf {
         self.temporary.keep()
     }
 
-    /// The home of whoever runs the program.
+    /// The home folder of the program.
     pub(crate) fn home(&self) -> PathBuf {
         self.temporary.path().join("home")
     }
@@ -56,7 +56,7 @@ impl Dir {
         self.files().join(name)
     }
 
-    /// Writes a file that nobody has touched for a long time.
+    /// Writes a file with an old modification time.
     pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -78,12 +78,12 @@ impl Dir {
         run(self.command().args(arguments), b"")
     }
 
-    /// Runs the program with something on its standard input.
+    /// Runs the program with this standard input.
     pub(crate) fn pipe(&self, input: &[u8], arguments: &[&str]) -> Run {
         run(self.command().args(arguments), input)
     }
 
-    /// The program, in a clean environment, yet without arguments.
+    /// The program in a clean environment, without arguments.
     pub(crate) fn command(&self) -> Command {
         self.command_of(env!("CARGO_BIN_EXE_tailor"))
     }
@@ -94,7 +94,7 @@ impl Dir {
         let home = self.home();
         command.env_clear().current_dir(self.files()).env("HOME", &home).env("RUST_BACKTRACE", "0");
         command.env("TMPDIR", self.temporary.path().join("tmp"));
-        // The release workflow tries in-place repairs where they are off by default.
+        // The release workflow tests in-place repairs on systems where they are off by default.
         let asked = "TAILOR_UNTRIED_SYSTEMS";
         command.envs(std::env::var_os(asked).map(|value| (asked, value)));
         for (key, below) in
@@ -105,7 +105,7 @@ impl Dir {
         command
     }
 
-    /// The program as somebody whom permissions bind: root becomes nobody, who can reach all files here.
+    /// The program as a user who is bound by permissions: root becomes nobody, who can reach all files here.
     pub(crate) fn powerless(&self) -> Command {
         self.powerless_under(&[])
     }
@@ -124,8 +124,8 @@ impl Dir {
             return start(Path::new(env!("CARGO_BIN_EXE_tailor")));
         }
         let program = self.temporary.path().join("tailor");
-        // Another process copies it: what this one holds open for writing a test beside us may inherit while it starts
-        // a program, and then nobody can run it ("text file busy").
+        // Another process copies the program. If this process held the copy open for writing, a child that another test
+        // starts could inherit the descriptor, and then the copy could not be run ("text file busy").
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tailor")).arg(&program).status().unwrap();
         assert!(copied.success());
         let open = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -139,14 +139,14 @@ impl Dir {
     }
 }
 
-/// Runs a command of [`Dir::command`]. However bad the input, the program ends by itself.
+/// Runs a command of [`Dir::command`]. The program must end by itself, however bad the input is.
 #[track_caller]
 pub(crate) fn run(command: &mut Command, input: &[u8]) -> Run {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
-        // Whether the program reads all of it is its own affair.
+        // The program need not read all of it.
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output().unwrap()
     });
@@ -156,14 +156,14 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Run {
     Run { status, stdout: output.stdout, stderr }
 }
 
-/// Makes a file the own one of whoever runs [`Dir::powerless`].
+/// Gives a file to the user of [`Dir::powerless`].
 pub(crate) fn give_to_powerless(path: &Path) {
     if is_root() {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
 }
 
-/// A user without rights.
+/// The id of a user without rights.
 const NOBODY: u32 = 65534;
 
 /// Whether no permission binds us.
@@ -171,7 +171,7 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// All names below a folder, at any depth, in no order.
+/// All names below a folder, at any depth, unsorted.
 pub(crate) fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -183,17 +183,17 @@ pub(crate) fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
     }
 }
 
-/// Says what this machine cannot do, past the harness, which keeps to itself what passing tests print.
+/// Prints what this machine cannot test, bypassing the harness, which hides the output of tests that pass.
 pub(crate) fn skipped(what: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
 }
 
-/// Whether `TAILOR_THOROUGH` asks for what takes long, as `.ci/run` does.
+/// Whether `TAILOR_THOROUGH` is set, as in `.ci/run`, so that slow tests run.
 pub(crate) fn is_thorough() -> bool {
     std::env::var_os("TAILOR_THOROUGH").is_some()
 }
 
-/// Says that a file was last written long ago.
+/// Sets a file's modification time to long ago.
 pub(crate) fn make_old(path: &Path) {
     let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
@@ -222,7 +222,7 @@ impl Run {
         lines.unwrap_or_else(|error| panic!("{error}: {}\n{}", self.text(), self.stderr))
     }
 
-    /// What is said about the only file.
+    /// The result for the only file.
     #[track_caller]
     pub(crate) fn file(&self) -> Value {
         let mut lines = self.json();
@@ -239,7 +239,7 @@ impl Run {
     }
 }
 
-/// A pi session in which a tool's result is lost: the smallest thing that `fix` mends.
+/// A pi session in which a tool's result is lost: the smallest that `fix` repairs.
 pub(crate) const BROKEN: &str = concat!(
     r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
     "\n",
@@ -251,7 +251,7 @@ pub(crate) const BROKEN: &str = concat!(
     "\n",
 );
 
-/// A Codex session whose provider counted so many tokens of such a window.
+/// A Codex session with this token count and this window, as its provider reports them.
 pub(crate) fn codex_session(tokens: u64, window: u64) -> String {
     let said = |role: &str, kind: &str| json!({"type": "message", "role": role, "content": [{"type": kind, "text": "words"}]});
     let usage = json!({"input_tokens": tokens - 100, "cached_input_tokens": 0, "output_tokens": 100, "total_tokens": tokens});
@@ -273,7 +273,7 @@ pub(crate) fn codex_session(tokens: u64, window: u64) -> String {
     lines.into_iter().map(line).collect()
 }
 
-/// A pi session with nothing wrong in it.
+/// A healthy pi session.
 pub(crate) const WHOLE: &str = concat!(
     r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
     "\n",

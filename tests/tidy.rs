@@ -1,4 +1,4 @@
-//! The house rules that no compiler knows.
+//! House rules that the compiler does not check.
 
 use crate::support::root;
 use std::collections::BTreeSet;
@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const FUNCTION_LINES_MAX: usize = 70;
-/// The daemon brought 31: log layers, metrics, TOML, signals; making images small 18, for four kinds of files.
-const PACKAGES_MAX: usize = 204;
+/// The daemon brought 31: log layers, metrics, TOML, signals; making images small 18, for four kinds of files;
+/// SQLite 5; tests of screens 3.
+const PACKAGES_MAX: usize = 220;
 
-/// All files that belong to the repository, relative to its top.
+/// All files in the repository, relative to its root.
 fn tracked() -> Vec<PathBuf> {
     let files = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let listed = Command::new("git").arg("-C").arg(root()).args(files).output().unwrap();
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     let names = String::from_utf8(listed.stdout).unwrap();
     let mut paths: Vec<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
-    // What was deleted and not committed yet is still listed.
+    // A file that was deleted without a commit is still listed.
     paths.retain(|path| root().join(path).is_file());
     assert!(!paths.is_empty());
     paths
@@ -54,7 +55,7 @@ fn no_function_is_longer_than_a_screen() {
     none("these functions are too long", &long);
 }
 
-/// Goes by indentation, which rustfmt sees to: a function ends with the brace that stands below its beginning.
+/// Relies on rustfmt's indentation: a function ends with the brace below its beginning.
 fn long_functions(path: &Path, text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut long = Vec::new();
@@ -64,7 +65,7 @@ fn long_functions(path: &Path, text: &str) -> Vec<String> {
         }
         let indent = line.len() - line.trim_start().len();
         let end = format!("{}}}", &line[..indent]);
-        // One without a body, or with all of it on one line, ends at once.
+        // A function without a body, or on one line, ends at once.
         let length = match lines[start..].iter().position(|line| *line == end) {
             Some(length) if !line.ends_with([';', '}']) => length + 1,
             _ => 1,
@@ -96,7 +97,7 @@ fn long_functions_are_found() {
     );
 }
 
-/// Written in two halves, so that this file has none of them.
+/// Split in two, so that this file does not contain the words.
 const UNFINISHED: &[(&str, &str)] = &[
     ("TO", "DO"),
     ("FIX", "ME"),
@@ -106,7 +107,7 @@ const UNFINISHED: &[(&str, &str)] = &[
     ("unimplemented", "!("),
 ];
 const OF_ONE_MACHINE: &[(&str, &str)] = &[("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/")];
-/// What a reader of the repository cannot open.
+/// Citations that a reader of the repository cannot follow.
 const OF_ELSEWHERE: &[(&str, &str)] = &[
     ("refer", "ence/"),
     ("DESIGN", ".md"),
@@ -120,7 +121,7 @@ fn occurrences(texts: impl Iterator<Item = (PathBuf, String)>, words: &[(&str, &
     let mut found = Vec::new();
     for (path, text) in texts {
         for (n, line) in text.lines().enumerate() {
-            // Where systemd puts the name of a user, it is the path of no machine.
+            // systemd replaces `%i` by the user's name, so this is no path of one machine.
             let line = line.replace(concat!("/ho", "me/%i"), "");
             let here = words.iter().filter(|word| line.contains(*word));
             found.extend(here.map(|word| format!("{}:{}: {word}", path.display(), n + 1)));
@@ -169,7 +170,7 @@ fn we_stand_on_few_packages() {
 }
 
 /// What the README's first command compiles, third-party crates and ours. docs/dependencies.md says what they cost.
-const FIRST_PACKAGES_MAX: usize = 116;
+const FIRST_PACKAGES_MAX: usize = 119;
 
 #[test]
 fn the_first_command_builds_few_packages() {
@@ -217,7 +218,7 @@ fn only_what_ships_waits_for_the_linker_to_optimize() {
     }
 }
 
-/// `.ci/run` runs them by that name.
+/// `.ci/run` selects them by that name.
 #[test]
 fn tests_of_real_transcripts_are_called_so() {
     let asks = concat!("var_os(\"TAILOR_", "CORPUS\")");

@@ -1,5 +1,5 @@
-//! `tailor top` and `tailor report`: what people see at two widths, the shape of the JSON, the page as a file. What the
-//! page draws is looked at by `tests/report/run`.
+//! `tailor top` and `tailor report`: the output at two widths, the JSON, the page as a file. `tests/report/run` checks
+//! what the page draws.
 
 use crate::support::{Dir, WHOLE, codex_session, root, run};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 /// A session with two tools, a compaction, a copy that is not sent, an image and texts that stand twice.
-fn session() -> String {
+pub(crate) fn session() -> String {
     let mut text = json!({"type":"session","version":3,"id":"s","cwd":"/w"}).to_string() + "\n";
     let mut parent = Value::Null;
     let mut entries = Vec::new();
@@ -41,7 +41,7 @@ fn session() -> String {
     text
 }
 
-/// What is printed, beside what was printed when it was last looked at. `UPDATE=1` takes over what is printed.
+/// Compares the output with the recorded one. `UPDATE=1` records it.
 #[track_caller]
 fn check(name: &str, columns: &str, locale: &str, arguments: &[&str]) -> String {
     let dir = Dir::new();
@@ -79,7 +79,7 @@ fn a_folder_on_a_terminal_that_knows_ascii_only() {
     assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
 }
 
-/// As many tokens fill one window more than another; `doctor` says the same.
+/// The same number of tokens fills one window more than another; `doctor` shows the same.
 #[test]
 fn a_context_is_measured_against_its_own_window() {
     let dir = Dir::new();
@@ -95,7 +95,7 @@ fn a_context_is_measured_against_its_own_window() {
         dir.tailor(&["doctor", "--json", "sessions"]).json().iter().filter(|line| line["type"] == "session")
     {
         let is_full = file["path"] == "sessions/full.jsonl";
-        assert_eq!(file["window"], if is_full { 200_000 } else { 400_000 }, "{file}");
+        assert_eq!(file["window_tokens"], if is_full { 200_000 } else { 400_000 }, "{file}");
     }
 }
 
@@ -136,7 +136,7 @@ fn the_json_adds_up_and_says_no_content() {
     for line in &lines {
         for table in ["standings", "parts"] {
             assert_eq!(of(line, table, "bytes"), line["bytes"].as_u64().unwrap(), "{table}");
-            // What the agent adds is in no table.
+            // No table has what the agent adds to requests.
             assert_eq!(of(line, table, "tokens"), of(line, "parts", "tokens"), "{table}");
             assert!(of(line, table, "tokens") < line["context"]["tokens"].as_u64().unwrap(), "{table}");
         }
@@ -179,7 +179,7 @@ fn a_report_is_written_for_nobody_else_and_over_nothing_else() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     }
-    // A link stays one, and what it leads to is asked and replaced.
+    // A link stays, and its target is checked and replaced.
     std::os::unix::fs::symlink("report.html", dir.path("link")).unwrap();
     assert_eq!(dir.tailor(&["report", "s.jsonl", "-o", "link"]).status, 0);
     assert!(dir.path("link").is_symlink());

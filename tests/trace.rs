@@ -1,4 +1,4 @@
-//! What strace saw, call by call.
+//! Parses strace's output.
 
 use crate::support::skipped;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub(crate) fn can_trace() -> bool {
 pub(crate) struct Call {
     pub(crate) thread: u32,
     pub(crate) name: String,
-    /// All between its brackets.
+    /// The text between its parentheses.
     pub(crate) arguments: String,
     /// What it returned, with strace's remarks.
     pub(crate) result: String,
@@ -32,7 +32,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Whether it concerns a path: as a name in quotes, also in a folder that is open, or as what a descriptor stands for.
+    /// Whether it is about a path: as a quoted name, perhaps relative to an open folder, or as a descriptor's path.
     pub(crate) fn is_on(&self, path: &Path) -> bool {
         if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
             && self.arguments.contains(&format!("<{}>, \"{}\"", folder.display(), name.display()))
@@ -55,7 +55,7 @@ impl Call {
         ["fsync", "fdatasync"].contains(&self.name.as_str())
     }
 
-    /// Whether it puts bytes into a file.
+    /// Whether it writes bytes to a file.
     pub(crate) fn is_write(&self) -> bool {
         let writes = [
             "write",
@@ -70,7 +70,7 @@ impl Call {
         writes.contains(&self.name.as_str())
     }
 
-    /// The descriptor's path that bytes go to: of the calls that copy, the one that is not read.
+    /// The path of the descriptor that is written to; for calls that copy, the target.
     pub(crate) fn written(&self) -> &str {
         let paths: Vec<&str> =
             self.arguments.split('<').skip(1).filter_map(|rest| rest.split('>').next()).collect();
@@ -78,18 +78,18 @@ impl Call {
         paths.get(place).copied().unwrap_or_default()
     }
 
-    /// Whether strace let the program believe that the call was made.
+    /// Whether strace faked the call's success.
     pub(crate) fn is_faked(&self) -> bool {
         self.result.contains("(INJECTED)")
     }
 
-    /// The number it returned: a count, or a descriptor.
+    /// The number that it returned: a count or a descriptor.
     pub(crate) fn number(&self) -> usize {
         let digits = self.result.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
         digits.parse().unwrap_or_default()
     }
 
-    /// The arguments one by one.
+    /// The arguments, separated.
     pub(crate) fn list(&self) -> Vec<&str> {
         let (mut list, mut start, mut depth) = (Vec::new(), 0, 0);
         let (mut quoted, mut escaped) = (false, false);
@@ -116,13 +116,13 @@ impl Call {
     }
 }
 
-/// What a descriptor stands for (`3</w/s>`; `3</w/#7>(deleted)` has no name).
+/// The path of a descriptor (`3</w/s>`; `3</w/#7>(deleted)` has none).
 pub(crate) fn path_of(descriptor: &str) -> Option<PathBuf> {
     let (_, path) = descriptor.split_once('<')?;
     Some(PathBuf::from(path.strip_suffix("(deleted)").unwrap_or(path).strip_suffix('>')?))
 }
 
-/// All bytes in quotes, with strace's escapes undone. Panics where strace left some out.
+/// All bytes in quotes, with strace's escapes decoded. Panics if strace left some out.
 pub(crate) fn unquoted(text: &str) -> Vec<u8> {
     let (mut bytes, mut quoted) = (Vec::new(), false);
     let mut rest = text.bytes().peekable();
@@ -156,7 +156,7 @@ pub(crate) fn unquoted(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// The calls of a trace in the order in which they came back.
+/// The calls of a trace, in the order in which they returned.
 pub(crate) fn calls(trace: &str) -> Vec<Call> {
     let mut begun = HashMap::new();
     let mut calls = Vec::new();

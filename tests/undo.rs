@@ -1,4 +1,4 @@
-//! `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
+//! `tailor undo`, `show` and `gc`: what was removed comes back, and is kept as long as it should be.
 
 use crate::fixtures::{Batch, parsed, tell};
 use crate::folder::gather;
@@ -23,7 +23,7 @@ fn long() -> String {
     result_of(&r"a row of the \u00e9\ud83d log\n".repeat(4_000))
 }
 
-/// The ids that markers of ours name in a text.
+/// The ids in our markers in a text.
 fn ids(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let after = text.split("full text: tailor show ").skip(1);
@@ -35,7 +35,7 @@ fn append(path: &Path, text: &str) {
     make_old(path);
 }
 
-/// Three runs over a session, each of which cuts more, with a line appended after the second.
+/// Three runs over a session, each cutting more, with a line appended after the second.
 fn three_runs(dir: &Dir, name: &str) -> (std::path::PathBuf, String) {
     let text = long();
     let path = dir.write(name, &text);
@@ -104,7 +104,7 @@ fn without_a_path_the_newest_runs_are_listed_and_all_can_be_undone() {
     assert!(lines.iter().all(|line| line.ends_with("edits, 551 B → 874 B")), "{text}");
     assert!(list.stderr.contains("tailor undo --all"), "{}", list.stderr);
     let json = dir.tailor(&["undo", "--format", "json"]).json();
-    // Without the zeros at their end, fractions are in order as text if nothing follows them.
+    // Fractions of seconds only sort as text if their trailing zeros and the `Z` are removed.
     let times = [0, 1].map(|n| json[n]["time"].as_str().unwrap().trim_end_matches('Z'));
     assert!(times[0] >= times[1], "the newest comes first: {json:?}");
     fs::remove_file(&two).unwrap();
@@ -115,13 +115,13 @@ fn without_a_path_the_newest_runs_are_listed_and_all_can_be_undone() {
     assert_eq!(mixed.status, 2);
 }
 
-/// What `undo` must give back besides the bytes.
+/// What `undo` must restore besides the bytes.
 fn facts(path: &Path) -> (u32, i64, i64) {
     let facts = fs::metadata(path).unwrap();
     (facts.mode(), facts.mtime(), facts.mtime_nsec())
 }
 
-/// Asks for each text that is named by a marker that was not there before.
+/// Runs `show` for each new marker.
 fn shows_what_stood(dir: &Dir, before: &[u8], after: &[u8]) -> Result<(), String> {
     for id in ids(after).iter().filter(|id| !ids(before).contains(id)) {
         let shown = dir.tailor(&["show", "--raw", id]);
@@ -134,7 +134,8 @@ fn shows_what_stood(dir: &Dir, before: &[u8], after: &[u8]) -> Result<(), String
     Ok(())
 }
 
-/// What came of `undo` after `fix`, both as lines of `--format json`: refused if there was nothing to undo.
+/// Checks the result of `undo` after `fix`, both as lines of `--format json`: it is refused if there was nothing to
+/// undo.
 fn is_undone(fixed: &Value, undone: &Value) -> Result<(), String> {
     let wanted = if fixed["outcome"] == "fixed" { "undone" } else { "refused" };
     if undone["outcome"] == wanted {
@@ -150,7 +151,7 @@ fn is_as_before(path: &Path, before: &[u8], old: (u32, i64, i64)) -> Result<(), 
     Err("it is not what it was".into())
 }
 
-/// Fixes `s.jsonl`, asks for what was taken out, and undoes it.
+/// Fixes `s.jsonl`, shows what was removed, and undoes the fix.
 fn there_and_back(dir: &Dir, before: &[u8], fix: &[&str]) -> Result<(), String> {
     let path = dir.path("s.jsonl");
     let old = facts(&path);
@@ -167,7 +168,7 @@ fn there_and_back(dir: &Dir, before: &[u8], fix: &[&str]) -> Result<(), String> 
 
 const UNDO: &[&str] = &["undo", "--settle", "0", "--format", "json"];
 
-/// Whether a text is one that holds a marker of the same plan, so that it never stood in the file.
+/// Whether a text holds a marker of the same plan, so that it never was in the file.
 fn re_cut(before: &[u8], text: &[u8]) -> bool {
     let named = ids(text);
     !named.is_empty() && named.iter().any(|id| !ids(before).contains(id))
@@ -265,7 +266,7 @@ fn an_older_run_waits_for_those_that_came_after_it() {
     assert_eq!(dir.tailor(&["undo", "--run", &first, "s.jsonl"]).status, 0);
     assert_eq!(fs::read_to_string(&path).unwrap(), long());
     let listed = dir.tailor(&["undo", "--list", "--format", "json", "s.jsonl"]).json();
-    assert!(listed.iter().all(|line| line["undone"] == true && line["type"] == "run"), "{listed:?}");
+    assert!(listed.iter().all(|line| line["outcome"] == "undone" && line["type"] == "run"), "{listed:?}");
 }
 
 #[test]
@@ -357,13 +358,13 @@ fn show_says_what_is_wrong_with_an_id() {
     list(&runs, &runs, &mut names);
     let run = runs.join(&names[0]);
     let whole = fs::read(&run).unwrap();
-    // A text that is not what was kept is never printed without saying so.
+    // A damaged original is never printed without a warning.
     let mut damaged = whole.clone();
     damaged[1_545] ^= 1;
     fs::write(&run, damaged).unwrap();
     let shown = dir.tailor(&["show", id]);
     assert!(shown.status == 2 && shown.stderr.contains("is not to be trusted"), "{}", shown.stderr);
-    // The text may have been in a run that cannot be read.
+    // The text may have been in an unreadable run.
     fs::write(&run, &whole[..whole.len() - 1]).unwrap();
     let shown = dir.tailor(&["show", id]);
     assert!(shown.status == 2 && shown.stderr.contains("which cannot be read: "), "{}", shown.stderr);
@@ -410,7 +411,7 @@ fn a_spilled_text_lies_where_its_marker_says() {
     assert!(odd.status == 2 && odd.stderr.contains("cannot stand in a marker"), "{}", odd.stderr);
 }
 
-/// The markers of a copy lead somewhere, and the copy can be undone like any file.
+/// The markers of a copy work, and the copy can be undone like any file.
 #[test]
 fn what_is_cut_out_of_a_copy_is_kept_too() {
     let dir = Dir::new();
@@ -456,7 +457,7 @@ fn a_vault_that_cannot_be_written_is_an_error_and_the_file_stays() {
     }
     let mut command = dir.command();
     command.env_remove("HOME").env_remove("XDG_STATE_HOME");
-    // Who has no home may still have one in the list of users.
+    // Without `HOME`, the user's home folder may be known to the system.
     if !is_root() {
         assert!(run(command.args(["fix", "s.jsonl"]), b"").status <= 2);
     }
@@ -483,7 +484,7 @@ fn gc_keeps_the_newest_run_and_says_what_it_removed() {
     assert_eq!(dir.tailor(&["gc", "--max-bytes", "much"]).status, 2);
 }
 
-/// A secret that was cut is taken out of the vault; what else the run cut comes back.
+/// A secret is removed from the vault; undo restores what else the run cut.
 #[test]
 fn what_was_forgotten_stays_cut_and_the_rest_comes_back() {
     let dir = Dir::new();
@@ -541,7 +542,7 @@ fn an_older_run_goes_back_after_a_later_one_did_in_part() {
     assert_eq!(now.lines().skip(4).collect::<Vec<_>>(), text.lines().skip(4).collect::<Vec<_>>());
 }
 
-/// Half of a repair would break what the other half mended; cuts stand alone.
+/// Half of an undone repair would break what the other half repaired; cuts are independent.
 #[test]
 fn what_is_no_cut_goes_back_as_a_whole_or_not_at_all() {
     let dir = Dir::new();
@@ -563,7 +564,7 @@ fn what_is_no_cut_goes_back_as_a_whole_or_not_at_all() {
     assert!(now.lines().skip(6).eq(changed.lines().skip(6)), "the repair of the open call stays");
 }
 
-/// An agent that drops what it has compacted and writes the rest anew.
+/// An agent that drops compacted messages and rewrites the rest.
 #[test]
 fn after_a_rewrite_undo_says_what_can_be_put_back() {
     let dir = Dir::new();

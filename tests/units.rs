@@ -1,4 +1,4 @@
-//! The units in systemd/: that systemd understands them, and how much they leave open; and the agent in launchd/.
+//! The units in systemd/: whether systemd accepts them, and how much they expose; and the agent in launchd/.
 
 use crate::support::{Dir, root, skipped};
 use std::fs;
@@ -18,7 +18,7 @@ fn analyze() -> Option<Command> {
     Some(command())
 }
 
-/// The units, as if the program were installed.
+/// Copies the units, as if the program were installed.
 fn installed(dir: &Dir) {
     for unit in UNITS {
         let text = fs::read_to_string(root().join("systemd").join(unit)).unwrap();
@@ -51,7 +51,7 @@ fn little_is_left_open() {
     assert!(text.contains("Overall exposure level"), "{text}");
 }
 
-/// Reads the agent for launchd as Apple's libraries would, and gives it as JSON. There is no launchd here to ask.
+/// Parses the agent for launchd as Apple's libraries would, and returns it as JSON. There is no launchd to test with.
 fn agent() -> Option<serde_json::Value> {
     let python = "import json, plistlib, sys; print(json.dumps(plistlib.load(open(sys.argv[1], 'rb'))))";
     let file = root().join("launchd/tailor.plist");

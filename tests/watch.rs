@@ -1,5 +1,5 @@
-//! `tailor watch` beside programs that write, killed, reloaded and misled. Nothing here waits for time to pass: what is
-//! waited for is a state, with a deadline.
+//! `tailor watch` with programs that write, killed, reloaded, and given wrong input. Tests wait for a state, with a
+//! deadline, and never for a fixed time.
 
 use crate::gate::{Living, claude, remembered};
 use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, make_old, root, skipped};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 const PATIENCE: Duration = Duration::from_secs(20);
 const LIMIT: usize = 300;
 
-/// Waits until it is so.
+/// Waits until a condition holds.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -27,14 +27,14 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A daemon that ends with its test.
+/// A daemon that is killed when its test ends.
 struct Daemon<'a> {
     dir: &'a Dir,
     child: Child,
 }
 
 impl<'a> Daemon<'a> {
-    /// Starts it and waits until it answers.
+    /// Starts the daemon and waits until it answers.
     #[track_caller]
     fn start(dir: &'a Dir, arguments: &[&str]) -> Self {
         let mut command = dir.command();
@@ -73,7 +73,7 @@ impl<'a> Daemon<'a> {
         panic!("in vain: {what}\n{last:#?}\n{}", log.join("\n"));
     }
 
-    /// Waits until all it knows has been looked at and nothing is left to do.
+    /// Waits until all known files have been looked at and nothing is left to do.
     #[track_caller]
     fn until_idle(&self, files: usize) {
         self.until("it is idle", |status| {
@@ -86,7 +86,7 @@ impl<'a> Daemon<'a> {
         assert!(sent.unwrap().success());
     }
 
-    /// Ends it, and gives its exit code.
+    /// Stops the daemon and returns its exit code.
     fn stop(mut self) -> Option<i32> {
         self.signal("TERM");
         self.child.wait().unwrap().code()
@@ -95,7 +95,7 @@ impl<'a> Daemon<'a> {
 
 impl Drop for Daemon<'_> {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -105,13 +105,13 @@ fn log(dir: &Dir) -> String {
     fs::read_to_string(dir.home().join("log")).unwrap_or_default()
 }
 
-/// The lines of a session as pi appends them: turns of a question, a call, its result and an answer. Each third result
-/// is too long, and each fourth turn has a result that nobody asked for.
+/// The lines of a session as pi appends them: turns of a question, a call, its result and an answer. Every third result
+/// is too long, and every fourth turn has a result without a call.
 fn session(turns: usize) -> Vec<String> {
     conversation(turns, true)
 }
 
-/// The same, with what nobody asked for or without.
+/// The same, with or without the results that have no call.
 fn conversation(turns: usize, orphans: bool) -> Vec<String> {
     let mut lines = vec![
         r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#
@@ -187,7 +187,7 @@ fn a_session_that_grows_ends_clean_and_whole_and_can_be_put_back() {
             until("what is too long is cut", || fs::metadata(&path).unwrap().len() < written(&lines[..=n]));
         }
         if turns == 6 || turns == 11 {
-            // Whatever it is doing at this moment.
+            // Kills it, whatever it is doing.
             drop(daemon);
             daemon = Daemon::start(&dir, &arguments);
         }
@@ -210,14 +210,14 @@ fn a_session_that_grows_ends_clean_and_whole_and_can_be_put_back() {
     assert_eq!(fs::read_to_string(&path).unwrap(), lines.join("\n") + "\n");
 }
 
-/// Node, which appends the lines of a transcript when it is told to.
+/// A Node process that appends lines of a transcript on request.
 struct Player {
     child: Child,
     said: BufReader<ChildStdout>,
 }
 
 impl Player {
-    /// `None` where there is no Node.
+    /// `None` if there is no Node.
     fn new(source: &Path, session: &Path) -> Option<Self> {
         let mut node = Command::new("node");
         node.arg(root().join("tests/writers/play.mjs")).args([source, session]);
@@ -229,7 +229,7 @@ impl Player {
         Some(Self { child, said })
     }
 
-    /// Appends so many lines.
+    /// Appends this many lines.
     #[track_caller]
     fn play(&mut self, lines: usize) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{lines}").unwrap();
@@ -241,14 +241,14 @@ impl Player {
 
 impl Drop for Player {
     fn drop(&mut self) {
-        // It ends with its input.
+        // The process ends with its input.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
 }
 
-/// Plays a transcript line by line beside a daemon that is killed and told other limits; then all that can be mended is
-/// mended, and undo gives back what was played. Gives how many runs there were.
+/// Plays a transcript line by line while a daemon is killed and reconfigured. In the end everything that can be
+/// repaired is repaired, and undo restores what was played. Returns how many runs there were.
 fn play(lines: &[String]) -> Option<usize> {
     let dir = Dir::new();
     let (folder, config) = (dir.path("sessions"), dir.home().join("config.toml"));
@@ -257,7 +257,7 @@ fn play(lines: &[String]) -> Option<usize> {
     let text = lines.join("\n") + "\n";
     fs::write(&source, &text).unwrap();
     let configure = |limit: usize| {
-        // Whatever is left at the end is to be mended, however little it saves.
+        // In the end everything is repaired, however little it saves.
         let worth = "[watch]\nrewrite_saved_bytes_min = 1";
         let text = format!("mode = \"enforce\"\nsettle = 0.05\nresult_chars_max = {limit}\n{worth}\n");
         fs::write(&config, text).unwrap();
@@ -269,7 +269,7 @@ fn play(lines: &[String]) -> Option<usize> {
     let (mut done, steps) = (0, lines.len().min(40));
     for step in 0..steps {
         if step == steps / 4 || step == steps * 3 / 4 {
-            // Whatever it is doing at this moment.
+            // Kills it, whatever it is doing.
             drop(daemon.take());
         } else if step == steps / 2 {
             configure(LIMIT);
@@ -277,7 +277,7 @@ fn play(lines: &[String]) -> Option<usize> {
         }
         let is_checked = step % 5 == 4;
         let mut until = lines.len() * (step + 1) / steps;
-        // A conversation that waits for an answer is left alone.
+        // A conversation that waits for an answer is not changed.
         while is_checked && until < lines.len() && !lines[until - 1].contains(r#""stopReason":"stop""#) {
             until += 1;
         }
@@ -293,7 +293,7 @@ fn play(lines: &[String]) -> Option<usize> {
     }
     drop(player);
     drop(daemon);
-    // A conversation that waits for an answer is given up some time.
+    // After a long time, the answer is no longer awaited.
     make_old(&session);
     let daemon = Daemon::start(&dir, &arguments);
     daemon.until_idle(1);
@@ -318,7 +318,7 @@ fn what_node_plays_ends_clean_and_whole_and_can_be_put_back() {
     }
 }
 
-/// The shortest of them, so that a test stays a test.
+/// Uses the shortest transcripts, to stay fast.
 #[test]
 fn real_transcripts_that_node_plays_can_be_put_back() {
     let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
@@ -334,7 +334,7 @@ fn real_transcripts_that_node_plays_can_be_put_back() {
     }
 }
 
-/// A disk of its own for the daemon, which is full for a while.
+/// The daemon has a disk of its own, which is full for a while.
 #[test]
 fn a_full_disk_is_waited_for() {
     let dir = Dir::new();
@@ -357,7 +357,7 @@ fn a_full_disk_is_waited_for() {
     command.arg(env!("CARGO_BIN_EXE_tailor")).arg(&full).arg("watch").arg(&full);
     command.args(["--mode", "enforce", "--settle", "0.1", "--set", "result_chars_max=200"]);
     let daemon = Daemon::of(&dir, command);
-    // Its mounts are its own; this is where others find them.
+    // Its mounts are private, but visible through /proc.
     let full = PathBuf::from(format!("/proc/{}/root{}", daemon.child.id(), full.display()));
     let text = crate::disk::session();
     let (filler, session) = (full.join("filler"), full.join("s.jsonl"));
@@ -379,7 +379,8 @@ fn a_full_disk_is_waited_for() {
     assert_eq!(names(&full), ["s.jsonl"]);
 }
 
-/// Somebody else has the port, the socket and one of the roots: each is said, and the rest goes on.
+/// Another process has the port, the socket and one of the roots: each is reported, and the daemon continues without
+/// them.
 #[test]
 fn what_others_have_stops_nothing_else() {
     let dir = Dir::new();
@@ -391,7 +392,7 @@ fn what_others_have_stops_nothing_else() {
     let listen = port.local_addr().unwrap().to_string();
     let mut command = dir.command();
     command.args(["watch", "theirs", "ours", "--mode", "enforce", "--settle", "0.1", "--listen", &listen]);
-    // The same socket as that of the first.
+    // The same socket as the first daemon's.
     command.env("XDG_RUNTIME_DIR", dir.home()).stderr(File::create(dir.home().join("second")).unwrap());
     let second = Daemon { dir: &dir, child: command.spawn().unwrap() };
     let path = dir.path("ours/s.jsonl");
@@ -403,12 +404,12 @@ fn what_others_have_stops_nothing_else() {
     for line in [&taken, "could not serve metrics: Address already in use", socket] {
         assert_eq!(said.lines().filter(|said| said.contains(line)).count(), 1, "{line}\n{said}");
     }
-    // The first still answers, and its socket stays when the second ends.
+    // The first daemon still answers, and its socket stays when the second ends.
     assert_eq!(second.stop(), Some(0));
     first.until("it answers", |status| status["roots"][0]["state"] == "watched");
 }
 
-/// Each of these is one line, and the rest goes on.
+/// Each of these is reported in one line, and the daemon continues.
 #[test]
 fn what_is_no_root_stops_nothing_else() {
     let dir = Dir::new();
@@ -446,18 +447,18 @@ fn metrics_are_written_to_a_file() {
     dir.write("s.jsonl", BROKEN);
     let arguments = ["watch", ".", "--settle", "0.1", "--metrics-textfile", file.to_str().unwrap()];
     let daemon = Daemon::start(&dir, &arguments);
-    daemon.until("it is looked at", |status| status["findings"] == 1);
+    daemon.until("it is looked at", |status| status["findings_total"] == 1);
     assert_eq!(daemon.stop(), Some(0));
     let text = fs::read_to_string(&file).unwrap();
     let found = "\ntailor_findings{severity=\"error\",rule=\"P1\",agent=\"pi\"} 1\n";
     assert!(text.contains(found) && text.contains("\n# TYPE tailor_looks_total counter\n"), "{text}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
     let daemon = Daemon::start(&dir, &["watch", ".", "--metrics-textfile", "/proc/x.prom"]);
-    daemon.until("it goes on", |status| status["findings"] == 1);
+    daemon.until("it goes on", |status| status["findings_total"] == 1);
     assert!(log(&dir).contains("/proc/x.prom: could not write metrics: "), "{}", log(&dir));
 }
 
-/// What pi writes when a request was too long.
+/// The entry that pi writes after a request that was too long.
 fn too_long(id: &str, parent: &str) -> String {
     format!(
         r#"{{"type":"message","id":"{id}","parentId":"{parent}","timestamp":"2026-07-01T11:00:00.000Z","message":{{"role":"assistant","content":[],"stopReason":"error","errorMessage":"400 prompt is too long: 211884 tokens > 200000 maximum"}}}}"#
@@ -492,7 +493,7 @@ fn a_session_that_is_too_long_is_told_and_recovered_once_for_each_time() {
     daemon.until("it is recovered", |_| recovered() == 1);
     daemon.until_idle(1);
     drop(daemon);
-    // Somebody says something: that is no new failure.
+    // A user message is no new failure.
     append(
         &path,
         r#"{"type":"message","id":"u60","parentId":"e1","timestamp":"2026-07-01T11:00:01.000Z","message":{"role":"user","content":"again"}}"#,
@@ -511,7 +512,7 @@ fn a_session_that_is_too_long_is_told_and_recovered_once_for_each_time() {
     assert!(left[1] < left[0] && left[0] <= 120_000, "{left:?}");
 }
 
-/// Old results, by configuration: the daemon waits until no cache can hold them, and so does `fix`.
+/// Old results, by configuration: both the daemon and `fix` wait until no prompt cache can hold them.
 #[test]
 fn old_results_wait_until_the_cache_is_cold() {
     let dir = Dir::new();
@@ -528,10 +529,10 @@ fn old_results_wait_until_the_cache_is_cold() {
     let config = config.to_str().unwrap();
     let path = dir.path("s.jsonl");
     fs::write(&path, &before).unwrap();
-    // Longer ago than anybody waits for an answer, and not as long ago as the configuration asks for.
+    // Long enough ago that no answer is awaited, but not as long as the configuration requires.
     let written = SystemTime::now() - Duration::from_secs(700);
     File::options().write(true).open(&path).unwrap().set_modified(written).unwrap();
-    // Who says that no agent is running has it at once.
+    // If the user says that no agent is running, it happens at once.
     let fix = |more: &[&str]| dir.tailor(&[&["fix", "s.jsonl", "--config", config], more].concat());
     let at_once = fix(&["--dry-run", "--settle", "0", "--format", "json"]).file();
     assert_eq!(at_once["outcome"], "would-fix");
@@ -567,7 +568,7 @@ fn to_observe_is_to_write_nothing() {
     let path = dir.write("s.jsonl", BROKEN);
     let before = fs::metadata(&path).unwrap();
     let daemon = Daemon::start(&dir, &["watch", ".", "--settle", "0.1", "--log-format", "json"]);
-    daemon.until("it is looked at", |status| status["findings"] == 1);
+    daemon.until("it is looked at", |status| status["findings_total"] == 1);
     append(&path, r#"{"type":"custom","id":"x","parentId":"a3","timestamp":"2026-07-01T10:00:04.000Z"}"#);
     daemon.until("it is looked at again", |status| status["looks"] == 2);
     assert_eq!(daemon.stop(), Some(0));
@@ -594,14 +595,14 @@ fn roots_and_folders_may_come_later_and_be_replaced() {
         until_mended(&path);
     }
     daemon.until("it is watched", |status| status["roots"][0]["folders"] == 4);
-    // Another folder takes the place of the first.
+    // Another folder replaces the first.
     fs::rename(dir.path("later/on"), dir.path("gone")).unwrap();
     let path = dir.path("later/on/four.jsonl");
     write_broken(&path);
     until_mended(&path);
     daemon.until("the others are forgotten", |status| status["files"] == 1);
 
-    // Nobody else may look after what is inside it, or after what it is in.
+    // No other daemon may watch what is inside it, or what contains it.
     for root in ["later/on", "later", "later/on/deep"] {
         let second = dir.tailor(&["watch", root]);
         assert_eq!(second.status, 2, "{}", second.stderr);
@@ -612,7 +613,7 @@ fn roots_and_folders_may_come_later_and_be_replaced() {
     assert!(!dir.home().join("tailor/status.sock").exists());
 }
 
-/// Writes a session with something to mend, and folders for it.
+/// Writes a session with something to repair, and its folders.
 fn write_broken(path: &Path) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, BROKEN).unwrap();
@@ -624,7 +625,7 @@ fn until_mended(path: &Path) {
     until("it is mended", || fs::read_to_string(path).is_ok_and(|text| text.len() > BROKEN.len()));
 }
 
-/// Nothing walks within the time of this test: the kernel tells.
+/// No walk happens within the time of this test: the kernel reports the folder.
 #[test]
 fn an_agent_that_is_installed_later_is_found_at_once() {
     let dir = Dir::new();
@@ -655,7 +656,7 @@ fn a_root_that_cannot_be_read_holds_up_no_other() {
         write_broken(&folder.join("s.jsonl"));
         fs::set_permissions(folder, Permissions::from_mode(0o000)).unwrap();
     }
-    // Around in circles: below a root, and as a root.
+    // Cycles of links: below a root, and as a root.
     symlink(&open, open.join("circle")).unwrap();
     symlink("loop", dir.path("loop")).unwrap();
     for path in [&shut, &open, &open.join("shut"), &dir.files()] {
@@ -693,14 +694,14 @@ fn a_wrong_configuration_changes_nothing_and_a_right_one_does() {
     let path = dir.write("s.jsonl", BROKEN);
     fs::write(&config, "mode = \"observe\"\nsettle = 0.1\n").unwrap();
     let daemon = Daemon::start(&dir, &["watch", ".", "--config", config.to_str().unwrap()]);
-    daemon.until("it is looked at", |status| status["findings"] == 1);
+    daemon.until("it is looked at", |status| status["findings_total"] == 1);
 
     fs::write(&config, "mode = \"enforce\"\nsettel = 0.1\n").unwrap();
     daemon.signal("HUP");
     daemon.until("it is refused", |status| {
         status["config_error"].as_str().is_some_and(|error| error.contains("did you mean `settle`?"))
     });
-    // The files that the daemon refuses do not keep anybody from asking it.
+    // An invalid configuration does not prevent asking the daemon.
     let socket = dir.home().join("tailor/status.sock");
     let asked = ["status", "--config", config.to_str().unwrap(), "--socket", socket.to_str().unwrap()];
     let told = dir.tailor(&asked);
@@ -736,12 +737,12 @@ fn the_configuration_is_checked_and_printed() {
     ] {
         assert!(printed.lines().any(|found| found == line), "{line} is not in\n{printed}");
     }
-    // What is printed is a configuration that says the same.
+    // The output is a valid configuration with the same settings.
     let again = dir.home().join("again.toml");
     fs::write(&again, &printed).unwrap();
     let reprinted = run(&["config", "print", "--config", again.to_str().unwrap()]).text();
     assert_eq!(reprinted.split_once('\n').unwrap().1, printed.split_once('\n').unwrap().1);
-    // And the schema has each of its keys.
+    // The schema has each of its keys.
     let schema: serde_json::Value = serde_json::from_str(&run(&["config", "schema"]).text()).unwrap();
     let top = printed.lines().take_while(|line| !line.starts_with('['));
     let missing = top.filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
@@ -757,7 +758,7 @@ fn the_configuration_is_checked_and_printed() {
     );
 }
 
-/// Somebody begins with a file that changes nothing, and is told at once of all that is wrong with it later.
+/// A new file changes nothing; all later errors in it are reported together.
 #[test]
 fn a_configuration_is_begun_and_all_its_errors_are_told_at_once() {
     let dir = Dir::new();
@@ -791,7 +792,7 @@ fn a_configuration_is_begun_and_all_its_errors_are_told_at_once() {
     assert!(stray.status == 1 && stray.text().is_empty(), "{}", stray.text());
 }
 
-/// A variable that may be somebody else's is told of where the configuration is asked about; one that looks mistyped,
+/// A variable that may be another program's is only reported by `config`; one that looks mistyped is reported
 /// everywhere.
 #[test]
 fn a_variable_without_a_meaning_is_told_of() {
@@ -807,7 +808,7 @@ fn a_variable_without_a_meaning_is_told_of() {
     assert_eq!(run("TAILOR_CORPUS", &["config", "check"]).status, 1);
 }
 
-/// One configuration for all commands: what scan and fix find wrong is what the daemon would.
+/// All commands share a configuration: `scan`, `fix` and the daemon find the same.
 #[test]
 fn the_configuration_is_everybodys() {
     const COMPACT: [&str; 6] = ["compact", "s.jsonl", "--keep", "2", "--with", "echo a summary"];
@@ -833,11 +834,7 @@ fn the_configuration_is_everybodys() {
         configure(text);
         assert_eq!(codes(&[]).len(), found, "{text}");
         // A flag comes last, for each agent.
-        assert_eq!(
-            codes(&["--result-chars-max", "0", "--tool-result-chars-max", "bash=0"]),
-            [""; 0],
-            "{text}"
-        );
+        assert_eq!(codes(&["--result-chars-max", "0", "--cut-tool-results", "bash=0"]), [""; 0], "{text}");
     }
     let named = dir.home().join("named.toml");
     fs::write(&named, "result_chars_max = 1000\nvault = \"~/originals\"\n").unwrap();
@@ -881,19 +878,20 @@ fn two_thousand_sessions_at_once() {
     for n in 0..SESSIONS {
         let folder = dir.path(format!("project-{}", n % 20));
         fs::create_dir_all(&folder).unwrap();
-        // Most are well; what mending costs is the disk's affair.
+        // Most are healthy, because repairs take time on the disk.
         let text = if n % 10 == 0 { &broken } else { WHOLE };
         fs::write(folder.join(format!("{n}.jsonl")), text).unwrap();
     }
     daemon.until_idle(SESSIONS);
-    daemon.until("all are mended", |status| status["fixed"] == SESSIONS / 10 && status["findings"] == 0);
+    daemon
+        .until("all are mended", |status| status["fixed"] == SESSIONS / 10 && status["findings_total"] == 0);
     let memory = fs::read_to_string(format!("/proc/{}/status", daemon.child.id())).unwrap();
     let resident = memory.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kib < 64 * 1024, "{kib} KiB");
 }
 
-/// Also what is wrong and stays, and what nobody recognises.
+/// Includes files with remaining findings and files that are not recognised.
 #[test]
 fn sessions_that_have_not_changed_are_known_at_the_start() {
     for mode in ["observe", "enforce"] {
@@ -905,18 +903,18 @@ fn sessions_that_have_not_changed_are_known_at_the_start() {
         dir.write("other.jsonl", "{\"a\":1}\n");
         let mut seen = Vec::new();
         for _ in 0..3 {
-            // What changed a shorter time ago is not entered.
+            // More recent changes are not entered in the index.
             std::thread::sleep(Duration::from_millis(2_100));
             let daemon = Daemon::start(&dir, &["watch", ".", "--mode", mode, "--settle", "0.1"]);
             daemon.until("all are looked at", |status| status["looks"] == 22 && status["at_work"] == 0);
             let status = daemon.status().unwrap();
-            seen.push(["read_bytes", "findings"].map(|what| status[what].as_u64().unwrap()));
+            seen.push(["read_bytes", "findings_total"].map(|what| status[what].as_u64().unwrap()));
             let _ = daemon.stop();
         }
         let findings = u64::from(mode == "observe");
         assert!(seen[0][0] > 20 * WHOLE.len() as u64, "{seen:?}");
         assert_eq!(seen[2], [0, findings], "{mode}: {seen:?}");
-        // The next change is seen as ever.
+        // The next change is noticed as usual.
         let daemon = Daemon::start(&dir, &["watch", ".", "--mode", mode, "--settle", "0.1"]);
         daemon.until("all are looked at", |status| status["looks"] == 22);
         fs::write(dir.path("0.jsonl"), BROKEN).unwrap();
@@ -925,10 +923,10 @@ fn sessions_that_have_not_changed_are_known_at_the_start() {
     }
 }
 
-/// Counted in bytes and not in time: what is read of a long session does not grow with it.
+/// Counted in bytes and not in time: how much of a long session is read does not depend on its length.
 #[test]
 fn an_append_to_a_long_session_reads_what_was_appended() {
-    // Old results of some profiles age; that waits until the session has been quiet for long.
+    // With some profiles old results become stale, which waits until the session has been quiet for long.
     for (mode, profile, late) in [
         ("observe", "default", 0),
         ("enforce", "default", 0),
@@ -957,7 +955,7 @@ fn an_append_to_a_long_session_reads_what_was_appended() {
         }
         let read = count("read_bytes") - first;
         assert!(read < 100_000, "{mode}, {profile}: {read} of {}", text.len());
-        // One that has to be cut needs a look, and what it becomes is remembered.
+        // A long result needs a look, and the resulting file is remembered.
         let long = "x".repeat(60_000);
         let call = r#"{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"bash","arguments":{}}],"stopReason":"toolUse"}"#;
         let result = format!(
@@ -974,7 +972,7 @@ fn an_append_to_a_long_session_reads_what_was_appended() {
             );
             parent = id;
         }
-        let done = if mode == "enforce" { "fixed" } else { "findings" };
+        let done = if mode == "enforce" { "fixed" } else { "findings_total" };
         daemon.until("it is seen", |status| status[done] == 1 && status["waiting"] == late);
         let (before, same) = (count("read_bytes"), count("same"));
         append(
@@ -989,7 +987,7 @@ fn an_append_to_a_long_session_reads_what_was_appended() {
     }
 }
 
-/// What the daemon says over HTTP on a socket.
+/// The daemon's HTTP answer on a socket.
 fn get(socket: &Path, path: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -1016,7 +1014,7 @@ fn metrics_and_health_are_served_and_a_taken_socket_stops_nothing() {
     let listen = format!("unix:{}", taken.display());
     let daemon = Daemon::start(&dir, &["watch", ".", "--listen", &listen, "--settle", "0.1"]);
     dir.write("s.jsonl", BROKEN);
-    daemon.until("it goes on", |status| status["findings"] == 1);
+    daemon.until("it goes on", |status| status["findings_total"] == 1);
     assert!(log(&dir).contains("could not serve metrics"), "{}", log(&dir));
     assert_eq!(fs::read_to_string(&taken).unwrap(), "somebody's");
 }
@@ -1024,7 +1022,7 @@ fn metrics_and_health_are_served_and_a_taken_socket_stops_nothing() {
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packages/monitoring/tailor.rules.yml");
 const DASHBOARD: &str = include_str!("../packages/monitoring/dashboard.json");
 
-/// The alerts and the dashboard ask for nothing that is not among the metrics, and each panel asks for one.
+/// The alerts and the dashboard only use existing metrics, and each panel uses one.
 #[track_caller]
 fn what_is_watched_is_served(metrics: &str) {
     let served = |name: &str| metrics.lines().any(|line| line.split([' ', '{']).next() == Some(name));
@@ -1049,7 +1047,8 @@ fn what_is_watched_is_served(metrics: &str) {
     assert!(missing.is_empty(), "{missing:?} not in\n{metrics}");
 }
 
-/// What alerts are made of. That the API will refuse a session is a warning once, however often it is looked at.
+/// The basis of alerts. The warning that the API will refuse a session appears once, however often the session is
+/// looked at.
 #[test]
 fn a_session_that_the_api_will_refuse_is_a_warning_once_and_counted_by_kind() {
     let dir = Dir::new();
@@ -1057,7 +1056,7 @@ fn a_session_that_the_api_will_refuse_is_a_warning_once_and_counted_by_kind() {
     let listen = format!("unix:{}", socket.display());
     let path = dir.write("s.jsonl", BROKEN);
     let daemon = Daemon::start(&dir, &["watch", ".", "--listen", &listen, "--settle", "0.1"]);
-    daemon.until("it is found", |status| status["findings"] == 1 && status["waiting"] == 0);
+    daemon.until("it is found", |status| status["findings_total"] == 1 && status["waiting"] == 0);
     for (id, parent) in [("late-1", "a3"), ("late-2", "late-1")] {
         let looks = daemon.status().unwrap()["looks"].as_u64().unwrap();
         append(&path, &too_long(id, parent));
@@ -1117,7 +1116,7 @@ fn the_service_manager_is_told() {
     hear("STOPPING=1");
 }
 
-/// A session that is seen at once, and mended by such settings only when it has been quiet for long.
+/// With these settings, a session is looked at immediately, but only repaired after a long quiet time.
 #[track_caller]
 fn assert_mended_late(case: &str, settings: &[&str]) {
     let dir = Dir::new();
@@ -1141,8 +1140,8 @@ fn older_history_is_rewritten_only_after_a_long_quiet() {
     );
 }
 
-/// What a file waits for brings it back when it is over; the minute after which it would be looked at again anyway is
-/// longer than anything is waited for here. What was said of the file goes with it.
+/// A file is looked at again once what it waits for has happened; without that it would take a minute, which is longer
+/// than this test waits. The reported reason disappears with it.
 #[test]
 fn a_file_that_is_let_go_is_looked_at_at_once() {
     let dir = Dir::new();
@@ -1173,7 +1172,7 @@ fn a_file_that_is_let_go_is_looked_at_at_once() {
     daemon.until("it is mended when it is closed", |status| status["fixed"] == 2);
 }
 
-/// What the model sees waits for the agent that may remember it, and no longer.
+/// What the model sees is only changed once the agent that may remember it has ended, and then at once.
 #[test]
 fn what_an_agent_may_remember_is_cut_when_it_has_ended() {
     let dir = Dir::new();
@@ -1192,7 +1191,7 @@ fn what_an_agent_may_remember_is_cut_when_it_has_ended() {
     daemon.until("it is cut", |_| !is_whole());
 }
 
-/// What saves little waits, and says so, until it is worth writing the whole file anew.
+/// A repair that saves little waits, with a reason, until it is worth rewriting the whole file.
 #[test]
 fn a_file_is_rewritten_only_if_that_is_worth_it() {
     let dir = Dir::new();
@@ -1236,7 +1235,7 @@ fn what_keeps_coming_back_is_left_alone_after_a_while() {
     let path = dir.write("s.jsonl", BROKEN);
     let arguments = ["watch", ".", "--mode", "enforce", "--settle", "0.1"];
     let daemon = Daemon::start(&dir, &arguments);
-    // A program that holds its session in memory writes it back each time.
+    // A program with the session in memory writes it back each time.
     for n in 1..=6 {
         daemon.until("it is mended", |status| status["fixed"] == n);
         if n < 6 {
@@ -1248,7 +1247,7 @@ fn what_keeps_coming_back_is_left_alone_after_a_while() {
     assert!(log(&dir).contains("left alone for 3600 s"), "{}", log(&dir));
 }
 
-/// What the daemon says that it mended, it has mended; what it left is said as well, and is no trouble.
+/// The daemon reports as repaired what it has repaired; what remains is reported too, and is not an error.
 #[test]
 fn only_what_was_mended_is_said_to_be() {
     let dir = Dir::new();
@@ -1264,11 +1263,11 @@ fn only_what_was_mended_is_said_to_be() {
     assert_eq!(progress(&fs::read_to_string(&path).unwrap()), progress(&text));
     let said = log(&dir);
     assert!(said.contains("s.jsonl: fixed S1: ") && said.contains("; left S6"), "{said}");
-    assert_eq!(daemon.status().unwrap()["findings"], 1);
+    assert_eq!(daemon.status().unwrap()["findings_total"], 1);
     assert_eq!(daemon.status().unwrap()["troubles"], Value::Array(Vec::new()));
     drop(daemon);
 
-    // Once it is asked for it is done, and said to be.
+    // Once the fix is allowed, it is made and reported.
     fs::remove_file(dir.home().join("log")).unwrap();
     let mut allowed = arguments(".", &limit);
     allowed.extend(["--set", "allow=['S6']"]);
@@ -1307,7 +1306,7 @@ fn without_watches_a_root_is_walked() {
     }
     assert_eq!(told.lines().count(), 1, "{told}");
 
-    // Somebody raises the limit, and lowers it again.
+    // The limit is raised, and lowered again.
     let limit = |watches: usize| {
         let script = format!("echo {watches} > /proc/sys/user/max_inotify_watches");
         let mut set = Command::new("nsenter");

@@ -15,6 +15,7 @@ import json
 import re
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 SIGNATURE = "stub."
 
 
@@ -97,6 +98,8 @@ def _anthropic_block(where, role, block):
             raise Refused(f"{where}: `tool_use` blocks can only be in `assistant` messages")
         if not ID.fullmatch(block.get("id") or ""):
             raise Refused(f"{where}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+        if not NAME.fullmatch(block.get("name") or ""):
+            raise Refused(f"{where}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
         if not isinstance(block.get("input"), dict):
             raise Refused(f"{where}.tool_use.input: Input should be a valid dictionary")
     elif kind == "tool_result":

@@ -75,6 +75,12 @@ class Anthropic(Refusals):
         self.refused(unexpected, ask, assistant(text("hi")), user(result("z")))
         self.refused("each tool_use must have a single result", ask, assistant(use("a")), user(result("a"), result("a")))
 
+    def test_tool_names(self):
+        bad = "messages.1.content.0.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'"
+        self.refused(bad, user(text("go")), assistant({**use("a"), "name": "ba sh<x>"}), user(result("a")))
+        self.refused(bad, user(text("go")), assistant({**use("a"), "name": "b" * 129}), user(result("a")))
+        self.accepted(user(text("go")), assistant({**use("a"), "name": "b" * 128}), user(result("a")))
+
     def test_ids(self):
         ask = user(text("go"))
         again = [assistant(use("a")), user(result("a"))]

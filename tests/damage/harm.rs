@@ -1,11 +1,11 @@
-//! One thing that happens to a file, and the lines that it leaves whole.
+//! One damage to a file, and which lines it leaves whole.
 
 use std::ops::Range;
 
 /// What replaces a byte of a key.
 const BYTES: [u8; 5] = [0xff, 0x00, b'"', b'\\', b'q'];
 
-/// One damage to the lines of a session, by index from 0.
+/// One damage to a line of a session, by index from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
     None,
@@ -35,7 +35,7 @@ impl Harm {
         }
     }
 
-    /// What happened, with the key.
+    /// Describes the damage, with the key.
     pub(crate) fn told(&self, lines: &[Vec<u8>]) -> String {
         let Self::Key(line, at, byte) = *self else { return format!("{self:?}") };
         let key = keys(&lines[line]).into_iter().find(|key| key.contains(&at)).unwrap();
@@ -44,7 +44,7 @@ impl Harm {
     }
 }
 
-/// Every damage that can happen to these lines.
+/// Every possible damage to these lines.
 pub(crate) fn all(lines: &[Vec<u8>]) -> Vec<Harm> {
     let mut all = Vec::new();
     for (line, bytes) in lines.iter().enumerate() {
@@ -60,7 +60,7 @@ pub(crate) fn all(lines: &[Vec<u8>]) -> Vec<Harm> {
     all
 }
 
-/// Where the names of all keys of a line are, without their quotes.
+/// The ranges of all keys in a line, without quotes.
 fn keys(line: &[u8]) -> Vec<Range<usize>> {
     let (mut keys, mut at) = (Vec::new(), 0);
     while at < line.len() {
@@ -80,7 +80,7 @@ fn keys(line: &[u8]) -> Vec<Range<usize>> {
     keys
 }
 
-/// The bytes of the file after it happened.
+/// The bytes of the damaged file.
 pub(crate) fn befall(lines: &[Vec<u8>], harm: &Harm) -> Vec<u8> {
     let mut rows: Vec<(Vec<u8>, &[u8])> = lines.iter().map(|line| (line.clone(), &b"\n"[..])).collect();
     match *harm {

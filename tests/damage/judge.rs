@@ -1,4 +1,4 @@
-//! What becomes of a damaged session, told by the agents' own rules.
+//! Judges what becomes of a damaged session by the agents' own rules.
 
 use super::agents::each_line_is_read;
 use super::harm::{Harm, befall};
@@ -20,7 +20,7 @@ pub(crate) struct Session {
     says: Vec<Vec<String>>,
 }
 
-/// How often each thing is said.
+/// How often each item occurs.
 type Counts = BTreeMap<String, usize>;
 
 impl Session {
@@ -37,8 +37,8 @@ impl Session {
         Self { name: name.to_string(), format, lines, says }
     }
 
-    /// What is on lines that a damage leaves whole. The results of calls that are gone are not needed: one line can have
-    /// many calls, and no provider takes a result without one.
+    /// The items on undamaged lines. Results of lost calls are not needed: one line can have many calls, and no
+    /// provider accepts a result without a call.
     fn needed(&self, harm: &Harm) -> Counts {
         let (gone, whole): (Vec<_>, Vec<_>) =
             self.says.iter().enumerate().partition(|(line, _)| harm.touches(*line));
@@ -65,7 +65,7 @@ fn counted(said: Vec<String>) -> Counts {
     counts
 }
 
-/// The texts, calls and results of a conversation. Results may be cut, so that of them only the call counts.
+/// The texts, calls and results of a conversation. Results may be cut, so only their call counts.
 fn said(messages: &[Message]) -> Vec<String> {
     let each = messages.iter().flat_map(|message| message.parts.iter().map(move |part| (message, part)));
     let told = |(message, part): (&Message, &Part)| match part {
@@ -102,7 +102,7 @@ fn loads(format: &str, bytes: &[u8]) -> bool {
     }
 }
 
-/// How much of what is needed the agent sees, and whether the provider takes what it would send.
+/// How many of the needed items are in the context, and whether the provider accepts the request.
 fn seen(format: &str, bytes: &[u8], needed: &Counts) -> (usize, bool) {
     if !loads(format, bytes) {
         return (0, false);
@@ -110,44 +110,44 @@ fn seen(format: &str, bytes: &[u8], needed: &Counts) -> (usize, bool) {
     let there = counted(said(&conversation(format, bytes).unwrap()));
     let seen = needed.iter().map(|(what, count)| there.get(what).map_or(0, |there| *count.min(there))).sum();
     let mut refusals = refusals_of(format, bytes).unwrap();
-    // The API that Qwen Code speaks to takes calls before anything that a user said, and Gemini CLI puts a turn before them.
+    // Qwen Code's API accepts calls before a user message, and Gemini CLI inserts a user turn before them.
     let begins_anyhow = ["qwen-code", "gemini-cli"].contains(&format);
     refusals.retain(|refusal| !begins_anyhow || refusal.class != "M8");
     (seen, seen > 0 && refusals.is_empty())
 }
 
-/// What became of a session.
+/// How a session ended.
 #[derive(Clone, Debug)]
 pub(crate) struct End {
-    /// How much is on undamaged lines.
+    /// How many items are on undamaged lines.
     pub needed: usize,
-    /// How much of that is in context, before the fix and after it.
+    /// How many of them are in context, before and after the fix.
     before: usize,
     after: usize,
     accepted_before: bool,
     pub accepted: bool,
-    /// An error is left, and told.
+    /// Whether an error remains and is reported.
     pub said: bool,
-    /// The codes of what was found, and of what is left.
+    /// The codes of the findings before and after the fix.
     #[expect(dead_code, reason = "shown when a case is printed")]
     found: [String; 2],
 }
 
 impl End {
-    /// Where all that was said stood on the damaged line, nothing can be asked for.
+    /// Requires nothing if every item was on the damaged line.
     pub(crate) fn is_whole(&self) -> bool {
         self.needed == 0 || (self.after + 2 >= self.needed && self.accepted)
     }
 
-    /// What the provider took is taken no longer, or less is in context; but for the other half of a damaged pair, where
-    /// the request is accepted for that.
+    /// Whether the provider no longer accepts the request, or less is in context. The other half of a damaged pair may
+    /// go if the request is accepted in return.
     pub(crate) fn is_worse(&self) -> bool {
         let rescued = self.accepted && !self.accepted_before && self.is_whole();
         (self.accepted_before && !self.accepted) || (self.after < self.before && !rescued)
     }
 }
 
-/// Mends a damaged session with the default policy.
+/// Repairs a damaged session with the default policy.
 pub(crate) fn end(session: &Session, harm: &Harm) -> End {
     let (policy, bytes) = (Policy::default(), befall(&session.lines, harm));
     let source = bytes.as_slice();

@@ -1,4 +1,4 @@
-//! Damage of real transcripts: their beginnings, as far as they are healthy.
+//! Damage to real transcripts: to their beginnings, as far as they are healthy.
 
 use super::folder::gather;
 use super::harm::{self, Harm};
@@ -12,13 +12,13 @@ use std::path::Path;
 use transcript::plan::Rendered;
 use transcript::{Awaits, Policy, Source, Span, examine, mend};
 
-/// Each transcript is cut to so many bytes at most.
+/// The longest beginning of a transcript that is used.
 const BYTES_MAX: usize = 30_000;
 
-/// Fewer lines are hardly a session.
+/// Fewer lines hardly make a session.
 const LINES_MIN: usize = 7;
 
-/// The beginnings of all transcripts of these formats, mended, that their providers take then.
+/// The repaired beginnings of all transcripts in these formats that their providers accept.
 pub(crate) fn sessions(corpus: &Path, formats: &[&'static str]) -> Vec<Session> {
     let (mut files, mut sessions) = (Vec::new(), Vec::new());
     gather(corpus, &mut files);
@@ -48,7 +48,7 @@ pub(crate) fn sessions(corpus: &Path, formats: &[&'static str]) -> Vec<Session> 
     sessions
 }
 
-/// As many whole lines as there are until nothing waits for a tool, which is never touched; and mended.
+/// The most complete lines at whose end no tool is awaited, because an open turn is never changed; repaired.
 fn at_rest(bytes: &[u8]) -> Vec<u8> {
     let mut end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     while end > 0 {
@@ -68,7 +68,7 @@ fn at_rest(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// So many damages, of all or of whole lines, the same each time; each session as often as any other.
+/// A number of damaged samples, the same each time. Each session occurs equally often.
 pub(crate) fn samples(
     sessions: &[Session],
     of_lines: bool,
@@ -79,7 +79,7 @@ pub(crate) fn samples(
     (0..count).map(move |_| {
         let session = &sessions[draw(sessions.len())];
         let all = harm::all(&session.lines);
-        // There are far more bytes than lines.
+        // There are far more keys' bytes than lines, so both are drawn separately.
         let lines: Vec<Harm> = all.iter().filter(|harm| !matches!(harm, Harm::Key(..))).copied().collect();
         let kinds = if of_lines { &lines } else { &all };
         (session, kinds[draw(kinds.len())])

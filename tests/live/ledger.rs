@@ -1,4 +1,4 @@
-//! What the writers' logs say and what the file holds, side by side.
+//! Compares the writers' logs with the file.
 
 use super::writers::{OPENING, Site};
 use serde_json::Value;
@@ -7,10 +7,10 @@ use std::fmt;
 use std::fs;
 use std::time::Duration;
 
-/// How many of what went wrong are named.
+/// How many errors of a kind are listed.
 const NAMED_MAX: usize = 5;
 
-/// The difference between the logs and the file.
+/// The differences between the logs and the file.
 #[derive(Default)]
 pub(super) struct Account {
     /// How many entries each writer has logged.
@@ -18,11 +18,11 @@ pub(super) struct Account {
     lost: Vec<String>,
     doubled: Vec<String>,
     out_of_order: Vec<String>,
-    /// Other bytes where no fix was due.
+    /// Lines with other bytes, although no fix should have changed them.
     altered: Vec<String>,
     /// Lines that are not JSON.
     torn: Vec<String>,
-    /// Lines that nobody has logged.
+    /// Lines that no writer has logged.
     strange: Vec<String>,
     longest: Duration,
 }
@@ -80,7 +80,7 @@ pub(super) fn account(site: &Site) -> Account {
     account
 }
 
-/// Where in the file the lines with an id are, and how they look.
+/// Where in the file the lines with an id are, and their bytes.
 type Places<'a> = HashMap<String, Vec<(usize, &'a [u8])>>;
 
 fn places<'a>(bytes: &'a [u8], account: &mut Account) -> Places<'a> {
@@ -106,7 +106,7 @@ fn places<'a>(bytes: &'a [u8], account: &mut Account) -> Places<'a> {
     places
 }
 
-/// Looks up each entry of a log and takes it out of the places.
+/// Finds each entry of a log and removes it from `places`.
 fn compare(writer: &str, log: &str, places: &mut Places<'_>, account: &mut Account) {
     let mut before = None;
     for line in log.lines() {
@@ -130,7 +130,7 @@ fn compare(writer: &str, log: &str, places: &mut Places<'_>, account: &mut Accou
     }
 }
 
-/// Whether a line is what was logged: to the byte, or, if it may be cut, still with its beginning.
+/// Whether a line is the logged one: the same bytes, or, if it may be cut, the same beginning.
 fn is_same(id: &str, kept: &str, bytes: &[u8]) -> bool {
     if !kept.is_empty() {
         return bytes == kept.as_bytes();

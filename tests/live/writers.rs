@@ -1,6 +1,6 @@
-//! Programs that append to a session as agents do. Each keeps a log of what it believes to have written.
+//! Programs that append to a session as agents do. Each keeps a log of what it has written, as far as it knows.
 //!
-//! The log has a line an entry: its id, a tab, and the line as it was appended, or nothing where a fix may shorten it.
+//! The log has a line per entry: its id, a tab, and the line as it was appended, or nothing if a fix may shorten it.
 
 use super::Rng;
 use crate::support::{root, skipped};
@@ -15,16 +15,16 @@ use std::sync::{Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The limit for results: so low that the file stays small while there is always something to cut.
+/// The limit for results, so low that the file stays small while there is always something to cut.
 pub(super) const RESULT_CHARS_MAX: usize = 200;
 
-/// Node writes what is longer than this in several calls.
+/// Node writes longer data in several calls.
 const CHUNK_BYTES: usize = 512 << 10;
 
-/// Escapes and characters of all widths, for cuts to fall on.
+/// Escapes and characters of all widths, for cuts to hit.
 const ROW: &str = "row of \"naïve\" output → 🚀\tdone\n";
 
-/// The session before anybody appends.
+/// The session before any appends.
 pub(super) const OPENING: &str = concat!(
     r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
     "\n",
@@ -32,20 +32,20 @@ pub(super) const OPENING: &str = concat!(
     "\n",
 );
 
-/// Where all of it happens.
+/// The place of a scenario.
 pub(super) struct Site {
     /// The session.
     pub(super) path: PathBuf,
     /// The folder of the logs.
     pub(super) logs: PathBuf,
-    /// That it is time to end.
+    /// Whether writers should end.
     pub(super) stop: AtomicBool,
     /// When programs held the session open.
     pub(super) holds: Mutex<Vec<(Instant, Instant)>>,
-    /// The longest that an append took.
+    /// The longest time that an append took.
     pub(super) longest: Mutex<Duration>,
-    /// A line in several pieces is only whole if no other writer comes in between, which has nothing to do with us:
-    /// whoever appends a line in one piece shares this, whoever needs several has it alone.
+    /// A line written in pieces is only whole if no other writer comes in between, which is not our concern here.
+    /// Writers of single pieces share this lock, and writers of several hold it alone.
     turn: RwLock<()>,
 }
 
@@ -85,7 +85,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Writes until told to stop; the last turn is always whole.
+    /// Writes until told to stop. The last turn is always complete.
     pub(super) fn write(self, site: &Site, seed: u64) {
         match self {
             Self::Node => node(site, seed),
@@ -144,7 +144,7 @@ fn in_pieces(site: &Site, voice: &mut Voice) {
     }
 }
 
-/// Runs the script and gives it its turns.
+/// Runs the script and sends it turns.
 fn node(site: &Site, seed: u64) {
     let name = format!("node{seed}");
     let mut command = Command::new("node");
@@ -169,7 +169,7 @@ fn node(site: &Site, seed: u64) {
         thread::sleep(Duration::from_micros(rng.below(tempo)));
         turns += 1;
     }
-    // It ends with a whole turn of the conversation, and so may have some lines left to append.
+    // The script finishes its turn of the conversation, so it may still append lines.
     let _turn = site.turn.read().unwrap();
     drop(input);
     while !says(&mut output, "") {}
@@ -182,18 +182,18 @@ fn says(output: &mut impl BufRead, expected: &str) -> bool {
     line == expected
 }
 
-/// How long results are that a fix makes shorter, and how often they come.
+/// How long results are that a fix shortens, and how frequent they are.
 struct Size {
     rows: Range<u64>,
     long_result_one_in: u64,
 }
 
 const SHORT: Size = Size { rows: 20..120, long_result_one_in: 3 };
-/// From less than a chunk to two of them and more, for each quote and line break becomes two bytes.
+/// From less than one chunk to more than two, because each quote and line break takes two bytes.
 const LONG: Size = Size { rows: 1000..(2 * CHUNK_BYTES / ROW.len()) as u64, long_result_one_in: 1 };
 
 impl Rng {
-    /// Without a breath, at the speed of a machine, or with pauses in which a whole run of `fix` has room.
+    /// Without a pause, at the speed of a machine, or with pauses long enough for a run of `fix`.
     fn tempo(&mut self) -> u64 {
         match self.below(16) {
             0..8 => 1,
@@ -203,7 +203,7 @@ impl Rng {
     }
 }
 
-/// A line and how it is known.
+/// A line and its id.
 struct Line {
     id: String,
     bytes: Vec<u8>,
@@ -211,7 +211,7 @@ struct Line {
     is_cut: bool,
 }
 
-/// What one writer says: turns of a question, a call, its result, and an answer, all on a branch of its own.
+/// What one writer appends: turns of a question, a call, its result, and an answer, all on a branch of its own.
 struct Voice {
     name: String,
     number: u64,
@@ -229,7 +229,7 @@ impl Voice {
         Self { name, number: 0, parent, rng, tempo: 1, log }
     }
 
-    /// Whether a call waits for its result, or a result for its answer.
+    /// Whether a call waits for its result, or a result for an answer.
     fn is_amid_a_turn(&self) -> bool {
         !self.number.is_multiple_of(4)
     }
@@ -260,13 +260,13 @@ impl Voice {
         Line { id, bytes: format!("{entry}\n").into_bytes(), is_cut }
     }
 
-    /// To be called once the append has returned.
+    /// Must be called once the append has returned.
     fn log(&mut self, line: &Line) {
         let kept: &[u8] = if line.is_cut { b"\n" } else { &line.bytes };
         self.log.write_all(&[line.id.as_bytes(), b"\t", kept].concat()).unwrap();
     }
 
-    /// Waits after a line, as long as the tempo of the turn says.
+    /// Waits after a line, for the tempo of this turn.
     fn breathe(&mut self) {
         if !self.is_amid_a_turn() {
             self.tempo = self.rng.tempo();

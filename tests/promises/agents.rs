@@ -1,14 +1,14 @@
-//! What is sent, or taken, of formats whose loader puts a request together from many lines, or that no API is sent:
-//! Copilot CLI, Kimi Code, the AI SDK's two kinds of messages, `ShareGPT`.
+//! The requests of formats whose loader makes a request from many lines, and the checks for formats that no API is
+//! sent: Copilot CLI, Kimi Code, the AI SDK's two kinds of messages, `ShareGPT`.
 //!
-//! Like the oracle it shares no code with the crate under test.
+//! Like the oracle, this shares no code with the crate under test.
 
 use super::oracle::{Message, Part, Refusal, text};
 use super::reader::{blocks, rows_with_lone};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A loader that stops at a line which is no object, but for a torn last one.
+/// A loader that refuses any line that is not an object, except a torn last one.
 pub(crate) fn each_line_is_read(bytes: &[u8], out: &mut Vec<Refusal>) {
     let ended = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     for (n, line) in ended.enumerate() {
@@ -31,8 +31,8 @@ fn result(id: &Value, said: &Value) -> Message {
     Message { assistant: false, parts: vec![Part::Result { id: text(id), text: said.to_string() }] }
 }
 
-/// What the main agent of Copilot CLI sends: the events behind the last compaction, up to where it was wound back to. A
-/// result answers its call wherever it stands.
+/// What the main agent of Copilot CLI sends: the events after the last compaction, up to a rewind. A result answers its
+/// call wherever it is.
 pub(crate) fn copilot(rows: &[&Value]) -> Vec<Message> {
     let mut events: Vec<&Value> = Vec::new();
     for row in rows {
@@ -73,8 +73,8 @@ pub(crate) fn copilot(rows: &[&Value]) -> Vec<Message> {
     spoken.filter_map(message).collect()
 }
 
-/// What Kimi Code makes of its records: it opens with its own, answers calls that stayed open and leaves out results of
-/// unknown ones; so what can be wrong is that a call is written twice within what is open.
+/// Kimi Code itself answers calls that stayed open and drops results of unknown calls. So the only possible problem is
+/// a call that is written twice while it is open.
 pub(crate) fn kimi_code(rows: &[&Value], out: &mut Vec<Refusal>) {
     if rows.first().is_some_and(|row| row["type"] != "metadata" || row["protocol_version"].is_null()) {
         out.push(Refusal { class: "B10", text: "the first record is no metadata".into() });
@@ -94,7 +94,7 @@ pub(crate) fn kimi_code(rows: &[&Value], out: &mut Vec<Refusal>) {
     }
 }
 
-/// The messages that Kimi Code makes of its records: those behind the last compaction, and its summary.
+/// The messages that Kimi Code makes of its records: those after the last compaction, and its summary.
 pub(crate) fn kimi_code_messages(rows: &[&Value]) -> Vec<Message> {
     let summed_up = rows.iter().rposition(|row| row["type"] == "context.apply_compaction");
     let message = |row: &&Value| {
@@ -125,7 +125,7 @@ pub(crate) fn kimi_code_messages(rows: &[&Value]) -> Vec<Message> {
     rows[summed_up.unwrap_or(0)..].iter().filter_map(message).collect()
 }
 
-/// The AI SDK's messages for the model, as its OpenAI provider spells them: a message for each result.
+/// The AI SDK's messages for the model, as its OpenAI provider sends them: a message for each result.
 pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<Message> {
     let mut messages = Vec::new();
     for row in rows {
@@ -134,7 +134,7 @@ pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<Message> {
             Some("user") => messages.push(Message { assistant: false, parts: vec![Part::Other] }),
             Some("assistant") => {
                 let calls = parts.iter().filter(|part| part["type"] == "tool-call");
-                // `args` is how the SDK called it up to its fourth version.
+                // The SDK used the name `args` up to version 4.
                 let input =
                     |part: &'_ Value| part.get("input").or(part.get("args")).cloned().unwrap_or_default();
                 let calls = calls.map(|part| call(&part["toolCallId"], &part["toolName"], &input(part)));
@@ -152,8 +152,8 @@ pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<Message> {
     messages
 }
 
-/// The AI SDK's messages for the screen, as `convertToModelMessages` makes messages for the model of them: step by step
-/// the calls, and behind them the results. A call of which the input was still coming in is left out.
+/// Converts messages for the screen as `convertToModelMessages` does: for each step the calls, and after them the
+/// results. A call whose input is incomplete is left out.
 pub(crate) fn ai_sdk_ui(rows: &[&Value]) -> Vec<Message> {
     let mut messages = Vec::new();
     for row in rows.iter().filter(|row| row["role"] != "system") {
@@ -184,7 +184,7 @@ pub(crate) fn ai_sdk_ui(rows: &[&Value]) -> Vec<Message> {
     messages
 }
 
-/// What trainers want of `ShareGPT`: texts by known speakers, and what a tool says behind what the model said.
+/// What trainers require of `ShareGPT`: texts by known speakers, and tool texts after assistant texts.
 pub(crate) fn sharegpt(rows: &[&Value], out: &mut Vec<Refusal>) {
     const SPEAKERS: [&str; 6] = ["system", "human", "user", "gpt", "assistant", "tool"];
     for row in rows {

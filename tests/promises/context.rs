@@ -1,4 +1,4 @@
-//! What a summariser gets, and what is left of a session that was too long, told from the rows alone.
+//! What a summariser gets, and what remains of a session that was too long, computed from the rows alone.
 
 use super::reader::{self, Kind, Spoken};
 use super::story::Dialect;
@@ -12,12 +12,12 @@ use transcript::shorten::{Length, shorten};
 use transcript::tokens::context_tokens;
 use transcript::{Rendered, Severity, examine};
 
-/// Tokens as bytes: the densest text that there can be.
+/// Counts each byte as a token, which no tokeniser exceeds.
 fn by_bytes(text: &str) -> u64 {
     text.len() as u64
 }
 
-/// Limits that made-up sessions exceed.
+/// Limits that generated sessions exceed.
 pub(crate) fn limits() -> impl Strategy<Value = Limits<'static>> {
     let count = prop::sample::select(vec![chars4 as fn(&str) -> u64, by_bytes]);
     let small = |least: u64| prop_oneof![Just(least), least..least * 3];
@@ -50,7 +50,7 @@ fn in_context(case: &Case, bytes: &[u8]) -> Vec<Spoken> {
     reader::live(case.dialect, &reader::rows(bytes)).into_iter().filter(|spoken| spoken.in_context).collect()
 }
 
-/// No chunk is too large, every message is in exactly one, and no call is parted from its result.
+/// No chunk is too large, every message is in exactly one, and no call is separated from its result.
 pub(crate) fn chunks_fit_and_cover(case: &Case, limits: &Limits<'_>) -> Checked {
     let Some(all) = all(&case.bytes, limits) else { return Ok(()) };
     let mut seen: BTreeMap<u64, u64> = BTreeMap::new();
@@ -77,7 +77,7 @@ pub(crate) fn chunks_fit_and_cover(case: &Case, limits: &Limits<'_>) -> Checked 
     let speaks = |spoken: &&Spoken| matches!(spoken.kind, Kind::User | Kind::Assistant | Kind::Tool);
     for message in spoken.iter().filter(speaks) {
         let here = || spoken.iter().filter(|other| other.line == message.line);
-        // Notes count if they say anything.
+        // Notes count if they have text.
         let least = here().filter(speaks).count() as u64;
         let most = here().filter(|other| other.kind != Kind::Quiet).count() as u64;
         let count = seen.get(&message.line).copied().unwrap_or(0);
@@ -99,7 +99,7 @@ pub(crate) fn chunks_fit_and_cover(case: &Case, limits: &Limits<'_>) -> Checked 
     Ok(())
 }
 
-/// A budget is kept, and what is within it is the end of what there would be without one.
+/// A budget is kept, and the result is the end of what there would be without one.
 pub(crate) fn a_budget_keeps_the_newest(case: &Case, limits: &Limits<'_>, budget: u64) -> Checked {
     let Some(whole) = all(&case.bytes, limits) else { return Ok(()) };
     let mut text = String::new();
@@ -116,8 +116,8 @@ pub(crate) fn a_budget_keeps_the_newest(case: &Case, limits: &Limits<'_>, budget
     Ok(())
 }
 
-/// What a level leaves is no worse than what was there, begins where a conversation can begin, and stays as it is when
-/// the level is used again.
+/// The result of a level is no worse than before, begins where a conversation can begin, and does not change when the
+/// level is applied again.
 pub(crate) fn recovery_is_sound(case: &Case, level: Level, keep: u64) -> Checked {
     let done = recover(&case.bytes.as_slice(), &case.policy, level, keep).expect("memory can always be read");
     let Ok(repair) = done.repair else { return Ok(()) };
@@ -165,7 +165,7 @@ fn has_no_new_problems(case: &Case, after: &[u8]) -> Checked {
     Ok(())
 }
 
-/// What is shortened to a number of tokens is no worse, and has as many as is said.
+/// A session that is shortened to a number of tokens is no worse, and has as many tokens as reported.
 pub(crate) fn shortening_is_sound(case: &Case, percent: u64) -> Checked {
     let source = case.bytes.as_slice();
     let Some(length) = Length::measure(&source, &case.policy, None).unwrap() else { return Ok(()) };

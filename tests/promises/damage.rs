@@ -1,49 +1,49 @@
-//! What happens to a file: crashes, races, other tools, bad disks.
+//! Damage to a file: by crashes, races, other tools, bad disks.
 
 use super::spell::Line;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// One thing that happens.
+/// One damage.
 #[derive(Clone, Debug)]
 pub(crate) enum Damage {
     Drop(Index),
     Duplicate(Index, Index),
     Swap(Index, Index),
-    /// The last line loses so many bytes and its line break.
+    /// The last line loses this many bytes and its line break.
     TearEnd(u16),
-    /// A line loses its line break, or has this much white space in its place.
+    /// A line loses its line break, or has this white space in its place.
     Glue(Index, &'static str),
-    /// NUL bytes in front of a line, behind it, or in place of it.
+    /// NUL bytes before a line, after it, or in place of it.
     Nuls(Index, u8),
-    /// An entry names another one as its parent: also itself, or one of its children.
+    /// An entry's parent becomes another entry, perhaps itself or one of its children.
     Reparent(Index, Index),
-    /// An entry names a parent that is not there.
+    /// An entry's parent becomes one that does not exist.
     Dangle(Index),
-    /// It says that it has no parent.
+    /// An entry's parent is removed.
     Uproot(Index),
-    /// All line ends become those of Windows, or one of them.
+    /// All line ends become CRLF, or one of them.
     Crlf(Option<Index>),
     NoFinalNewline,
     /// A byte order mark before the first line, or on a line of its own.
     Bom(bool),
     Blank(Index),
-    /// Something that is no record.
+    /// A line that is not a record.
     Litter(Index, &'static str),
-    /// Another line, whole, was written into the middle of a line.
+    /// Another whole line was written into the middle of a line.
     Splice(Index, Index, Index),
-    /// A line is cut in the middle, and the next one follows at once.
+    /// A line is cut in the middle, and the next one follows directly.
     Cut(Index, Index),
-    /// A string of a line holds this in the middle.
+    /// A string of a line has these bytes in the middle.
     Inside(Index, &'static [u8]),
-    /// A text is very long.
+    /// A text becomes very long.
     Oversize(Index, u16),
     /// Bytes of a line are overwritten.
     Overwrite(Index, Index, Vec<u8>),
 }
 
-/// Damage that agents survive in ways that can be told: no overwritten bytes.
+/// Damage whose effect on agents is known: no overwritten bytes.
 pub(crate) fn plain() -> impl Strategy<Value = Damage> {
     let at = any::<Index>;
     let glue = prop::sample::select(vec!["", " ", "\t", "\r"]);
@@ -66,7 +66,7 @@ pub(crate) fn plain() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// Damage of the kinds that are known, to a session that was whole.
+/// The known kinds of damage to a healthy session.
 pub(crate) fn known() -> impl Strategy<Value = Damage> {
     let at = any::<Index>;
     let inside = prop::sample::select(vec![
@@ -100,13 +100,13 @@ pub(crate) fn any_kind() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// A line and what ends it.
+/// A line and its line end.
 struct Row {
     line: Line,
     end: &'static str,
 }
 
-/// The bytes of a file that all this happened to.
+/// The bytes of the damaged file.
 pub(crate) fn befall(lines: Vec<Line>, damages: &[Damage]) -> Vec<u8> {
     let mut rows: Vec<Row> = lines.into_iter().map(|line| Row { line, end: "\n" }).collect();
     for damage in damages {
@@ -198,7 +198,7 @@ fn insert(rows: &mut Vec<Row>, at: usize, what: &str) {
     rows.insert(at, Row { line: Line { id: None, bytes: what.into() }, end: "\n" });
 }
 
-/// Puts bytes into the first text of a line.
+/// Inserts bytes into the first text of a line.
 fn insert_text(line: &mut Vec<u8>, what: &[u8]) {
     let keys = [&b"\"text\":\""[..], b"\"content\":\""];
     let place =
@@ -208,7 +208,7 @@ fn insert_text(line: &mut Vec<u8>, what: &[u8]) {
     }
 }
 
-/// Writes another parent into a line that has one; none if `to` is empty.
+/// Replaces the parent in a line that has one; removes it if `to` is empty.
 fn relink(line: &mut Line, to: &str) {
     let text = String::from_utf8_lossy(&line.bytes).into_owned();
     for key in ["\"parentId\":", "\"parentUuid\":"] {

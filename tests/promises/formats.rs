@@ -1,6 +1,6 @@
-//! The promises for the formats in which random stories are not spelled: their fixtures and told stories, damaged.
+//! The promises for formats in which random stories are not spelled: their fixtures and stories, damaged.
 //!
-//! Nothing here knows a format but by its name, its level and what counts its lines. What a person said is told by a
+//! Nothing here knows a format except by its name, its level and what counts its lines. User text is recognised by a
 //! few words that all these formats share.
 
 use super::damage::{self, Damage};
@@ -29,16 +29,16 @@ use transcript::format::{Counted, FORMATS, Format, Level};
 use transcript::scan::scan;
 use transcript::{Policy, examine};
 
-/// Longer fixtures are about lengths, and each case is mended several times.
+/// Longer fixtures are about lengths, and each case is repaired several times.
 const FIXTURE_BYTES_MAX: usize = 10_000;
 
-/// A format, and its fixtures before they are mended.
+/// A format, and its fixtures before repair.
 pub(crate) struct Kind {
     pub format: &'static Format,
     pub files: Vec<Vec<u8>>,
 }
 
-/// All formats but those of stories that have a dialect of their own.
+/// All formats except the dialects of random stories.
 pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let others = FORMATS.iter().filter(|format| !["pi", "claude-code"].contains(&format.name));
@@ -52,7 +52,7 @@ pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     others.map(kind).collect()
 });
 
-/// A fixture of a format, perhaps with lines of another one in between, and what happened to it.
+/// A fixture of a format, perhaps with lines of another fixture in between, and damaged.
 fn damaged(kind: &'static Kind) -> impl Strategy<Value = Case> {
     let file = || select(kind.files.iter().collect::<Vec<_>>());
     let other = prop_oneof![4 => Just(None), 1 => (file(), vec(any::<bool>(), 1..9)).prop_map(Some)];
@@ -68,13 +68,13 @@ fn damaged(kind: &'static Kind) -> impl Strategy<Value = Case> {
             Some((other, turns)) => interleaved(lines(file), lines(other), &turns),
             None => lines(file),
         };
-        // Of the dialect nothing is asked here.
+        // The dialect does not matter here.
         let bytes = damage::befall(lines, &damages);
         Case { dialect: Dialect::Pi, damages, policy, bytes }
     })
 }
 
-/// The lines of a file, with the ids that others may hang on.
+/// The lines of a file, with the ids that other lines may name as their parent.
 pub(crate) fn lines(bytes: &[u8]) -> Vec<Line> {
     let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|&byte| byte == b'\n');
     let line = |bytes: &[u8]| {
@@ -98,7 +98,7 @@ fn interleaved(one: Vec<Line>, two: Vec<Line>, turns: &[bool]) -> Vec<Line> {
     out
 }
 
-/// What persons said, in any of these formats: strings and blocks of text of whoever is called user or human.
+/// User texts in any of these formats: strings and text blocks of a user or human.
 fn said(value: &Value, out: &mut BTreeSet<String>) {
     let is = |key: &str, names: &[&str]| value[key].as_str().is_some_and(|own| names.contains(&own));
     let person = is("role", &["user"]) || is("from", &["human"]);
@@ -120,12 +120,12 @@ fn said(value: &Value, out: &mut BTreeSet<String>) {
 fn all_said(bytes: &[u8]) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     rows(bytes).iter().for_each(|row| said(&row.value, &mut out));
-    // White space says nothing, and may go.
+    // White space is not content, and may be removed.
     out.retain(|text| !text.trim().is_empty());
     out
 }
 
-/// A file is taken for what it is, or for nothing; and it stays what it is.
+/// A file is recognised correctly or not at all, before and after the repair.
 fn is_told_apart(kind: &Kind, case: &Case) -> Checked {
     let claimed = |bytes: &[u8]| scan(&bytes).unwrap().format.map(|format| format.name);
     let (before, own) = (claimed(&case.bytes), kind.format.name);
@@ -138,7 +138,7 @@ fn is_told_apart(kind: &Kind, case: &Case) -> Checked {
     Ok(())
 }
 
-/// What was taken out is in the plan, and nothing that a person said is among it.
+/// The plan has everything that was removed, and no user text is among it.
 pub(crate) fn nothing_is_lost(case: &Case) -> Checked {
     let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     prop_assert_eq!(&undone(&case.bytes, &after, &plan), &case.bytes);
@@ -148,7 +148,7 @@ pub(crate) fn nothing_is_lost(case: &Case) -> Checked {
     let (old, new) = (all_said(&case.bytes), all_said(&after));
     let lost: Vec<&String> = old.difference(&new).collect();
     prop_assert!(lost.is_empty(), "{lost:?}\n{}", lossy(&after));
-    // Where no bytes had to be put right, not even those of what was said, and nothing was said twice.
+    // Only if no bytes had to be repaired, not even in user texts, and no text occurs twice.
     let found = examine(&case.bytes.as_slice(), &case.policy).unwrap();
     if !is_broken(&case.bytes) && counts(&found).keys().all(|code| !code.starts_with(['B', 'T'])) {
         let told = |bytes: &[u8]| {
@@ -159,13 +159,13 @@ pub(crate) fn nothing_is_lost(case: &Case) -> Checked {
     Ok(())
 }
 
-/// Lines that end and are not empty.
+/// Lines with a line end that are not empty.
 fn whole_lines(bytes: &[u8]) -> usize {
     let lines = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     lines.filter(|line| !line.trim_ascii().is_empty()).count()
 }
 
-/// As far as the format's files may be changed, and no further.
+/// The file is changed as far as its format's level allows, and no further.
 fn stays_within_its_level(case: &Case) -> Checked {
     let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let Some(format) = scan(&case.bytes.as_slice()).unwrap().format else {
@@ -183,7 +183,7 @@ fn stays_within_its_level(case: &Case) -> Checked {
         (_, Some(Counted::Lines(_))) => {
             let (old, new) = (whole_lines(&case.bytes), whole_lines(&after));
             let ended = !case.bytes.ends_with(b"\n");
-            // What its writer wrote, and counted, as one line was torn into several.
+            // Repairs may join what its writer wrote, and counted, as one line and damage tore apart.
             let joined = new < old
                 && counts(&examine(&case.bytes.as_slice(), &case.policy).unwrap()).contains_key("B8");
             prop_assert!(
@@ -206,17 +206,17 @@ fn stays_within_its_level(case: &Case) -> Checked {
     Ok(())
 }
 
-/// Where it is known what the provider would say: what is left of that is announced.
+/// If the provider's answer is known, each remaining refusal has a finding.
 fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let found = examine(&after.as_slice(), &Policy::default()).unwrap();
-    // What agents make of broken lines, and of names of fields that were written over, cannot be told.
+    // It is unknown what agents make of broken lines and overwritten names.
     let overwritten = case.damages.iter().any(|damage| matches!(damage, Damage::Overwrite(..)));
     let read = !overwritten && counts(&found).keys().all(|code| !code.starts_with('B'));
     let known = found.facts.format.map(|format| format.name).filter(|name| read && *name == kind.format.name);
     let Some(refusals) = known.and_then(|name| requests::refusals(name, &after)) else { return Ok(()) };
     let rows = rows(&after);
-    // Of two sessions in one file the ids of records are the same, and which one is meant cannot be told.
+    // Two sessions in one file share their records' ids, so it is unknown which one is meant.
     let begins = |row: &&super::reader::Row| {
         row.value["type"] == "session.start" || row.value["projectHash"].is_string()
     };
@@ -224,7 +224,7 @@ fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
         return Ok(());
     }
     let mut left = unannounced(refusals, &after, &Policy::default());
-    // Gemini joins pairs without ids by their place; of those nothing is said.
+    // Gemini joins pairs without ids by their place, so no finding is required.
     if rows.iter().any(|row| has_unnamed_result(&row.value)) {
         left.retain(|refusal| !["P1", "P2"].contains(&refusal.class));
     }
@@ -232,7 +232,7 @@ fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
     Ok(())
 }
 
-/// Whether there is a result of Gemini's without an id.
+/// Whether there is one of Gemini's results without an id.
 fn has_unnamed_result(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_unnamed_result),

@@ -1,4 +1,4 @@
-//! What a judge says about an append is what a look says about the whole.
+//! What a judge decides about an append agrees with a look at the whole file.
 
 use super::damage;
 use super::folder::gather;
@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use transcript::finding::{Labels, Safety};
-use transcript::judge::{Judge, Verdict};
+use transcript::judge::{Judge, Judgement};
 use transcript::policy::Selection;
 use transcript::profile::PROFILES;
 use transcript::{Digest, Examination, Policy, Rendered, Severity, Source, Span, examine};
 
 type Told = (&'static str, u64, Severity, Labels, Option<u64>, String, Safety);
 
-/// All that a report tells about what is wrong.
+/// All findings of an examination.
 fn told(found: &Examination) -> (Vec<Told>, i128) {
     let all = found.findings.iter().map(|f| {
         let (labels, message) = (f.labels.clone(), f.message.clone());
@@ -32,10 +32,10 @@ fn told(found: &Examination) -> (Vec<Told>, i128) {
     (all.collect(), i128::from(found.facts.bytes) - i128::from(found.bytes_after))
 }
 
-/// How an append was judged, and how often.
+/// How often appends were judged in each way.
 pub(crate) type Counts = BTreeMap<String, usize>;
 
-/// Appends what lies between the places, and holds each answer against a look.
+/// Appends the text between the places, and compares each answer with a look.
 pub(crate) fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &mut Counts) -> Checked {
     let policy = Arc::new(policy.clone());
     let mut places = places.iter().copied();
@@ -45,24 +45,24 @@ pub(crate) fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &m
     for place in places {
         let text = &bytes[..place];
         let before = judge.facts().bytes;
-        let verdict = judge.append(&text).unwrap();
-        *counts.entry(format!("{verdict:?}")).or_default() += 1;
+        let judgement = judge.append(&text).unwrap();
+        *counts.entry(format!("{judgement:?}")).or_default() += 1;
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        let judged = match verdict {
-            Verdict::Same => text,
-            Verdict::Begun => &text[..whole],
-            Verdict::Look(_) => {
+        let judged = match judgement {
+            Judgement::Same => text,
+            Judgement::Begun => &text[..whole],
+            Judgement::Look(_) => {
                 (judge, report) = Judge::new(&text, &policy).unwrap();
                 continue;
             }
         };
-        prop_assert!(verdict != Verdict::Begun || whole < text.len());
+        prop_assert!(judgement != Judgement::Begun || whole < text.len());
         let look = examine(&judged, &policy).unwrap();
         let context = || format!("{} bytes and then:\n{}", before, lossy(text));
         prop_assert_eq!(told(&report), told(&look), "{}", context());
         prop_assert_eq!(format!("{:?}", judge.facts()), format!("{:?}", look.facts), "{}", context());
         prop_assert!(judge.weight() < 16_384);
-        // What is told of the file without a look, and what is written down of it.
+        // The counts that need no look, and the stored form of the judge.
         if let Some(counted) = judge.counted() {
             prop_assert_eq!(counted, (look.messages, look.context_tokens), "{}", context());
             let digest = Digest::of(&report).map(|known| known.grown(*judge.facts(), counted));
@@ -79,7 +79,7 @@ fn written(what: &impl serde::Serialize) -> String {
     serde_json::to_string(what).unwrap()
 }
 
-/// What is remembered of a repair is what a look at what came of it would remember.
+/// What is remembered after a repair is what a look at the repaired file would remember.
 fn remembers_the_same(bytes: &[u8], policy: &Arc<Policy>) -> Checked {
     let (mended, before, after) = Judge::mend(&bytes, policy).unwrap();
     let look = |bytes: &[u8]| Judge::new(&bytes, policy).unwrap().0;
@@ -98,19 +98,19 @@ fn remembers_the_same(bytes: &[u8], policy: &Arc<Policy>) -> Checked {
         let mut looked = look(&text);
         prop_assert_eq!(remembered.is_of_use(), looked.is_of_use());
         text.extend_from_slice(b"{\"role\":\"user\",\"content\":\"more\"}\n");
-        let verdict = looked.append(&text.as_slice()).unwrap();
-        prop_assert_eq!(remembered.append(&text.as_slice()).unwrap(), verdict);
+        let judgement = looked.append(&text.as_slice()).unwrap();
+        prop_assert_eq!(remembered.append(&text.as_slice()).unwrap(), judgement);
         prop_assert_eq!(format!("{:?}", remembered.facts()), format!("{:?}", looked.facts()));
     }
     Ok(())
 }
 
-/// Where lines end.
+/// The offsets of line ends.
 pub(crate) fn line_ends(bytes: &[u8]) -> Vec<usize> {
     (1..=bytes.len()).filter(|&at| bytes[at - 1] == b'\n').collect()
 }
 
-/// Some of the places where lines end, and others.
+/// Some of the line ends, and other offsets.
 fn places(bytes: &[u8], skip: &[bool], anywhere: &[Index]) -> Vec<usize> {
     let skip = skip.iter().copied().cycle();
     let ends = line_ends(bytes).into_iter().zip(skip).filter(|(_, skip)| !skip).map(|(at, _)| at);
@@ -124,14 +124,14 @@ fn generous() -> Policy {
     Policy { side_chars_max: 1 << 20, ..Policy::default() }
 }
 
-/// A text without what some readers stumble over; never empty.
+/// A text without what some readers fail on; never empty.
 fn sound(text: &str) -> String {
     let whole = text.replace("\\ud83d\\ude00", "😀").replace("\\uD83D\\uDE00", "😀");
     let halves = ["\\ud83d", "\\ude00", "\\u0000"];
     halves.iter().fold(whole, |text, half| text.replace(half, "")) + "."
 }
 
-/// A session in which nothing goes wrong.
+/// A session without problems.
 pub(crate) fn healthy() -> impl Strategy<Value = Vec<Step>> {
     vec(story(), 1..4).prop_map(|stories| {
         let mut steps: Vec<Step> = stories.into_iter().flatten().collect();
@@ -208,13 +208,13 @@ proptest! {
         } else {
             bytes.truncate(end - cut);
         }
-        let verdict = judge.append(&bytes.as_slice()).unwrap();
-        prop_assert!(matches!(verdict, Verdict::Look(_)), "{verdict:?}");
-        prop_assert_eq!(judge.append(&case.bytes.as_slice()).unwrap(), verdict);
+        let judgement = judge.append(&bytes.as_slice()).unwrap();
+        prop_assert!(matches!(judgement, Judgement::Look(_)), "{judgement:?}");
+        prop_assert_eq!(judge.append(&case.bytes.as_slice()).unwrap(), judgement);
     }
 }
 
-/// Nobody was asked about ids that are used twice, so no finding says that they are.
+/// P6 was not selected, so no finding reports that ids are used twice.
 #[test]
 fn which_of_two_calls_a_result_answers_is_not_guessed() {
     let call = |id: &str, tool: &str| format!(r#"{{"id":"{id}","function":{{"name":"{tool}"}}}}"#);
@@ -238,7 +238,7 @@ fn which_of_two_calls_a_result_answers_is_not_guessed() {
     follow(&bytes, &line_ends(&bytes), &policy, &mut Counts::new()).unwrap();
 }
 
-/// What made-up sessions hold too seldom to be relied upon.
+/// Cases that are too rare in generated sessions.
 #[test]
 fn what_only_a_look_can_tell_is_not_called_the_same() {
     let claude = |id: &str, parent: &str| {
@@ -250,9 +250,9 @@ fn what_only_a_look_can_tell_is_not_called_the_same() {
     let result = r#"{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":""}]}"#;
     let user = r#"{"role":"user","content":"go"}"#;
     for (text, code) in [
-        // It hangs on itself.
+        // It is its own parent.
         ([claude("a", "0").replace("\"0\"", "null"), claude("b", "b")].concat(), "T2"),
-        // No arguments: told once there is a result.
+        // A call without arguments is reported once it has a result.
         (format!("{user}\n{call}\n{result}\n"), "P9"),
         (format!("{call}\n{result}\n"), "P9"),
     ] {
@@ -264,7 +264,7 @@ fn what_only_a_look_can_tell_is_not_called_the_same() {
     }
 }
 
-/// What is told of a message's first line may be told in other words, or not any more, once another line has come.
+/// A finding about a message's first line may change its wording or disappear once another line has come.
 #[test]
 fn what_is_told_otherwise_later_is_looked_at() {
     let part = |id: &str, parent: &str, text: &str| {
@@ -306,7 +306,7 @@ fn what_is_told_otherwise_later_is_looked_at() {
     }
 }
 
-/// What is asked for of a session that is in use, and by which name.
+/// Policies for sessions in use, with their names.
 fn asked() -> Vec<(&'static str, Policy)> {
     let profiles = PROFILES.iter().map(|profile| (profile.name, profile.policy()));
     let reply = ("reply", Policy { reply_chars_max: 1, ..Policy::default() });
@@ -318,7 +318,7 @@ fn asked() -> Vec<(&'static str, Policy)> {
     profiles.chain([reply]).map(in_use).collect()
 }
 
-/// A judge that always asked for a look would keep every other promise.
+/// A judge that always requires a look would keep all other promises.
 #[test]
 fn most_appends_to_healthy_sessions_need_no_look() {
     let mut runner = TestRunner::new(config());
@@ -333,7 +333,9 @@ fn most_appends_to_healthy_sessions_need_no_look() {
             follow(&bytes, &line_ends(&bytes), &policy, &mut counts).unwrap();
             for of in [format!("{dialect:?}"), name.to_string()] {
                 let sum = all.entry(of).or_default();
-                counts.iter().for_each(|(verdict, count)| *sum.entry(verdict.clone()).or_default() += count);
+                counts
+                    .iter()
+                    .for_each(|(judgement, count)| *sum.entry(judgement.clone()).or_default() += count);
             }
         }
     }
@@ -344,7 +346,7 @@ fn most_appends_to_healthy_sessions_need_no_look() {
         let same = counts.get("Same").copied().unwrap_or(0);
         eprintln!("{of}: {same} of {sum}, {counted} counted, {counts:?}");
         assert!(counted > 0, "{of}");
-        // These stories hold more of what rules mind than sessions do, and each is looked at.
+        // These stories have unusual features more often than sessions do, and each needs a look.
         let odd = ["EmptyText", "Odd", "NoUser", "Again", "LoneThinking", "Image"]
             .map(|odd| format!("Look({odd})"));
         let odd: usize = odd.iter().filter_map(|odd| counts.get(odd)).sum();
@@ -352,7 +354,7 @@ fn most_appends_to_healthy_sessions_need_no_look() {
     }
 }
 
-/// A Codex session of so many exchanges: two calls in one go, their outputs crosswise, and events in between.
+/// A Codex session with this many exchanges: two parallel calls, their outputs in reverse order, and events in between.
 fn codex(exchanges: usize) -> String {
     let mut text = String::new();
     let mut line = |kind: &str, payload: String| {
@@ -382,12 +384,12 @@ fn codex(exchanges: usize) -> String {
     text
 }
 
-/// What is appended to a log is judged by itself, also within what the model says in one go.
+/// Appends to a log are judged alone, even within the model's turn.
 #[test]
 fn no_append_to_a_healthy_codex_session_needs_a_look() {
     let bytes = codex(20).into_bytes();
     for (name, policy) in asked() {
-        // The first of it has no user yet.
+        // At the beginning there is no user message yet.
         let ends = line_ends(&bytes).split_off(2);
         let mut counts = Counts::new();
         follow(&bytes, &ends, &policy, &mut counts).unwrap();
@@ -396,7 +398,7 @@ fn no_append_to_a_healthy_codex_session_needs_a_look() {
     }
 }
 
-/// What ends a run, or leaves a call behind, is told apart from what goes on.
+/// What ends a run, or leaves a call open, is distinguished from what continues it.
 #[test]
 fn a_log_that_goes_wrong_is_looked_at() {
     let whole = codex(3);
@@ -412,7 +414,7 @@ fn a_log_that_goes_wrong_is_looked_at() {
     }
 }
 
-/// A title that the talk leaves behind costs one look, and a new title one more.
+/// A title that becomes too far from the end costs one look, and a new title another.
 #[test]
 fn a_title_is_missed_once() {
     let say = |number: usize| {
@@ -433,13 +435,16 @@ fn a_title_is_missed_once() {
         let mut counts = Counts::new();
         let places: Vec<usize> = from.clone().chain(Some(bytes.len())).collect();
         follow(&bytes, &places, &Policy::default(), &mut counts).unwrap();
-        let looked: usize =
-            counts.iter().filter(|(verdict, _)| verdict.starts_with("Look")).map(|(_, count)| count).sum();
+        let looked: usize = counts
+            .iter()
+            .filter(|(judgement, _)| judgement.starts_with("Look"))
+            .map(|(_, count)| count)
+            .sum();
         assert_eq!(looked, looks, "{counts:?}");
     }
 }
 
-/// Every fixture as it is given, and every told story, by the format it is of.
+/// Every fixture and every story, by format.
 fn fixtures() -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
     let mut all = BTreeMap::<String, Vec<_>>::new();
@@ -458,8 +463,9 @@ fn fixtures() -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
     all
 }
 
-/// What one session says is appended to another of its format, which is judged as a look would: no rule minds what
-/// the judge does not know of. Of all pairs so many as there are cases of a property, spread over the formats.
+/// The lines of one session are appended to another of the same format, and the judge must agree with a look: no rule
+/// depends on what the judge does not know. Of all pairs, as many are tried as a property has cases, spread over the
+/// formats.
 #[test]
 fn the_lines_of_every_fixture_are_judged_behind_every_other_session() {
     let mut runner = TestRunner::new(config());
@@ -472,7 +478,7 @@ fn the_lines_of_every_fixture_are_judged_behind_every_other_session() {
         let (format, one, other) = pairs.new_tree(&mut runner).expect("no case is rejected").current();
         let cases = formats[format.index(formats.len())];
         let ((base, before), (added, more)) = (one.get(cases), other.get(cases));
-        // What is appended to a line that has not ended belongs to it.
+        // Text appended to an unfinished line belongs to that line.
         if before.len() + more.len() > 256 << 10 || before.last() != Some(&b'\n') {
             continue;
         }
@@ -490,7 +496,7 @@ fn the_lines_of_every_fixture_are_judged_behind_every_other_session() {
     assert!(same > 0 && judged > same);
 }
 
-/// Each line of every fixture is judged as a look would, by default and by what else is asked for in turn.
+/// Each line of every fixture is judged as a look would judge it, with the default policy and others in turn.
 #[test]
 fn the_lines_of_every_fixture_are_judged() {
     let mut others = asked().into_iter().cycle();
@@ -506,8 +512,8 @@ fn the_lines_of_every_fixture_are_judged() {
     }
 }
 
-/// Where a real session ends, few lines need a look once what can be mended is. Not of formats whose records may take the
-/// place of earlier ones.
+/// At the end of a healthy real session, few appended lines need a look. Formats whose records may replace earlier ones
+/// are left out.
 #[test]
 fn most_lines_of_real_sessions_need_no_look() {
     let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
@@ -538,18 +544,18 @@ fn most_lines_of_real_sessions_need_no_look() {
         let counts = all.entry(format.name).or_default();
         for line in ends.windows(2) {
             text.extend_from_slice(&bytes[line[0]..line[1]]);
-            let verdict = judge.append(&text.as_slice()).unwrap();
-            *counts.entry(format!("{verdict:?}")).or_default() += 1;
+            let judgement = judge.append(&text.as_slice()).unwrap();
+            *counts.entry(format!("{judgement:?}")).or_default() += 1;
             if judge.counted().is_some() {
                 *counts.entry("counted".to_string()).or_default() += 1;
             }
-            if matches!(verdict, Verdict::Look(_)) || judge.counted().is_none() {
+            if matches!(judgement, Judgement::Look(_)) || judge.counted().is_none() {
                 judge = Judge::new(&text.as_slice(), &policy).unwrap().0;
             }
         }
     }
     let sum = |only: &str| -> usize {
-        let counts = all.values().flatten().filter(|(verdict, _)| verdict.starts_with(only));
+        let counts = all.values().flatten().filter(|(judgement, _)| judgement.starts_with(only));
         counts.map(|(_, count)| count).sum()
     };
     for (format, counts) in &all {

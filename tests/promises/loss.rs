@@ -1,4 +1,4 @@
-//! What a repair may take away and what not, told from the rows alone.
+//! What a repair may remove and what not, computed from the rows alone.
 
 use super::oracle::refusals;
 use super::reader::{Row, blocks, is_marred, is_odd, lines, live, message, parse, rows_before_tear};
@@ -8,7 +8,7 @@ use spans::literal::Unit;
 use std::collections::{BTreeMap, BTreeSet};
 use transcript::policy::{Policy, SignedThinking};
 
-/// Whether what the agent would send of a record is not there under its name.
+/// Whether the content of a record that the agent would send is not under its name.
 fn holds_nothing(dialect: Dialect, row: &Value) -> bool {
     let kind = row["type"].as_str().unwrap_or_default();
     let said = message(dialect, row);
@@ -19,9 +19,9 @@ fn holds_nothing(dialect: Dialect, row: &Value) -> bool {
     }
 }
 
-/// An object with all that may change left out. `None` if a repair may remove it whole.
+/// An object without everything that may change. `None` if a repair may remove it.
 fn skeleton(dialect: Dialect, row: &Value, policy: &Policy, thinking_goes: bool) -> Option<Value> {
-    // What a name was that was written over may be told again.
+    // An overwritten name may be restored.
     if holds_nothing(dialect, row) || is_marred(message(dialect, row)) {
         return None;
     }
@@ -43,7 +43,7 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy, thinking_goes: bool)
     if spoken["role"] == "user" && spoken["content"].is_string() {
         spoken["content"] = json!([{"type": "text", "text": spoken["content"]}]);
     }
-    // A turn without a call may not say that it stopped for one.
+    // A turn without a call may lose its stop reason for tools.
     if ["toolUse", "stop"].contains(&spoken["stopReason"].as_str().unwrap_or_default()) {
         spoken["stopReason"] = Value::Null;
     }
@@ -69,14 +69,14 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy, thinking_goes: bool)
         if items.is_empty() && (!empty || key == "content") {
             return None;
         }
-        // What is missing may have become an empty object.
+        // A missing value may have become an empty object.
         for block in items.iter_mut() {
             let empty = |value: &Value| value.is_null() || *value == json!({}) || *value == json!("{}");
             let holder = if block["function"].is_object() { &mut block["function"] } else { block };
             let Some(holder) = holder.as_object_mut() else { continue };
             holder.retain(|key, value| !(["arguments", "input"].contains(&key.as_str()) && empty(value)));
         }
-        // The second of two calls with one id may be given another one, if that is asked for.
+        // The second of two calls with one id may be renamed, if that is allowed.
         for block in items.iter_mut().filter(|_| policy.selection.allow.iter().any(|code| code == "P6")) {
             let own = block["id"].as_str().and_then(|id| id.split_once("__")).map(|(id, _)| id.to_string());
             if let Some(own) = own {
@@ -87,7 +87,7 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy, thinking_goes: bool)
     Some(left)
 }
 
-/// Gives a block the name back that was written over.
+/// Restores an overwritten name in a block.
 fn name_again(block: &mut Value) {
     let name = match block["type"].as_str() {
         Some("text") => "text",
@@ -102,7 +102,7 @@ fn name_again(block: &mut Value) {
     }
 }
 
-/// Whether each parent that is named stands before its child.
+/// Whether each named parent comes before its child.
 fn hangs_together(bytes: &[u8]) -> bool {
     let mut ids = BTreeSet::new();
     rows_before_tear(bytes).iter().all(|row| {
@@ -113,7 +113,8 @@ fn hangs_together(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether a row is a compaction that went where that is asked for: `after` holds another one, from the same place.
+/// Whether a row is a compaction that was removed because the policy allows it: `after` has another one from the same
+/// place.
 fn outdone(after: &[u8], policy: &Policy) -> impl Fn(&Value) -> bool {
     let asked = policy.selection.allow.iter().any(|code| code == "T3");
     let mut kept: Vec<Value> = rows_before_tear(after).into_iter().map(|row| row.value).collect();
@@ -124,7 +125,7 @@ fn outdone(after: &[u8], policy: &Policy) -> impl Fn(&Value) -> bool {
     }
 }
 
-/// All names of objects in a value.
+/// All keys of objects in a value.
 fn names_of(value: &Value, names: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => object.iter().for_each(|(name, value)| {
@@ -136,7 +137,7 @@ fn names_of(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A value with the only one of `names` in the place of each that differs from it in one character.
+/// A value in which each key that differs in one character from exactly one of `names` is replaced by it.
 fn with_names(value: &Value, names: &BTreeSet<String>) -> Value {
     match value {
         Value::Object(object) => {
@@ -157,14 +158,14 @@ fn is_near(old: &str, new: &str) -> bool {
     old.len() == new.len() && old.iter().zip(&new).filter(|(one, other)| one != other).count() == 1
 }
 
-/// Objects of `before` that are not in `after` although no rule may remove them, and the other way round.
+/// Objects of `before` that are missing in `after` although no rule may remove them, and the other way round.
 pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: &Policy) -> Vec<String> {
     let mut count: BTreeMap<String, i64> = BTreeMap::new();
     let outdone = outdone(after, policy);
     let mut names = BTreeSet::new();
     rows_before_tear(after).iter().for_each(|row| names_of(&row.value, &mut names));
-    // What the provider refuses as it is has no valid signature that a repair could break, nor has what was signed over
-    // lines that are lost.
+    // What the provider refuses anyway has no valid signature that a repair could break, nor has thinking whose
+    // signature covers lost lines.
     let is_broken = !refusals(dialect, before).is_empty() || !hangs_together(before);
     let thinking_goes = policy.thinking == SignedThinking::Strip || is_broken;
     for (bytes, step) in [(before, 1), (after, -1)] {
@@ -174,20 +175,20 @@ pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: 
         let mut seen = BTreeSet::new();
         for left in rows {
             let text = left.to_string();
-            // Of an entry that was written twice one copy is enough.
+            // Of an entry that was written twice, one copy is enough.
             let named = ["id", "uuid"].iter().any(|key| left["type"] != "session" && left[*key].is_string());
             if !named || seen.insert(text.clone()) {
                 *count.entry(text).or_default() += step;
             }
         }
     }
-    // Of lines that could not be read more may be to be seen afterwards.
+    // Lines that could not be read before may show more afterwards.
     let broken = super::reader::is_broken(before);
     let unlike = count.into_iter().filter(|(_, count)| *count > 0 || (*count < 0 && !broken));
     unlike.map(|(left, count)| format!("{count:+} {left}")).collect()
 }
 
-/// The results of a transcript by the id of their call: for each, its texts.
+/// The results of a transcript: for each call id, their texts.
 fn results(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, Vec<Vec<String>>> {
     let mut results: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
     for row in rows {
@@ -209,8 +210,8 @@ fn results(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, Vec<Vec<String>>>
     results
 }
 
-/// How many calls have an id. One that is not on the live branch, or was interrupted, counts twice: it is never
-/// the sure half of a pair.
+/// How many calls have each id. One that is not on the live branch, or was interrupted, counts twice, so that it is
+/// never the certain half of a pair.
 fn calls(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
     for row in rows {
@@ -229,8 +230,8 @@ fn calls(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, usize> {
     calls
 }
 
-/// Results that are gone, or not shortened as they should be, although each is the only one of the only call
-/// with its id, and both are on the live branch.
+/// Results that are missing or not shortened correctly, although each is the only one of the only call with its id, and
+/// both are on the live branch.
 pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy: &Policy) -> Vec<String> {
     let (old_rows, new_rows) = (rows_before_tear(before), rows_before_tear(after));
     let (old, new) = (results(dialect, &old_rows), results(dialect, &new_rows));
@@ -245,7 +246,8 @@ pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy
             continue;
         }
         let new = new.get(&id).map_or(&[][..], Vec::as_slice);
-        // A line that can be read only now may hold another one: then this was not the only one, but one of them stays.
+        // A line that became readable may hold another result. Then this was not the only one, but one of them must
+        // stay.
         let several = uncovered.get(&id).map_or(&[][..], Vec::as_slice);
         if several.len() > 1 || unread.contains(&format!("\"{id}\"")) {
             let stays = |old: &Vec<String>| new.iter().any(|new| differences(old, new, policy).is_empty());
@@ -270,7 +272,7 @@ fn unread(bytes: &[u8]) -> String {
     lines.map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n")
 }
 
-/// The bytes without what keeps whole records from being read.
+/// The bytes without what prevents whole records from being read.
 fn uncover(bytes: &[u8]) -> Vec<u8> {
     let text = bytes.iter().copied().filter(|&byte| byte != 0).collect::<Vec<u8>>();
     text.split(|&byte| byte == b'\n')
@@ -279,14 +281,14 @@ fn uncover(bytes: &[u8]) -> Vec<u8> {
         .join(&b'\n')
 }
 
-/// What of a result's texts is neither as it was nor cut as it should be.
+/// The texts of a result that are neither unchanged nor cut correctly.
 fn differences(old: &[String], new: &[String], policy: &Policy) -> Vec<String> {
-    // What another tool has cut is left alone up to twice the limit, if it is not too much for its turn.
+    // Text that another tool has cut may be up to twice the limit, unless it is too much for its turn.
     let foreign = |text: &String| FOREIGN.iter().any(|marker| text.contains(marker));
     let limit = policy.result_chars_max * (1 + u64::from(old.iter().any(foreign)));
-    // Without a limit of its own a result is cut, if at all, for its age.
+    // Without a limit of its own, a result is only cut because of its age.
     let limit = if limit == 0 { u64::MAX } else { limit };
-    // White space says nothing, and may go where there is more.
+    // White space is not content, and may be removed where there is content.
     let says =
         |texts: &[String]| -> Vec<String> { texts.iter().filter(|text| !is_blank(text)).cloned().collect() };
     let (old, new) =
@@ -300,7 +302,7 @@ fn differences(old: &[String], new: &[String], policy: &Policy) -> Vec<String> {
     wrong.map(|(old, new)| format!("{old:?} became {new:?}")).collect()
 }
 
-/// Whether a tool said nothing. What it left empty is said to be.
+/// Whether a tool's result is empty. A note says so in results that were empty.
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty() || text == "(no output)"
 }
@@ -313,7 +315,7 @@ fn length(text: &str, unit: Unit) -> usize {
     }
 }
 
-/// Our marker at the beginning of a text: what is gone, what there was, and how long it is.
+/// Our marker at the beginning of a text: what was omitted, the total, and the marker's length.
 fn marker(text: &str) -> Option<(usize, usize, usize)> {
     let (line, _) = text.strip_prefix("[tailor: ")?.split_once(']')?;
     let (said, id) = line.split_once("; full text: tailor show ")?;
@@ -323,12 +325,12 @@ fn marker(text: &str) -> Option<(usize, usize, usize)> {
     hex.then_some((gone.parse().ok()?, total.parse().ok()?, line.len() + 10))
 }
 
-/// Markers of other tools that stories hold.
+/// Other tools' markers in stories.
 const FOREIGN: [&str; 2] = ["<persisted-output>", "more characters truncated"];
 
-/// Whether `new` is `old`, or its beginning and its end with one marker between them that counts right.
+/// Whether `new` is `old`, or its beginning and its end with one marker between them whose numbers are right.
 fn is_cut_of(old: &str, new: &str, limit: u64, unit: Unit) -> bool {
-    // One of our own counts what stands around it, and line breaks next to it; others are quotations.
+    // A marker of ours counts the text and line breaks around it; any other is a quotation.
     let own = |(at, _)| {
         marker(&old[at..]).is_some_and(|(gone, total, bytes)| {
             let around = length(old, unit) - bytes;
@@ -356,14 +358,14 @@ fn is_cut_of(old: &str, new: &str, limit: u64, unit: Unit) -> bool {
     old == new || new.match_indices("[tailor: ").any(|(at, _)| cut_at(at))
 }
 
-/// What stands for lost results in stories, and where a repair put one in.
+/// The texts of results that stand for lost ones, in stories and after repairs.
 const INVENTED: [&str; 2] = ["[tailor: tool result missing", "[openclaw] missing tool result"];
 
-/// How much of a result's texts is left beside our own markers and the line breaks that may stand around them; at
-/// least that much.
+/// A lower bound for how much of a result's texts remains, without our markers and the line breaks that may surround
+/// them.
 fn kept(texts: &[String], unit: Unit) -> u64 {
     let of = |text: &String| {
-        // What was put in for a lost result has no weight.
+        // An added result for a lost one has no weight.
         if INVENTED.iter().any(|invented| text.starts_with(invented)) || is_blank(text) {
             return 0;
         }
@@ -374,9 +376,8 @@ fn kept(texts: &[String], unit: Unit) -> u64 {
     texts.iter().map(of).sum()
 }
 
-/// Turns whose results are longer together than the policy allows: the ids of their calls. Only results on the
-/// live branch count that are the only ones of the only call with their id; which one of a turn is named is another
-/// matter.
+/// Turns whose results are together longer than the policy allows: the ids of their calls. Only results on the live
+/// branch count that are the only ones of the only call with their id. Which id stands for a turn does not matter.
 pub(crate) fn long_turns(dialect: Dialect, bytes: &[u8], policy: &Policy) -> Vec<Vec<String>> {
     let rows = rows_before_tear(bytes);
     let (results, calls) = (results(dialect, &rows), calls(dialect, &rows));

@@ -1,9 +1,9 @@
-//! What the providers would say to the request that the agent would send next: the live context is turned into
-//! messages the way the agent does it, and each rule of the APIs is checked, with the provider's own words.
+//! What the providers would answer to the agent's next request: the live context is turned into messages the way the
+//! agent does it, and each rule of the APIs is checked, with the provider's own words.
 //!
-//! Shares no code with the crate under test. The rules are those that the APIs state or were seen to apply; a refusal
-//! names the code of the rule that it belongs to. What only a running conversation can break (prefill, prefix binding, images) and
-//! what the agents mend on sending (ids that pi cleans) is left out.
+//! Shares no code with the crate under test. The rules are those that the APIs document or were seen to apply; a
+//! refusal names the code of the rule that it belongs to. Left out is what only a running conversation can break
+//! (prefill, prefix binding, images), and what agents repair when they send (ids that pi cleans).
 
 use super::reader::{Kind, LONE, Row, Spoken, blocks, live, message, rows_with_lone};
 use super::story::Dialect;
@@ -19,7 +19,7 @@ pub(crate) struct Refusal {
     pub text: String,
 }
 
-/// What is said, in the words that all providers share.
+/// The content of a message, in words that all providers share.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     Text(String),
@@ -33,7 +33,7 @@ pub(crate) enum Part {
         id: String,
         text: String,
     },
-    /// The API runs a tool itself; it needs no answer from here.
+    /// A tool that the API runs itself, which needs no result from the agent.
     ServerCall(String),
     ServerResult(String),
     Other,
@@ -45,7 +45,7 @@ pub(crate) struct Message {
     pub parts: Vec<Part>,
 }
 
-/// All that the providers of a dialect would say to the conversation in these bytes.
+/// Everything that the dialect's providers would object to in the conversation in these bytes.
 pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
     let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
     let messages = request(dialect, &rows);
@@ -64,7 +64,7 @@ pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
         Dialect::Anthropic => anthropic(&messages, true, &mut out),
         Dialect::OpenAiChat => openai_chat(&messages, &mut out),
     }
-    // pi and Claude Code (since 2.1.132) clean the texts that they read.
+    // pi and Claude Code (since 2.1.132) clean texts when they read them.
     if matches!(dialect, Dialect::OpenAiChat | Dialect::Anthropic) {
         body(&messages, &mut out);
         roles(&rows, &mut out);
@@ -77,7 +77,7 @@ pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
     out
 }
 
-/// DeepSeek and Kimi, in thinking mode: who has thought once has thought before each call.
+/// DeepSeek and Kimi, in thinking mode: if one call has reasoning before it, each must.
 pub(crate) fn reasoning_back(messages: &[&Value], out: &mut Vec<Refusal>) {
     let calls =
         |message: &&&Value| message["role"] == "assistant" && !blocks(&message["tool_calls"]).is_empty();
@@ -91,7 +91,7 @@ pub(crate) fn reasoning_back(messages: &[&Value], out: &mut Vec<Refusal>) {
     }
 }
 
-/// C1: what is called a PDF is one. `JVBERi0` is `%PDF-` in base64.
+/// Anthropic: a document of type PDF must be one. `JVBERi0` is `%PDF-` in base64.
 pub(crate) fn documents(messages: &[&Value], out: &mut Vec<Refusal>) {
     let within = |message: &&Value| {
         let own = blocks(&message["content"]);
@@ -107,11 +107,11 @@ pub(crate) fn documents(messages: &[&Value], out: &mut Vec<Refusal>) {
     }
 }
 
-/// The class of what is refused only as long as more of the message may come.
+/// The class of a refusal that only lasts until the message is complete.
 pub(crate) const UNFINISHED: &str = "unfinished";
 
-/// Tools begin while Claude Code still writes the lines of a message (A6), so that their results end nothing: until
-/// somebody speaks, the newest message may go on behind its thinking.
+/// Tools start while Claude Code still writes the lines of a message, so their results do not end it: until the user or
+/// the model speaks, the newest message may continue after its thinking.
 fn unfinished(messages: &[Message], out: &mut [Refusal]) {
     let messages = merged(messages);
     let newest = messages.iter().rposition(|message| message.assistant);
@@ -122,7 +122,7 @@ fn unfinished(messages: &[Message], out: &mut [Refusal]) {
     }
 }
 
-/// Where messages are sent as they stand: who speaks has to be known.
+/// If messages are sent as they are, each needs a known role.
 fn roles(rows: &[Row], out: &mut Vec<Refusal>) {
     const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
     let unknown =
@@ -131,8 +131,8 @@ fn roles(rows: &[Row], out: &mut Vec<Refusal>) {
     out.extend(unknown.map(|role| Refusal { class: "B9", text: text(role) }));
 }
 
-/// How many messages with something in them the model is sent: a text, a call, or the result of a call. Turns that were
-/// interrupted are none. And how many compactions there are.
+/// How many messages with a text, a call or a result the model is sent, without interrupted turns; and how many
+/// compactions there are.
 pub(crate) fn heard(dialect: Dialect, bytes: &[u8]) -> [usize; 2] {
     let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
     let mut live = live(dialect, &rows);
@@ -158,7 +158,7 @@ pub(crate) fn request(dialect: Dialect, rows: &[Row]) -> Vec<Message> {
     messages(dialect, rows, &live)
 }
 
-/// What is said on these lines.
+/// The messages on these lines.
 fn messages(dialect: Dialect, rows: &[Row], live: &[Spoken]) -> Vec<Message> {
     match dialect {
         Dialect::Pi | Dialect::PiFlat => pi(rows, live),
@@ -179,10 +179,10 @@ pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_string()
 }
 
-/// The names under which results name their call.
+/// Names that results use for their call's id.
 const CALL_IDS: [&str; 6] = ["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
 
-/// A message as one program wrote it.
+/// A message as its program wrote it.
 pub(crate) fn said(dialect: Dialect, row: &Value) -> Message {
     let message = message(dialect, row);
     let role = role(message);
@@ -201,11 +201,11 @@ pub(crate) fn said(dialect: Dialect, row: &Value) -> Message {
             if function["arguments"].is_null() { Value::Null } else { Value::Object(Default::default()) };
         parts.push(Part::Call { id, name, arguments });
     }
-    // Beside calls Chat Completions takes an empty content for none.
+    // Beside calls, Chat Completions ignores empty content.
     if dialect == Dialect::OpenAiChat {
         parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
     }
-    // Claude Code goes by the line when it sends.
+    // Claude Code sends the role of the line.
     let speaker =
         if dialect == Dialect::ClaudeCode { row["type"].as_str().unwrap_or_default() } else { role };
     Message { assistant: speaker == "assistant", parts }
@@ -242,7 +242,7 @@ fn user(text: &Value) -> Message {
     Message { assistant: false, parts: vec![Part::Text(texts(text))] }
 }
 
-/// pi: the newest compaction's summary stands first; older ones and turns that were interrupted are not sent.
+/// pi: the newest compaction's summary comes first; older ones and interrupted turns are not sent.
 fn pi(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
     let mut messages = Vec::new();
     let newest = live.iter().rev().find(|spoken| spoken.kind == Kind::Boundary);
@@ -263,7 +263,7 @@ fn pi(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
     messages
 }
 
-/// What agents send of a turn that was interrupted: nothing, unless tools have answered.
+/// What agents send of an interrupted turn: nothing, unless tools have answered.
 fn interrupted(message: Message, live: &[Spoken]) -> Option<Message> {
     let answered = |id: &String| live.iter().any(|spoken| spoken.results.contains(id));
     let any = calls(&message).iter().any(answered);
@@ -274,8 +274,8 @@ fn interrupted(message: Message, live: &[Spoken]) -> Option<Message> {
     any.then_some(Message { assistant: true, parts })
 }
 
-/// Claude Code: the blocks of one message come together again, results stand behind the message with their call
-/// wherever their line stands, and before what else the person said there.
+/// Claude Code: the blocks of one message are joined. Results come after the message with their call, wherever their
+/// line is, and before the user's text in the same message.
 fn claude(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
     let mut messages: Vec<(String, Message)> = Vec::new();
     let mut results = Vec::new();
@@ -288,7 +288,7 @@ fn claude(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
         };
         let Some(mut message) = kept else { continue };
         let known = messages.iter().position(|(group, of)| *group == spoken.group && of.assistant);
-        // A person's words between the halves of what the API ran end the message that they are part of.
+        // A user text between the halves of a server tool's pair ends the message.
         let ended = |known: usize| messages[known + 1..].iter().any(|(_, between)| !between.assistant);
         let known = known.filter(|&known| !(message.parts.iter().any(is_of_server) && ended(known)));
         if let Some(known) = known.filter(|_| message.assistant) {
@@ -364,13 +364,13 @@ fn merged(messages: &[Message]) -> Vec<Message> {
     out
 }
 
-/// Whether the calls of the message at this place may still be running: nothing but results follows.
+/// Whether the calls of the message at this place may still be running: only results follow.
 fn running(messages: &[Message], at: usize) -> bool {
     let results = |message: &Message| message.parts.iter().all(|part| matches!(part, Part::Result { .. }));
     messages[at + 1..].iter().all(|message| !message.assistant && results(message))
 }
 
-/// C1. `strict`: what stands there is sent as it is, ids included.
+/// Anthropic's Messages API. `strict`: messages are sent as they are, including ids.
 pub(crate) fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusal>) {
     let messages = merged(messages);
     let mut seen = BTreeSet::new();
@@ -433,8 +433,8 @@ fn is_of_server(part: &Part) -> bool {
     matches!(part, Part::ServerCall(_) | Part::ServerResult(_))
 }
 
-/// C1: what the API ran itself has its result in the same turn. Only results of other tools may come between: code that
-/// the API runs may call them.
+/// Anthropic: a tool that the API ran itself has its result in the same turn. Only results of other tools may come
+/// between, because code that the API runs may call them.
 fn of_server(messages: &[Message], out: &mut Vec<Refusal>) {
     let mut open: Vec<&String> = Vec::new();
     let mut say = |text: String| out.push(Refusal { class: "P13", text });
@@ -460,7 +460,7 @@ fn of_server(messages: &[Message], out: &mut Vec<Refusal>) {
     }
 }
 
-/// What Anthropic says about the content of one message.
+/// What Anthropic requires of the content of one message.
 fn contents(
     n: usize,
     message: &Message,
@@ -471,7 +471,7 @@ fn contents(
     if message.parts.is_empty() {
         say("M1", format!("messages.{n}: all messages must have non-empty content"));
     }
-    // The last one may still be written.
+    // The last message may still be incomplete.
     if message.assistant && !last && matches!(message.parts.last(), Some(Part::Thinking)) {
         say("M3", format!("messages.{n}: The final block in an assistant message cannot be `thinking`"));
     }
@@ -484,7 +484,7 @@ fn contents(
                 say("P9", format!("messages.{n}: tool_use.input: Input should be a valid dictionary ({id})"));
             }
             Part::Call { name, .. } => {
-                // Agents whose tools have other names than the API takes spell them differently when they send.
+                // Agents whose tools have names that the API refuses change these when they send.
                 let own = |b: u8| !strict && [b'.', b':', b'/'].contains(&b);
                 let fits =
                     name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-' || own(b));
@@ -497,10 +497,10 @@ fn contents(
     }
 }
 
-/// C3.
+/// OpenAI's Chat Completions API.
 pub(crate) fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
     let mut say = |class, text: String| out.push(Refusal { class, text });
-    // A message each for results; persons' words behind them.
+    // Each result is a message of its own; user text comes after them.
     let mut open: Vec<String> = Vec::new();
     let mut asked: Vec<String> = Vec::new();
     for (n, message) in messages.iter().enumerate() {
@@ -541,7 +541,7 @@ pub(crate) fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
     }
 }
 
-/// C4: pairs, wherever they stand.
+/// OpenAI's Responses API: pairs, wherever they are.
 fn openai_responses(messages: &[Message], out: &mut Vec<Refusal>) {
     let mut open: Vec<(usize, String)> = Vec::new();
     for (n, message) in messages.iter().enumerate() {
@@ -561,7 +561,7 @@ fn openai_responses(messages: &[Message], out: &mut Vec<Refusal>) {
     out.extend(open.into_iter().map(|call| Refusal { class: "P1", text: text(call) }));
 }
 
-/// C5: as many responses as calls, in the turn right behind.
+/// Gemini's API: as many responses as calls, in the turn directly after.
 pub(crate) fn gemini(messages: &[Message], out: &mut Vec<Refusal>) {
     let messages = merged(messages);
     for (n, message) in messages.iter().enumerate() {
@@ -580,7 +580,7 @@ pub(crate) fn gemini(messages: &[Message], out: &mut Vec<Refusal>) {
     }
 }
 
-/// What no provider reads at all.
+/// What no provider can read.
 pub(crate) fn body(messages: &[Message], out: &mut Vec<Refusal>) {
     let lone = |text: &str| text.contains(LONE);
     let bad = messages.iter().flat_map(|message| &message.parts).any(|part| match part {

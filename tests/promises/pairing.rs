@@ -1,10 +1,10 @@
-//! Whether calls and results on the live branch stand as the APIs want them, told from the rows alone.
+//! Whether calls and results on the live branch are as the APIs require, computed from the rows alone.
 
 use super::reader::{Kind, Row, Spoken, blocks, live};
 use super::story::Dialect;
 use std::collections::BTreeMap;
 
-/// A call or a result that an API would stumble over.
+/// A call or a result that an API would refuse.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
     pub line: u64,
@@ -17,7 +17,7 @@ pub(crate) fn violations(dialect: Dialect, rows: &[Row]) -> Vec<Violation> {
     if dialect == Dialect::ClaudeCode { by_id(rows, &live) } else { in_order(&live) }
 }
 
-/// Whether somebody speaks after this place, so that no tool is running any more.
+/// Whether the conversation continues after this place, so that no tool is running any more.
 fn moved_on(live: &[Spoken], place: usize) -> bool {
     let group = &live[place].group;
     live[place + 1..].iter().any(|later| match later.kind {
@@ -27,7 +27,7 @@ fn moved_on(live: &[Spoken], place: usize) -> bool {
     })
 }
 
-/// The first thing behind a turn that is neither a result nor part of the turn.
+/// The first item after a turn that is neither a result nor part of the turn.
 fn closer(live: &[Spoken], place: usize) -> Option<Kind> {
     let group = &live[place].group;
     let mut later = live[place + 1..].iter();
@@ -39,8 +39,8 @@ fn closer(live: &[Spoken], place: usize) -> Option<Kind> {
     next.map(|next| next.kind)
 }
 
-/// A call of an interrupted turn, of the newest one, or right before a compaction that leaves it out needs no
-/// result.
+/// A call needs no result if its turn was interrupted, is the newest one, or is right before a compaction that leaves
+/// it out.
 fn excused(live: &[Spoken], place: usize) -> bool {
     let summed_up = closer(live, place) == Some(Kind::Boundary) && !live[place].in_context;
     live[place].aborted || !moved_on(live, place) || summed_up
@@ -53,7 +53,7 @@ struct Open<'s> {
     answered: bool,
 }
 
-/// Results stand right behind the message with their calls.
+/// Results must come directly after the message with their calls.
 fn in_order(live: &[Spoken]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut open: Vec<Open<'_>> = Vec::new();
@@ -93,7 +93,7 @@ fn close(live: &[Spoken], open: &mut Vec<Open<'_>>, found: &mut Vec<Violation>) 
     }
 }
 
-/// Results are joined with their calls wherever they stand.
+/// Results find their calls wherever they are.
 fn by_id(rows: &[Row], live: &[Spoken]) -> Vec<Violation> {
     let mut results: BTreeMap<&str, usize> = BTreeMap::new();
     for spoken in live {
@@ -112,7 +112,7 @@ fn by_id(rows: &[Row], live: &[Spoken]) -> Vec<Violation> {
             }
         }
         for id in &spoken.results {
-            // A call off the branch is a call all the same.
+            // A call off the branch also counts.
             match anywhere("id", id) {
                 0 => note(id, "a result without a call"),
                 calls if results[id.as_str()] > calls => note(id, "more results than calls"),

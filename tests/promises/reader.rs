@@ -1,5 +1,5 @@
-//! A second opinion: what stands in a transcript, read with `serde_json` and the agents' own rules, without any
-//! code of the crate under test.
+//! A second opinion: what is in a transcript, read with `serde_json` and the agents' own rules, without any code of the
+//! crate under test.
 
 use super::story::Dialect;
 use serde_json::Value;
@@ -10,24 +10,24 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Row {
     /// Line, from 1.
     pub line: u64,
-    /// Nothing else stands on the line, so that agents can read it.
+    /// It is alone on its line, so that agents can read it.
     pub alone: bool,
     pub value: Value,
 }
 
-/// Whole objects at the beginning of a line, and whether there is nothing else on it.
+/// The whole objects at the beginning of a line, and whether nothing else is on it.
 pub(crate) struct Parsed {
     pub objects: Vec<Value>,
     pub whole: bool,
 }
 
-/// Reads one line. Lone surrogates, which `serde_json` does not take, and bytes that are not UTF-8 become what readers
-/// make of them.
+/// Reads one line. Lone surrogates, which `serde_json` refuses, and bytes that are not UTF-8 are replaced as readers
+/// do.
 pub(crate) fn parse(line: &[u8]) -> Parsed {
     parse_with(line, '\u{fffd}')
 }
 
-/// The same, with another character for lone surrogates.
+/// The same, with another replacement for lone surrogates.
 fn parse_with(line: &[u8], lone: char) -> Parsed {
     let text = String::from_utf8_lossy(line);
     let text = without_lone_surrogates(text.trim_matches([' ', '\t', '\r']), lone);
@@ -51,20 +51,20 @@ pub(crate) fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// All objects that agents read, and those that a repair may let them read: on lines that hold nothing else.
+/// All objects that agents read, and those that a repair may make readable: on lines that hold nothing else.
 pub(crate) fn rows(bytes: &[u8]) -> Vec<Row> {
     rows_of(bytes, false, '\u{fffd}')
 }
 
-/// What stands for a lone surrogate where that is to be seen.
+/// Replaces a lone surrogate if it must stay visible.
 pub(crate) const LONE: char = '\u{fdd0}';
 
-/// Rows in which lone surrogates are told.
+/// Rows in which lone surrogates stay visible.
 pub(crate) fn rows_with_lone(bytes: &[u8]) -> Vec<Row> {
     rows_of(bytes, false, LONE)
 }
 
-/// These, and what stands in front of a torn end: it is whole.
+/// These rows, and the whole objects before a torn end.
 pub(crate) fn rows_before_tear(bytes: &[u8]) -> Vec<Row> {
     rows_of(bytes, true, '\u{fffd}')
 }
@@ -84,7 +84,7 @@ fn rows_of(bytes: &[u8], before_tear: bool, lone: char) -> Vec<Row> {
     rows
 }
 
-/// `\ud800`–`\udfff` without their other half become another character.
+/// Replaces `\ud800`–`\udfff` without their other half.
 fn without_lone_surrogates(text: &str, by: char) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -121,7 +121,7 @@ pub(crate) fn blocks(content: &Value) -> &[Value] {
     content.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The message inside an entry; the entry itself where there is no envelope.
+/// The message inside an entry; the entry itself if it has no envelope.
 pub(crate) fn message(dialect: Dialect, row: &Value) -> &Value {
     match dialect {
         Dialect::Pi | Dialect::PiFlat | Dialect::ClaudeCode => &row["message"],
@@ -139,31 +139,31 @@ pub(crate) fn is_broken(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xef\xbb\xbf") || !bytes.ends_with(b"\n") || lines(bytes).into_iter().any(broken)
 }
 
-/// Whether a name, or who speaks, was written over, and by what no name holds.
+/// Whether a name or the role was overwritten with something that is in no name.
 pub(crate) fn is_marred(row: &Value) -> bool {
     let keys = row.as_object().into_iter().flatten();
     keys.clone().any(|(key, _)| is_odd(key)) || row["role"].as_str().is_some_and(is_odd)
 }
 
-/// The same of a text block in the row.
+/// The same for a text block in the row.
 fn texts_are_marred(row: &Value) -> bool {
     let said = row.get("message").unwrap_or(row);
     let mut names = blocks(&said["content"]).iter().filter_map(Value::as_object).flatten();
     names.any(|(key, _)| is_odd(key))
 }
 
-/// Whether no program gives such a name.
+/// Whether no program uses such a name.
 pub(crate) fn is_odd(name: &str) -> bool {
     name.chars().any(|c| !c.is_alphanumeric() && !"_-. $:/@".contains(c))
 }
 
-/// What persons said, sorted.
+/// All user texts, sorted.
 pub(crate) fn user_texts(dialect: Dialect, bytes: &[u8]) -> Vec<String> {
     let (mut texts, mut seen) = (Vec::new(), BTreeSet::new());
     for line in lines(bytes) {
-        // Also what stands in front of a torn object: it is whole.
+        // Includes whole objects before a torn one.
         for object in parse(line).objects {
-            // Of an entry that was written twice one copy is enough.
+            // Of an entry that was written twice, one copy is enough.
             let id = object["id"].as_str().or(object["uuid"].as_str());
             let content = message(dialect, &object)["content"].to_string();
             if id.is_some_and(|id| !seen.insert((id.to_string(), content))) {
@@ -178,20 +178,20 @@ pub(crate) fn user_texts(dialect: Dialect, bytes: &[u8]) -> Vec<String> {
             texts.extend(said.filter_map(|block| block["text"].as_str()).map(str::to_string));
         }
     }
-    // White space says nothing, and may go.
+    // White space is not content, and may be removed.
     texts.retain(|text| !text.trim().is_empty());
     texts.sort_unstable();
     texts
 }
 
-/// Something on the live branch that matters to who calls and who answers.
+/// An item of the live branch that matters for pairs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spoken {
     /// Index of the row.
     pub row: usize,
     pub line: u64,
     pub kind: Kind,
-    /// Ids of calls that are complete, and of those that are not.
+    /// Ids of complete calls, and of incomplete ones.
     pub calls: Vec<String>,
     pub partial: Vec<String>,
     /// Ids of the calls that are answered here.
@@ -205,15 +205,15 @@ pub(crate) struct Spoken {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// No part of the conversation.
+    /// Not part of the conversation.
     #[default]
     Quiet,
     Assistant,
-    /// A person, or instructions.
+    /// A user, or instructions.
     User,
-    /// Results and nothing else.
+    /// Only results.
     Tool,
-    /// A text that a program put in.
+    /// A text that a program added.
     Note,
     Boundary,
 }
@@ -310,7 +310,7 @@ fn pi(rows: &[Row]) -> Vec<Spoken> {
         let mut newest = None;
         for (at, row) in rows.iter().enumerate().filter(|(_, row)| !says(&row.value, "type", "session")) {
             let named = row.value["id"].as_str().is_some();
-            // OpenClaw's rows without a parent hang on the row before.
+            // In OpenClaw, rows without a parent belong to the row before.
             before.push((at, newest));
             newest = if named { Some(at) } else { newest };
             if says(&row.value, "type", "leaf") {
@@ -344,7 +344,7 @@ fn pi(rows: &[Row]) -> Vec<Spoken> {
     live
 }
 
-/// Rows of Claude Code that are part of its tree.
+/// Claude Code's rows that are part of its tree.
 struct Chain<'r> {
     rows: &'r [Row],
     by_id: BTreeMap<&'r str, usize>,
@@ -381,7 +381,7 @@ impl<'r> Chain<'r> {
         ["user", "assistant"].iter().any(|kind| says(&self.rows[at].value, "type", kind))
     }
 
-    /// The Agent SDK's choice, steps 2 to 4 of A9.
+    /// The leaf, chosen like the Agent SDK does.
     fn leaf(&self) -> Option<usize> {
         let parents: BTreeSet<usize> = self.by_id.values().filter_map(|&at| self.parent(at)).collect();
         let terminals = self.by_id.values().copied().filter(|at| !parents.contains(at));
@@ -394,7 +394,7 @@ impl<'r> Chain<'r> {
         leaves.iter().copied().filter(main).max().or(leaves.iter().copied().max())
     }
 
-    /// What a compaction carried over.
+    /// The entries that a compaction carried over.
     fn preserved(&self, boundary: usize) -> BTreeSet<usize> {
         let kept = &self.rows[boundary].value["compactMetadata"]["preservedSegment"];
         let end = |key: &str| self.by_id.get(kept[key].as_str()?).copied();
@@ -404,7 +404,7 @@ impl<'r> Chain<'r> {
         from.map_or_else(BTreeSet::new, |from| self.gathered(&path[..=from]))
     }
 
-    /// An entry of the branch, the other blocks of its message, and the results that hang on those (A6).
+    /// An entry of the branch, the other blocks of its message, and the results whose parents are among those.
     fn gathered(&self, path: &[usize]) -> BTreeSet<usize> {
         let all = || self.by_id.values().copied();
         let group = |at: usize| self.rows[at].value["message"]["id"].as_str();
@@ -433,7 +433,7 @@ fn claude(rows: &[Row]) -> Vec<Spoken> {
     let Some(leaf) = chain.leaf() else { return Vec::new() };
     let gathered = chain.gathered(&chain.ancestors(leaf)).into_iter();
     let told = by_links(rows, gathered.map(|at| spoken(Dialect::ClaudeCode, rows, at)).collect());
-    // The way up ends at the compaction (A9, step 5), wherever the lines stand.
+    // The path ends at the compaction, wherever the lines are.
     let boundary = told.iter().rposition(|spoken| spoken.kind == Kind::Boundary);
     let kept = boundary.map_or_else(BTreeSet::new, |boundary| chain.preserved(told[boundary].row));
     let sent: BTreeSet<usize> = told[boundary.unwrap_or(0)..].iter().map(|spoken| spoken.row).collect();
@@ -442,17 +442,17 @@ fn claude(rows: &[Row]) -> Vec<Spoken> {
         in_context: sent.contains(&at) || kept.contains(&at),
         ..spoken(Dialect::ClaudeCode, rows, at)
     };
-    // Who speaks last is told by the links: the lines of a conversation may have changed places.
+    // The links tell who speaks last, because lines may have been swapped.
     by_links(rows, live.into_iter().map(word).collect())
 }
 
-/// The same in the order that the links tell, which is that of the conversation, and not that of the lines.
+/// The same in the order of the links, which is that of the conversation and not of the lines.
 fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
     let chain = Chain::new(rows);
     let path = chain.leaf().map_or_else(Vec::new, |leaf| chain.ancestors(leaf));
     let group = |at: usize| rows[at].value["message"]["id"].as_str();
     let place = |at: usize| path.iter().rev().position(|&own| own == at);
-    // What is not on the path itself stands with its message, or behind its parent.
+    // An item that is not on the path itself belongs to its message, or after its parent.
     let beside = |at: usize| {
         let same = path.iter().rev().position(|&own| group(at).is_some() && group(own) == group(at));
         same.or_else(|| chain.ancestors(at).into_iter().find_map(place))
@@ -464,7 +464,7 @@ fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
     live
 }
 
-/// The id on which the agent would hang the next entry.
+/// The id that the agent's next entry would have as its parent.
 pub(crate) fn leaf(dialect: Dialect, rows: &[Row]) -> Option<String> {
     match dialect {
         Dialect::Pi => {

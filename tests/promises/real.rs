@@ -1,4 +1,4 @@
-//! Real sessions, damaged and mended: what holds for stories holds for what agents wrote.
+//! Real sessions, damaged and repaired: what holds for stories holds for what agents wrote.
 
 use super::damage::{self, befall};
 use super::folder::gather;
@@ -19,14 +19,14 @@ use transcript::plan::{Plan, Rendered};
 use transcript::scan::detect;
 use transcript::{Awaits, Policy, examine};
 
-/// Each session is cut to so many bytes at most, which its beginning is taken for.
+/// The lengths to which sessions are cut; the beginning is taken.
 const BYTES_MAX: &[usize] =
     if cfg!(debug_assertions) { &[10_000, 30_000] } else { &[10_000, 30_000, 80_000, 200_000] };
 
-/// What stands for ids and texts in files that somebody made of a session, to test a program with.
+/// Stands for ids and texts in files that somebody derived from a session to test a program.
 const STAND_IN: &[u8] = b"[trimmed for fixture]";
 
-/// Fewer lines are hardly a session.
+/// Fewer lines hardly make a session.
 const LINES_MIN: usize = 7;
 
 /// The beginning of a real session that is healthy.
@@ -36,7 +36,7 @@ struct Session {
     lines: Vec<Line>,
 }
 
-/// All that are recognised and that their providers would take. Twice the same beginning counts once.
+/// All that are recognised and that their providers would accept, without duplicates.
 fn healthy_sessions(corpus: &Path) -> Vec<Session> {
     let (mut files, mut sessions) = (Vec::new(), Vec::new());
     gather(corpus, &mut files);
@@ -69,7 +69,7 @@ fn healthy_sessions(corpus: &Path) -> Vec<Session> {
     sessions
 }
 
-/// As many of the lines as there are until nothing waits for a tool: what is not answered yet is never touched.
+/// The most lines at whose end no tool is awaited, because an open turn is never changed.
 fn at_rest(mut lines: Vec<Line>) -> Vec<Line> {
     let waits = |lines: &[Line]| {
         let bytes = befall(lines.to_vec(), &[]);
@@ -81,7 +81,7 @@ fn at_rest(mut lines: Vec<Line>) -> Vec<Line> {
     lines
 }
 
-/// What becomes of a session of a format whose lines are not known in detail here.
+/// How a session ends whose format has no dialect here.
 fn end_of_other(format: &str, case: &Case) -> Result<End, TestCaseError> {
     let mended = tried(&case.bytes, &case.policy);
     if mended.before.facts.format.map(|format| format.name) != Some(format) {
@@ -103,15 +103,15 @@ fn become_of(session: &Session, case: &Case) -> Result<End, TestCaseError> {
     if dialect(session.format).is_some() { end(case) } else { end_of_other(session.format, case) }
 }
 
-/// Whether results may be put in and taken out. Where they are counted elsewhere, or nobody knows how one would be read,
-/// what lacks them is told and stays as it is.
+/// Whether results may be added and removed. If another file counts them, or it is unknown how they would be read,
+/// missing ones are only reported.
 fn is_mended_whole(name: &str) -> bool {
     let format = FORMATS.iter().find(|format| format.name == name);
     format.is_some_and(|format| format.counted.is_none() && format.answer != Answer::Nowhere)
 }
 
-/// Of real sessions, at least 99 of 100 end accepted where lines may come and go, and in all formats nothing is
-/// lost or goes wrong in silence. With `SHOW_REFUSED` in the environment each that is not accepted is printed.
+/// Of real sessions, at least 99 of 100 end accepted where lines may be added and removed; in all formats, nothing is
+/// lost or fails silently. With `SHOW_REFUSED` in the environment, each that is not accepted is printed.
 #[test]
 fn real_sessions_are_rescued() {
     let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {

@@ -1,7 +1,7 @@
-//! What the providers would say to the formats whose requests are told simply: the live messages, in order, as the
-//! agent sends them. Of the others [`super::agents`] knows what is sent. Left out are those that are only read.
+//! What providers would answer for formats whose requests are simple: the live messages, in order, as the agent sends
+//! them. [`super::agents`] knows what is sent for the others. Formats that are only read are left out.
 //!
-//! Like the oracle it shares no code with the crate under test.
+//! Like the oracle, this shares no code with the crate under test.
 
 use super::agents;
 use super::oracle::{
@@ -23,14 +23,14 @@ pub(crate) fn dialect(format: &str) -> Option<Dialect> {
     }
 }
 
-/// What the providers would say to a file of a format; `None` if that is not known.
+/// The provider's refusals of a file; `None` if they are unknown.
 pub(crate) fn refusals_of(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
     let of_dialect = dialect(format).map(|dialect| oracle::refusals(dialect, bytes));
     of_dialect.or_else(|| refusals(format, bytes))
 }
 
-/// The messages that the agent of a format would send; `None` of a format that holds no single conversation, or of which
-/// that is not known.
+/// The messages that a format's agent would send; `None` if the format has no single conversation, or if they are
+/// unknown.
 pub(crate) fn conversation(format: &str, bytes: &[u8]) -> Option<Vec<Message>> {
     let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
     if let Some(dialect) = dialect(format) {
@@ -49,7 +49,8 @@ pub(crate) fn conversation(format: &str, bytes: &[u8]) -> Option<Vec<Message>> {
     })
 }
 
-/// All that the provider of a format would say to the conversations in these bytes; `None` of a format that is left out.
+/// Everything that a format's provider would object to in the conversations in these bytes; `None` if the format is
+/// left out.
 pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
     let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
     let values: Vec<&Value> = rows.iter().map(|row| &row.value).collect();
@@ -79,7 +80,7 @@ pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
         "anthropic-dataset" => all(&messages_of(&values, blocks_of), strictly, &mut out),
         "droid" => {
             let spoken = values.iter().filter(|row| row["type"] == "message");
-            // Other providers take its messages as well.
+            // Other providers accept its messages too.
             let loosely: fn(&[Message], &mut Vec<Refusal>) = |messages, out| anthropic(messages, false, out);
             let messages: Vec<&Value> = spoken.map(|row| &row["message"]).collect();
             all(&[blocks_of(&messages)], loosely, &mut out);
@@ -110,7 +111,7 @@ fn all(each: &[Vec<Message>], check: fn(&[Message], &mut Vec<Refusal>), out: &mu
     }
 }
 
-/// As Gemini has it, and calls behind a turn of the user.
+/// Gemini's requirements, and that calls come after a user turn.
 fn gemini_turns(messages: &[Message], out: &mut Vec<Refusal>) {
     gemini(messages, out);
     let calls = |message: &&Message| {
@@ -127,7 +128,7 @@ fn gemini_turns(messages: &[Message], out: &mut Vec<Refusal>) {
     }
 }
 
-/// The same, and what Gemini says about content that nobody looked through before it was sent.
+/// The same, with what Gemini requires of content that is sent unchecked.
 fn gemini_as_it_is(messages: &[Message], out: &mut Vec<Refusal>) {
     gemini_turns(messages, out);
     for (n, message) in messages.iter().enumerate() {
@@ -161,7 +162,7 @@ fn blocks_of(rows: &[&Value]) -> Vec<Message> {
     spoken.map(|row| said(Dialect::Anthropic, row)).collect()
 }
 
-/// The conversations of a data set, in training files and in batches.
+/// The conversations of a data set, in training files and batches.
 fn messages_of(rows: &[&Value], read: fn(&[&Value]) -> Vec<Message>) -> Vec<Vec<Message>> {
     let places = ["/messages", "/body/messages", "/params/messages"];
     let list = |row: &&Value| places.iter().find_map(|place| row.pointer(place)?.as_array().cloned());
@@ -192,7 +193,7 @@ fn contents(turns: &[&Value]) -> Vec<Message> {
 
 fn gemini_part(part: &Value) -> Part {
     if let Some(said) = part["text"].as_str() {
-        // With a signature a text may be empty.
+        // A text with a signature may be empty.
         let signed = part.get("thoughtSignature").is_some();
         return if part["thought"] == true || signed { Part::Thinking } else { Part::Text(said.into()) };
     }
@@ -209,7 +210,7 @@ fn gemini_part(part: &Value) -> Part {
     }
 }
 
-/// The path from the last entry to the first, by parents; what only the screen and the statistics see is left out.
+/// The path from the last entry to the first, by parents, without what only the screen and the statistics use.
 fn qwen(rows: &[&Value]) -> Vec<Message> {
     let by_id: BTreeMap<&str, &Value> =
         rows.iter().filter_map(|row| Some((row["uuid"].as_str()?, *row))).collect();
@@ -220,7 +221,7 @@ fn qwen(rows: &[&Value]) -> Vec<Message> {
         next = row["parentUuid"].as_str().and_then(|parent| by_id.get(parent).copied());
     }
     path.reverse();
-    // The newest summary stands for what was before it.
+    // The newest summary replaces what was before it.
     let summary = path.iter().rposition(|row| row["subtype"] == "chat_compression");
     let list = summary.and_then(|at| path[at].pointer("/systemPayload/compressedHistory")?.as_array());
     let from = summary.filter(|_| list.is_some()).unwrap_or(0);
@@ -228,7 +229,7 @@ fn qwen(rows: &[&Value]) -> Vec<Message> {
     contents(&list.into_iter().flatten().chain(spoken).collect::<Vec<_>>())
 }
 
-/// The last record of each id, at the place of the first; a message of the model holds its calls with their results.
+/// The last record of each id, at the place of the first; an assistant message holds its calls with their results.
 fn gemini_cli(rows: &[&Value]) -> Vec<Message> {
     let mut records: Vec<&Value> = Vec::new();
     for row in rows {
@@ -250,7 +251,7 @@ fn gemini_cli(rows: &[&Value]) -> Vec<Message> {
         let alone = content.as_str().filter(|text| !text.is_empty()).map(|text| Part::Text(text.into()));
         let mut parts: Vec<Part> = alone.into_iter().chain(blocks(content).iter().map(gemini_part)).collect();
         let calls = blocks(&record["toolCalls"]);
-        // A call that stands in the content as well is one.
+        // A call that is also in the content counts once.
         let said: Vec<&Value> = blocks(content).iter().map(|part| &part["functionCall"]["id"]).collect();
         parts.extend(calls.iter().filter(|call| !said.contains(&&call["id"])).map(|call| Part::Call {
             id: text(&call["id"]),
@@ -267,7 +268,7 @@ fn gemini_cli(rows: &[&Value]) -> Vec<Message> {
     messages
 }
 
-/// The items behind the newest compaction that was not taken back; ids of calls with their kind in front.
+/// The items after the newest compaction that was not undone; ids of calls are prefixed with their kind.
 fn codex(rows: &[&Value]) -> Vec<Message> {
     let back = rows.iter().rposition(|row| row["payload"]["type"] == "thread_rolled_back");
     let replaced =
@@ -279,7 +280,7 @@ fn codex(rows: &[&Value]) -> Vec<Message> {
     };
     let (before, sent) = rows.split_at(from.unwrap_or(0));
     let (before, mut sent) = (items(before), items(sent));
-    // Codex takes outputs out of the request whose call went with the compaction.
+    // Codex removes outputs whose call went with the compaction.
     let ids = |items: &[Message]| -> BTreeSet<String> {
         let parts = items.iter().flat_map(|item| &item.parts);
         parts
@@ -295,7 +296,7 @@ fn codex(rows: &[&Value]) -> Vec<Message> {
 
 fn item(payload: &Value) -> Option<Message> {
     let kind = payload["type"].as_str()?;
-    // What the API ran itself needs no output.
+    // A search that the API ran itself needs no output.
     if kind.starts_with("tool_search")
         && (payload["execution"] == "server" || !payload["call_id"].is_string())
     {
@@ -322,8 +323,8 @@ fn item(payload: &Value) -> Option<Message> {
     })
 }
 
-/// Whether the tools of a turn may still be at work: nobody but the model spoke behind the call, and no output is followed
-/// by what the model made of it.
+/// Whether the tools of a turn may still be running: only the model spoke after the call, and no output is followed by
+/// the model's next message.
 fn may_run(behind: &[Message]) -> bool {
     let is_result = |item: &Message| matches!(item.parts.first(), Some(Part::Result { .. }));
     let first = behind.iter().position(is_result).unwrap_or(behind.len());
@@ -331,8 +332,8 @@ fn may_run(behind: &[Message]) -> bool {
         && !behind[first..].iter().any(|item| item.assistant)
 }
 
-/// C4: what was thought belongs to what the model said or did next. The last may still be followed by something, and real
-/// sessions went on behind one that a person had interrupted.
+/// OpenAI's Responses API: reasoning belongs to what the model said or did next. The last reasoning may still be
+/// followed by something, and real sessions continued after one that a user had interrupted.
 fn reasoning(items: &[Message], out: &mut Vec<Refusal>) {
     let answers = |message: &Message| matches!(message.parts[..], [Part::Result { .. }, ..]);
     let alone = |pair: &&[Message]| matches!(pair[0].parts[..], [Part::Thinking]) && answers(&pair[1]);
@@ -342,7 +343,8 @@ fn reasoning(items: &[Message], out: &mut Vec<Refusal>) {
     }
 }
 
-/// C4: each call has one output and each output its call, wherever they stand. The last calls may still run.
+/// OpenAI's Responses API: each call has one output and each output its call, wherever they are. The last calls may
+/// still run.
 fn responses(items: &[Message], out: &mut Vec<Refusal>) {
     let (mut calls, mut outputs) = (BTreeMap::<&str, Vec<usize>>::new(), BTreeMap::<&str, usize>::new());
     for (at, part) in

@@ -1,4 +1,4 @@
-//! Healthy sessions, damaged and mended: the providers take what comes out, and nothing that a person said is lost.
+//! Healthy sessions, damaged and repaired: the providers accept the result, and no user text is lost.
 
 use super::damage;
 use super::folder::gather;
@@ -23,7 +23,7 @@ use transcript::policy::{Selection, SignedThinking};
 use transcript::scan::detect;
 use transcript::{Awaits, Finding, Piece, Plan, Policy, examine};
 
-/// What is in a folder, if there is one.
+/// The folders in a folder, if it exists.
 pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
     let inside = fs::read_dir(of).into_iter().flatten();
     let mut inside: Vec<PathBuf> = inside.map(|entry| entry.unwrap().path()).collect();
@@ -31,22 +31,22 @@ pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
     inside
 }
 
-/// Who calls and who answers: one misplaced line is told as several of these.
+/// Pairing rules: a misplaced line is reported as several of these.
 const PAIRING: [&str; 8] = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"];
 
-/// Refusals that no finding announces.
+/// Refusals without a finding.
 pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Policy) -> Vec<Refusal> {
     let found = examine(&bytes, policy).unwrap();
     let codes: BTreeSet<&str> = found.findings.iter().map(|finding| finding.rule.code()).collect();
     let said = |class: &str| {
         let paired = PAIRING.contains(&class) && codes.iter().any(|code| PAIRING.contains(code));
-        // An empty message holds an empty text, reasoning is thinking, a call without an id has no result, and of the
-        // arguments in a data set it is said that they are no object.
+        // An empty message has an empty text, reasoning is thinking, a call without an id has no result, and in a data
+        // set missing arguments are reported as not being an object.
         let other = [("M2", "M1"), ("M1", "M2"), ("M3", "M5"), ("P1", "P11"), ("P9", "D1")];
         let alike = other.iter().any(|(said, found)| *said == class && codes.contains(found));
-        // Which bytes keep a line from being read has many names.
+        // Different codes describe the bytes that make a line unreadable.
         let unread = class == "B9" && codes.iter().any(|code| code.starts_with('B'));
-        // The other half of a pair may stand behind another object, on a line that is not touched yet.
+        // The other half of a pair may be after another object, on a line that is not repaired yet.
         let glued = |finding: &Finding| finding.rule.code() == "B2" && waits(finding);
         let hidden = PAIRING.contains(&class) && found.findings.iter().any(glued);
         paired || alike || unread || hidden || class == UNFINISHED || codes.contains(class)
@@ -83,7 +83,7 @@ fn what_a_fixture_becomes_is_accepted_or_said_not_to_be() {
     assert!(wrong.is_empty(), "{} would be refused:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Before mending each refusal has its finding, and afterwards there is none.
+/// Before the repair each refusal has a finding, and afterwards there is no refusal.
 #[test]
 fn real_transcripts_are_accepted_or_said_not_to_be() {
     let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
@@ -104,7 +104,7 @@ fn real_transcripts_are_accepted_or_said_not_to_be() {
     assert!(wrong.is_empty(), "{} would be refused:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What somebody asks for who wants a session back: lines and ids may change, and thinking may go.
+/// The policy of somebody who wants a session back: lines and ids may change, and thinking may be removed.
 pub(crate) fn rescue_policy() -> Policy {
     let codes = transcript::rule::RULES.iter().map(|rule| rule.code());
     let wanted = |code: &&str| code.starts_with(['P', 'T', 'M']) || *code == "B5";
@@ -117,9 +117,8 @@ pub(crate) fn rescue_policy() -> Policy {
     }
 }
 
-/// A healthy session, which is one that is recognised, and up to five damages; and how many lines it had.
-///
-/// A person's first words alone, or an empty file, are in nobody's format: nothing is promised of those.
+/// A healthy session, which is one that is recognised, with up to five damages; and how many lines it had.
+/// || A first user message alone, or an empty file, has no format, so nothing is promised for those.
 fn damaged() -> impl Strategy<Value = (usize, Case)> {
     let told = (prop::sample::select(DIALECTS.to_vec()), healthy())
         .prop_map(|(dialect, story)| (dialect, spell(dialect, &story)))
@@ -135,7 +134,7 @@ fn is_recognised(bytes: &[u8]) -> bool {
     detect(&bytes).unwrap().is_some()
 }
 
-/// The text before a plan, from the text after it and what the plan says that it took out.
+/// The text before a plan, reconstructed from the text after it and what the plan has removed.
 pub(crate) fn undone(before: &[u8], after: &[u8], plan: &Plan) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 0);
     for edit in plan.edits() {
@@ -148,20 +147,20 @@ pub(crate) fn undone(before: &[u8], after: &[u8], plan: &Plan) -> Vec<u8> {
     out
 }
 
-/// What became of a damaged session.
+/// How a damaged session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum End {
     Accepted,
-    /// Not accepted, and a finding says so.
+    /// Not accepted, and there is a finding.
     Announced,
     /// There is no plan, with a reason.
     NoPlan,
-    /// So much is gone that the file is not recognised.
+    /// So much is lost that the file is not recognised.
     Unknown,
 }
 
-/// What becomes of it, and of what waits for a tool in its newest turn once the conversation has gone on: until then
-/// nothing is sent, and that turn is never touched.
+/// How the session ends. If its newest turn waits for a tool, the conversation is continued first: until then nothing
+/// is sent, and that turn is never changed.
 pub(crate) fn end(case: &Case) -> Result<End, TestCaseError> {
     let (mut end, after) = end_now(case)?;
     let found = || examine(&after.as_slice(), &case.policy).unwrap();
@@ -178,7 +177,7 @@ fn waits(finding: &Finding) -> bool {
     finding.fix.safety == Safety::Held(Held::NewestTurn)
 }
 
-/// The person does not wait for the tool any longer, and the model answers.
+/// The user no longer waits for the tool, and the model answers.
 fn goes_on(dialect: Dialect, mut bytes: Vec<u8>) -> Vec<u8> {
     let mut parent = leaf(dialect, &rows(&bytes)).map_or(json!(null), Value::from);
     for (id, role) in [("0000f001", "user"), ("0000f002", "assistant")] {
@@ -203,7 +202,7 @@ fn goes_on(dialect: Dialect, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// What becomes of it at once, and what it is then.
+/// How the session ends at once, and its text.
 fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
     let mended = tried(&case.bytes, &case.policy);
     if mended.before.facts.format.is_none() {
@@ -219,7 +218,7 @@ fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
     is_no_worse(case)?;
     let refusals = refusals(case.dialect, &after);
     let mut unannounced = unannounced(refusals.clone(), &after, &case.policy);
-    // What an agent puts in by itself does not end the wait for a tool; what comes of that is asked when it is over.
+    // Entries that an agent adds by itself do not end the wait for a tool; pairs are only checked once it is over.
     if examine(&after.as_slice(), &case.policy).unwrap().facts.awaits == Some(Awaits::Tool) {
         unannounced.retain(|refusal| refusal.class != "P1");
     }
@@ -230,26 +229,25 @@ fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
 proptest! {
     #![proptest_config(config())]
 
-    /// What is damaged is mended so that the providers take it, or the examination says why they will not;
-    /// nothing that a person said is lost, a second run changes nothing, and the plan knows every byte that it took.
+    /// Damage is repaired so that the providers accept the session, or a finding says why they will not; no user text
+    /// is lost, a second run changes nothing, and the plan knows every byte that it removed.
     #[test]
     fn damaged_sessions_are_rescued((_, case) in damaged()) {
         end(&case)?;
     }
 }
 
-/// Sessions of up to so many lines are counted together; the first two are hardly sessions.
+/// Sessions of up to so many lines are counted together; those in the first two groups are hardly sessions.
 const SIZES: [usize; 5] = [3, SMALL, 12, 24, usize::MAX];
 
 /// The shortest of the real sessions in the corpus has 15 lines.
 const SMALL: usize = 6;
 
-/// At least 99 of 100 damaged sessions end accepted, and the others are refused or announced, with a reason. A
-/// file of which so little is left that nobody can say whose it was is refused; it counts as not accepted.
-///
-/// Of sessions of up to six lines five damages may leave a line or two: of those 93 of 100 are accepted with four lines or
-/// more, and half with fewer. They are held to everything but the number. With `SHOW_REFUSED` in the environment each
-/// session that is not accepted is printed.
+/// At least 99 of 100 damaged sessions end accepted, and the others are refused or announced, with a reason. A file of
+/// which too little is left to be recognised is refused; it counts as not accepted.
+/// || Five damages may leave a line or two of sessions with up to six lines: of those, 93 of 100 are accepted with four
+/// lines or more, and half with fewer. They have to keep all other promises. With `SHOW_REFUSED` in the environment,
+/// each session that is not accepted is printed.
 #[test]
 fn nearly_all_damaged_sessions_end_accepted() {
     let mut runner = TestRunner::new(config());
@@ -284,16 +282,16 @@ fn nearly_all_damaged_sessions_end_accepted() {
     assert!(accepted * 100 >= all * 99, "{ends:?}");
 }
 
-/// How many sessions of each dialect ended how.
+/// How many sessions of each dialect ended in each way.
 type Ends = BTreeMap<(Dialect, End), usize>;
 
-/// How many are accepted, and how many there are.
+/// How many sessions are accepted, and how many there are.
 fn accepted(ends: &Ends) -> (usize, usize) {
     let accepted = ends.iter().filter(|((_, end), _)| *end == End::Accepted);
     (accepted.map(|(_, count)| count).sum(), ends.values().sum())
 }
 
-/// A case that is not accepted, what is said of it, and what was left.
+/// A case that is not accepted, with its findings and the result.
 fn told(case: &Case) -> String {
     let mended = tried(&case.bytes, &case.policy);
     let head = format!("{:?} {:?}\n{}", case.dialect, case.damages, lossy(&case.bytes));
@@ -308,7 +306,7 @@ fn told(case: &Case) -> String {
     format!("{head}\nbecame\n{}\n{:?}\n{refusals:#?}", lossy(&after), found.collect::<Vec<_>>())
 }
 
-/// The same of a session that is too long to be printed.
+/// The same for a session that is too long to print.
 pub(crate) fn shown_in_short(format: &str, case: &Case) -> String {
     let repair = match tried(&case.bytes, &case.policy).repair {
         Ok(repair) => repair,

@@ -1,4 +1,4 @@
-//! Stories as the agents write them down, byte for byte in their key order.
+//! Spells stories the way agents write them, byte for byte and in their key order.
 
 use super::story::{Answer, Call, CallId, Dialect, Step, TOOLS, Text, Thinking, Turn};
 
@@ -10,7 +10,7 @@ pub(crate) struct Line {
     pub bytes: Vec<u8>,
 }
 
-/// Writes a story down.
+/// Spells a story.
 pub(crate) fn spell(dialect: Dialect, story: &[Step]) -> Vec<Line> {
     let mut pen = Pen {
         dialect,
@@ -48,7 +48,7 @@ struct Pen {
     main: Vec<String>,
     parent: Option<String>,
     aside: bool,
-    /// Lines of the branch say that they belong to a subagent.
+    /// Lines of the branch are marked as a subagent's.
     flagged: bool,
     calls: usize,
     /// Results that come late.
@@ -86,7 +86,7 @@ impl Pen {
         format!("2026-07-01T10:{:02}:{:02}.000Z", n / 60, n % 60)
     }
 
-    /// Appends an entry of a tree, or what stands for it in a file without ids.
+    /// Appends an entry of a tree, or its equivalent in a file without ids.
     fn entry(&mut self, fields: &str, tail: &str) -> Option<String> {
         let time = self.time();
         let n = self.lines.len();
@@ -358,7 +358,7 @@ impl Pen {
         self.entry(r#""type":"message""#, &message);
     }
 
-    /// A line for each block, all of one `message.id`; each next one hangs on the one before.
+    /// A line for each block, all with one `message.id`, each the child of the one before.
     fn claude_turn(&mut self, turn: &Turn, asked: &mut [Asked]) {
         let message = self.lines.len();
         let stop = if turn.calls.is_empty() { "\"end_turn\"" } else { "\"tool_use\"" };

@@ -1,16 +1,16 @@
-//! What happens in a session, before anybody has written it down: what persons say, turns of the model with their
-//! calls and results, compactions, branches. The same story can be spelled in every dialect.
+//! What happens in a session, independent of its format: user messages, turns of the model with calls and results,
+//! compactions, branches. The same story can be spelled in every dialect.
 
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-/// Who writes it down.
+/// The agent or API whose format is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Dialect {
     /// pi, header version 3: a tree by `id` and `parentId`.
     Pi,
-    /// pi, header version 1: the order of lines is all there is.
+    /// pi, header version 1: only the order of lines counts.
     PiFlat,
     /// Claude Code.
     ClaudeCode,
@@ -23,27 +23,27 @@ pub(crate) enum Dialect {
 pub(crate) const DIALECTS: [Dialect; 5] =
     [Dialect::Pi, Dialect::PiFlat, Dialect::ClaudeCode, Dialect::OpenAiChat, Dialect::Anthropic];
 
-/// A text as it stands between the quotes of a JSON string.
+/// A text as written between the quotes of a JSON string.
 pub(crate) type Text = String;
 
-/// Something that is appended.
+/// An append.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// A person says something.
+    /// A user message.
     Says(Text),
-    /// The model says something, and tools answer.
+    /// An assistant message, and results of its calls.
     Turn(Turn),
-    /// The context is compacted; so many of the entries before stay in it.
+    /// A compaction that keeps this many of the entries before.
     Compaction(u8),
-    /// A record that is no part of the conversation.
+    /// A record that is not part of the conversation.
     Quiet,
-    /// A text that a program put in.
+    /// A text that a program added.
     Note(Text),
-    /// A turn on a branch that leaves the conversation so many entries back, and is left again.
+    /// A turn on a branch that begins so many entries back, and is abandoned.
     Aside(u8, Turn),
 }
 
-/// A message of the model.
+/// An assistant message.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub thinking: Thinking,
@@ -51,9 +51,9 @@ pub(crate) struct Turn {
     pub calls: Vec<Call>,
     /// It ends by being interrupted.
     pub aborted: bool,
-    /// Results stand in one entry, where the dialect can do that.
+    /// Results are in one entry, if the dialect allows it.
     pub grouped: bool,
-    /// What a person says in the same message as the results, where the dialect can do that.
+    /// A user text in the message with the results, if the dialect allows it.
     pub trailing: Option<Text>,
 }
 
@@ -61,30 +61,30 @@ pub(crate) struct Turn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thinking {
     None,
-    /// By a model that binds its signature to all that comes before.
+    /// By a model that binds its signatures to all earlier messages.
     Bound,
     /// By a model that does not.
     Loose,
 }
 
-/// A tool call and what came of it.
+/// A tool call with its results.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub tool: usize,
     pub id: CallId,
-    /// The arguments were still being written.
+    /// The arguments are incomplete.
     pub partial: bool,
-    /// One, if all is well.
+    /// One result, if all is well.
     pub answers: Vec<Answer>,
 }
 
-/// Which id a call gets.
+/// The id of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallId {
     Fresh,
-    /// That of the call before it.
+    /// The id of the call before it.
     Again,
-    /// Its number within the turn, as Kimi does.
+    /// Its number within the turn, as in Kimi.
     Numbered,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Answer {
     pub synthetic: bool,
     /// A copy for the screen.
     pub side: Option<Text>,
-    /// It comes only after the next thing that is said.
+    /// It comes after the next message.
     pub late: bool,
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn text() -> impl Strategy<Value = Text> {
     (vec(fragment(), 0..5), times).prop_map(|(fragments, times)| fragments.concat().repeat(times))
 }
 
-/// Long enough for a side copy to be looked at.
+/// Long enough for a side copy to be cut.
 fn side() -> impl Strategy<Value = Text> {
     (vec(fragment(), 1..4), 900usize..2600).prop_map(|(fragments, bytes)| {
         let one = fragments.concat();

@@ -1,8 +1,8 @@
-//! What happens in sessions of every agent, told once: each story is spelled in each format when the tests run.
+//! What happens in sessions of every agent, written once: each story is spelled in each format when the tests run.
 //!
-//! A story says what happens (`tells`), what then befalls its file (`damage`), and which findings there must be, on the
-//! lines of which event, and what `fix` does about them (`shows`). Formats that differ have a row with the reason. None of
-//! it is written by the program under test.
+//! A story says what happens (`tells`), which `damage` its file gets, which findings there must be, on the lines of
+//! which event, and what `fix` does about them (`shows`). Formats that differ have a row with the reason. The program
+//! under test generates none of this.
 
 mod spell;
 mod table;
@@ -11,51 +11,52 @@ use spell::{Event, Line, ROWS, Row};
 
 /// One story.
 pub(crate) struct Story {
-    /// The codes that it shows and a few words; `ok-` shows nothing.
+    /// The codes that it shows and a few words; with `ok-` it shows nothing.
     pub(crate) name: &'static str,
-    /// Arguments of `scan` and `fix`.
+    /// Arguments for `scan` and `fix`.
     pub(crate) arguments: &'static str,
     tells: Vec<Event>,
     damage: Damage,
-    /// What every format shows that has no row in `but`: `CODE@PLACE=OUTCOME`, separated by spaces. A place is the number of
-    /// an event, of two events (`1+2`) if the repair touches both, or `first`, `last`, `junk`, `nul`: a line of the file.
+    /// What every format shows that has no row in `but`: `CODE@PLACE=OUTCOME`, separated by spaces. A place is the
+    /// number of an event; or two of them (`1+2`) if the repair touches both; or a line of the file: `first`, `last`,
+    /// `junk`, `nul`.
     shows: &'static str,
-    /// Formats, what they show instead (`-`: the story is not told in them), and why.
+    /// Formats that differ, what they show instead (`-`: the story is not spelled in them), and why.
     but: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// What happens to the lines of a file.
+/// Damage to a file.
 #[derive(Clone, Copy)]
 pub(crate) enum Damage {
     None,
-    /// Lines end as on Windows.
+    /// CRLF line ends.
     Crlf,
     /// The last line has no end.
     Open,
-    /// The last line was being written.
+    /// The last line is incomplete.
     Torn,
     /// The line break after the last line of this event is missing.
     Glued(usize),
-    /// Something that is no record after the first of these events, and NUL bytes after the second.
+    /// A line that is not a record after the first of these events, and NUL bytes after the second.
     Junk(usize, usize),
     /// A byte order mark at the beginning.
     Bom,
 }
 
-/// What becomes of a finding.
+/// What happens to a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// `fix` repairs it.
     Mended,
-    /// `fix` repairs it if it is allowed to.
+    /// `fix` repairs it if allowed.
     Asks,
-    /// `fix` repairs it elsewhere, not here.
+    /// `fix` repairs such findings elsewhere, but not here.
     Held,
     /// It is only reported.
     Reported,
 }
 
-/// A finding that a told file has.
+/// A finding that the spelled file has.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub(crate) code: String,
@@ -64,18 +65,18 @@ pub(crate) struct Shown {
     pub(crate) outcome: Outcome,
 }
 
-/// A story in a format.
+/// A story spelled in a format.
 pub(crate) struct Told {
     pub(crate) format: &'static str,
     pub(crate) story: &'static str,
     pub(crate) arguments: Vec<String>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) shown: Vec<Shown>,
-    /// Lines that nothing is wrong with: they are there after a repair as well.
+    /// Lines without findings: a repair must keep them.
     pub(crate) texts: Vec<String>,
 }
 
-/// In text it stands for bytes that are no UTF-8.
+/// In texts, stands for bytes that are not UTF-8.
 const NOT_UTF8: &str = "\u{f8ff}";
 
 const JUNK: usize = 90;
@@ -89,7 +90,7 @@ pub(crate) fn all() -> Vec<Told> {
 }
 
 impl Story {
-    /// The story in a format, if it can be told there.
+    /// The story spelled in a format, if that is possible.
     fn told(&self, row: &Row) -> Option<Told> {
         let of_format = |(formats, ..): &&(&str, &str, &str)| formats.split(' ').any(|name| name == row.name);
         let shows = self.but.iter().find(of_format).map_or(self.shows, |(_, shows, _)| shows);
@@ -108,7 +109,7 @@ impl Story {
                 shown.outcome = Outcome::Held;
             }
         }
-        // A record that is written again with its results leaves its first spelling behind.
+        // A record that is written again with its results supersedes its first version.
         found.extend(superseded(&lines));
         let wrong: Vec<u64> = found.iter().flat_map(|shown| shown.lines.clone()).collect();
         let sound = (1..).zip(&lines).filter(|(number, _)| !wrong.contains(number));
@@ -139,7 +140,7 @@ impl Shown {
             "last" => vec![lines.len() as u64],
             "junk" => tells(JUNK),
             "nul" => tells(NULS),
-            // A format may have no words for an event; then it is the one before.
+            // If a format has no line for an event, the event before counts.
             events => events.split('+').flat_map(|event| before(event.parse().unwrap())).collect(),
         };
         let outcome = match outcome {
@@ -154,12 +155,12 @@ impl Shown {
     }
 }
 
-/// Whether something shown is about bytes and not about what they say.
+/// Whether a finding is about bytes and not about their meaning.
 fn is_of_bytes(shown: &str) -> bool {
     ["B", "L1", "L2"].iter().any(|code| shown.starts_with(code))
 }
 
-/// The records that others with the same id replace.
+/// The records that a later one with the same id replaces.
 fn superseded(lines: &[Line]) -> impl Iterator<Item = Shown> {
     let id = |line: &Line| {
         line.text.strip_prefix(r#"{"id":"g_"#).and_then(|rest| rest.split('"').next()).map(String::from)
@@ -173,7 +174,7 @@ fn superseded(lines: &[Line]) -> impl Iterator<Item = Shown> {
 }
 
 impl Damage {
-    /// Damages the lines, and makes a file of them.
+    /// Damages the lines and joins them.
     fn befall(self, lines: &mut Vec<Line>) -> Vec<u8> {
         let last_of = |lines: &[Line], event| {
             let until = |line: &Line| line.events.iter().any(|own| *own <= event);

@@ -1,6 +1,6 @@
-//! How each format writes a message down: one row a format.
+//! How each format writes messages: one row per format.
 //!
-//! Shares nothing with the program under test. A row is templates of lines; `$NAME` is replaced:
+//! Shares nothing with the program under test. A row consists of templates for lines, in which `$NAME` is replaced:
 //!
 //! | | |
 //! |---|---|
@@ -11,22 +11,22 @@
 //! | `$NN`, `$PP` | the number of the line, and of the line before it, in two digits |
 //! | `$TURN` | the number of the user's message |
 //!
-//! A template may have several lines, and a line that comes out empty is left out.
+//! A template may have several lines; a line that becomes empty is left out.
 
 /// What happens in a session.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// The user says something.
+    /// A user message.
     User(String),
-    /// The model says something.
+    /// An assistant message.
     Said(String),
-    /// The model calls tools: ids and tools.
+    /// An assistant message with calls: ids and tools.
     Asked(Vec<(&'static str, &'static str)>),
-    /// A tool answers the call with this id.
+    /// The result of the call with this id.
     Result(&'static str, String),
 }
 
-/// How a format spells events.
+/// How a format writes events.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// Lines before the first message.
@@ -38,24 +38,24 @@ pub(crate) struct Row {
     /// Between calls.
     between: &'static str,
     start: &'static str,
-    /// A call with its result, where both are in one record.
+    /// A call with its result, if both are in one record.
     answered: &'static str,
     result: &'static str,
     kind: Kind,
-    /// Files of it are told apart and never changed: only their bytes are looked at.
+    /// Its files are recognised and never changed: only their bytes are checked.
     pub(crate) is_opaque: bool,
-    /// What stands where the first message names the one before it; then it is `null`.
+    /// The text that names the message before; in the first message it becomes `null`.
     root: &'static str,
 }
 
-/// How messages make a file.
+/// How messages form a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Each message has lines of its own.
     Lines,
-    /// A record of the model is written again with each result (`answered`).
+    /// A record of the assistant is written again with each result (`answered`).
     Upserts,
-    /// The results are in the record of the model (`answered`).
+    /// The results are in the assistant's record (`answered`).
     Whole,
     /// A line is a whole conversation: `head` with `$MESSAGES`. A second, plain one follows.
     Conversations,
@@ -313,6 +313,21 @@ $CALLS"#,
         ..ROW
     },
     Row {
+        name: "opencode",
+        head: r#"{"store":"opencode","table":"session","id":"ses_1","parent_id":null,"cwd":"/w","title":"List files","version":"1.18.33"}"#,
+        user: r#"{"store":"opencode","table":"message","id":"msg_$NN","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"user","time":{"created":17955784$NN000},"agent":"build"}}
+{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"user","model":null,"timestamp":17955784$NN000,"data":{"type":"text","text":"$TEXT"}}"#,
+        said: r#"{"store":"opencode","table":"message","id":"msg_$NN","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"assistant","modelID":"claude-opus-4-6","finish":"stop"}}
+{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"text","text":"$TEXT"}}"#,
+        asked: r#"{"store":"opencode","table":"message","id":"msg_$NN","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"assistant","modelID":"claude-opus-4-6","finish":"tool-calls"}}
+$CALLS"#,
+        call: r#"{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"tool","tool":"$TOOL","callID":"$ID","state":{"status":"running","input":{"command":"ls"},"time":{"start":1}}}}"#,
+        between: "\n",
+        answered: r#"{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"tool","tool":"$TOOL","callID":"$ID","state":{"status":"completed","input":{"command":"ls"},"output":"$TEXT","metadata":{"exit":0},"time":{"start":1,"end":2}}}}"#,
+        kind: Kind::Whole,
+        ..ROW
+    },
+    Row {
         name: "pi",
         head: r#"{"type":"session","version":3,"id":"5f0c1a2e-0000-4000-8000-000000000001","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
         user: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"user","content":[{"type":"text","text":"$TEXT"}],"timestamp":17829000$NN000}}"#,
@@ -378,18 +393,18 @@ $CALLS"#,
     },
 ];
 
-/// A line without its end, and the events that it tells of.
+/// A line without its end, and its events.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) events: Vec<usize>,
     pub(crate) text: String,
 }
 
-/// What a second conversation in a file says.
+/// The texts of a file's second conversation.
 const SECOND: [&str; 2] = ["thanks", "Any time."];
 
 impl Row {
-    /// Writes a story down.
+    /// Spells a story.
     pub(crate) fn spell(&self, story: &[Event]) -> Vec<Line> {
         let mut pen = Pen { row: self, story, lines: Vec::new(), turns: 0 };
         if self.kind == Kind::Conversations {
@@ -464,7 +479,7 @@ impl Pen<'_> {
         }
     }
 
-    /// A message with calls, of which some have results.
+    /// A message with calls, some of which have results.
     fn with_calls(
         &self,
         calls: &[(&'static str, &'static str)],

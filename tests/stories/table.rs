@@ -19,7 +19,7 @@ fn result(id: &'static str, text: &str) -> Event {
     Event::Result(id, text.into())
 }
 
-/// So many short lines, of which no two are alike.
+/// This many short lines, all different.
 fn rows(count: usize) -> String {
     let rows: Vec<String> = (1..=count).map(|n| format!("row {n:03} done\\n")).collect();
     rows.concat()
@@ -33,7 +33,7 @@ fn listed() -> Vec<Event> {
 const STORY: Story =
     Story { name: "", arguments: "", tells: Vec::new(), damage: Damage::None, shows: "", but: &[] };
 
-/// All of them.
+/// All stories.
 pub(crate) fn stories() -> Vec<Story> {
     [
         from_ok_nothing_wrong(),
@@ -126,7 +126,7 @@ fn from_b5_b6_b8_b11_odd_characters() -> Vec<Story> {
                     "what the user says is written twice",
                 ),
                 (
-                    "ai-sdk-ui gemini-cli goose-legacy kimi-cli-wire kiro",
+                    "ai-sdk-ui gemini-cli goose-legacy kimi-cli-wire kiro opencode",
                     "B5@0=mended B11@2=reported B6@3=mended B8@4=mended",
                     "names and values of the result are not taken apart",
                 ),
@@ -280,7 +280,7 @@ fn from_p1_lost_result() -> Vec<Story> {
                     "whoever has the file may be about to send the result",
                 ),
                 (
-                    "ai-sdk-ui gemini-cli gemini-contents kimi-code",
+                    "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
                     "P1@1=reported",
                     "what reads it answers the call itself, or the call holds its result",
                 ),
@@ -312,7 +312,7 @@ fn from_p1_lost_result() -> Vec<Story> {
                     "whoever has the file may be about to send the result",
                 ),
                 (
-                    "ai-sdk-ui gemini-cli gemini-contents kimi-code",
+                    "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
                     "P1@1=reported",
                     "what reads it answers the call itself, or the call holds its result",
                 ),
@@ -350,7 +350,7 @@ fn from_p2_no_call() -> Vec<Story> {
                     "P2@1=asks",
                     "whoever has the file may put in the call",
                 ),
-                ("ai-sdk-ui gemini-cli", "-", "a result is in the record of its call"),
+                ("ai-sdk-ui gemini-cli opencode", "-", "a result is in the record of its call"),
                 (
                     "anthropic-dataset gemini-dataset openai-dataset",
                     "P2@1=held",
@@ -377,7 +377,7 @@ fn from_p2_no_call() -> Vec<Story> {
                     "",
                     "calls find their results by id wherever they are",
                 ),
-                ("ai-sdk-ui gemini-cli", "-", "a result is in the record of its call"),
+                ("ai-sdk-ui gemini-cli opencode", "-", "a result is in the record of its call"),
                 (
                     "anthropic-dataset gemini-dataset openai-dataset sharegpt",
                     "P4@3=reported",
@@ -408,7 +408,7 @@ fn from_p5_invented_then_real() -> Vec<Story> {
                     "P5@2=asks",
                     "whoever has the file may want both",
                 ),
-                ("ai-sdk-ui gemini-cli", "-", "a result is in the record of its call"),
+                ("ai-sdk-ui gemini-cli opencode", "-", "a result is in the record of its call"),
                 (
                     "anthropic-dataset gemini-dataset openai-dataset",
                     "P5@2=held",
@@ -434,7 +434,7 @@ fn from_p5_invented_then_real() -> Vec<Story> {
             shows: "P6@5=asks",
             but: &[
                 (
-                    "ai-sdk-ui anthropic-dataset gemini-cli gemini-dataset openai-dataset",
+                    "ai-sdk-ui anthropic-dataset gemini-cli gemini-dataset openai-dataset opencode",
                     "P6@5=held",
                     "call and result cannot be told from the others in their record",
                 ),
@@ -465,7 +465,7 @@ fn from_p6_p10_p11_calls() -> Vec<Story> {
             shows: "P6@5+6=mended P10@5=mended P11@9=reported",
             but: &[
                 (
-                    "ai-sdk-ui anthropic-dataset openai-dataset",
+                    "ai-sdk-ui anthropic-dataset openai-dataset opencode",
                     "P6@5=held P10@5=mended P11@9=reported",
                     "as in the story of the reused id",
                 ),
@@ -496,7 +496,7 @@ fn from_p6_p10_p11_calls() -> Vec<Story> {
                     "",
                     "calls find their results by id wherever they are",
                 ),
-                ("ai-sdk-ui gemini-cli", "-", "a result is in the record of its call"),
+                ("ai-sdk-ui gemini-cli opencode", "-", "a result is in the record of its call"),
                 (
                     "anthropic-dataset gemini-dataset openai-dataset sharegpt",
                     "P8@1=reported",

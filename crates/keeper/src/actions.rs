@@ -4,7 +4,7 @@
 use crate::platform::process::tests::NO_FORKS;
 use crate::step::Step;
 use crate::step::fault::{self, Fault, Leases};
-use crate::{Deferral, Ending, Extent, Guarantee, Mode, Options, Outcome, Vault, maintain, settle_all, undo};
+use crate::{Deferral, Ending, Extent, Guarantee, Mode, Options, Outcome, Vault, finish_all, maintain, undo};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -153,7 +153,7 @@ impl World {
         world
     }
 
-    /// Whether somebody has begun a line; others wait with theirs.
+    /// Whether a writer has begun a line; others wait with theirs.
     fn mid_line(&self) -> bool {
         self.writers.iter().any(|writer| writer.part.is_some())
     }
@@ -238,7 +238,7 @@ impl World {
             Action::Maintain(fault, meanwhile) => self.run(*fault, meanwhile, World::fix),
             Action::Undo(fault, meanwhile) => self.run(*fault, meanwhile, World::undo),
             Action::Restart => {
-                let errors = settle_all(self.path.parent().unwrap(), &self.vault());
+                let errors = finish_all(self.path.parent().unwrap(), &self.vault());
                 let held = self.is_held() || self.writers.iter().any(|writer| writer.held.is_some());
                 assert!(errors.is_empty() || held, "{errors:?}");
             }
@@ -308,7 +308,8 @@ impl World {
     }
 
     fn options(&self) -> Options {
-        // What is written here is no conversation: nobody answers or asks, and each writer has a branch of its own.
+        // The writers do not write a conversation: there are no requests or answers, and each writer has its own
+        // branch.
         let ignore = ["M7", "M8", "S18"].map(str::to_string).to_vec();
         let selection = Selection { ignore, ..Selection::default() };
         let policy = Policy { result_chars_max: RESULT_CHARS_MAX, selection, ..Policy::default() };
@@ -639,7 +640,7 @@ fn action() -> impl Strategy<Value = Action> {
 }
 
 /// `.ci/run` asks for more.
-const CASES: u32 = 200;
+const CASES: u32 = 100;
 
 /// The same cases every time, so that a failure is a failure for everybody; `PROPTEST_CASES` and
 /// `PROPTEST_RNG_SEED` ask for more and for others.
@@ -823,10 +824,10 @@ fn late_lines_wait_for_who_holds_the_new_file() {
     let Some(Deferral::LateLines(why)) = outcome.late else { panic!("{:?}", outcome.late) };
     assert!(why.contains(&format!("process {}", std::process::id())), "{why}");
     assert_eq!(world.leftovers(), 1);
-    let waits = crate::settle_late(&world.path, &world.vault()).unwrap();
+    let waits = crate::insert_late_lines(&world.path, &world.vault()).unwrap();
     assert!(matches!(waits, Some(Deferral::LateLines(_))), "still held");
     drop(shared.take());
-    assert_eq!(crate::settle_late(&world.path, &world.vault()).unwrap(), None);
+    assert_eq!(crate::insert_late_lines(&world.path, &world.vault()).unwrap(), None);
     assert_eq!(world.leftovers(), 0);
     world.end();
 }

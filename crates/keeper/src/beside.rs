@@ -19,7 +19,7 @@ pub(crate) fn aside(temporary: &str) -> String {
 
 /// Whether a run has left a file beside a transcript. If so, its record must stay too.
 pub(crate) fn is_left(place: &Place, run: &str) -> bool {
-    place.look(name(run)).is_ok_and(|left| left.is_some())
+    place.metadata_of(name(run)).is_ok_and(|left| left.is_some())
 }
 
 /// The run whose file has this name.

@@ -7,26 +7,35 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::find;
 use crate::gate;
-use crate::leave::{CONVERSATION_GATES, could_write, may_be_remembered, may_write};
+use crate::leave::{CONVERSATION_GATES, could_write, may_be_in_turn, may_be_remembered, may_write};
 use crate::leftover::{ROUNDS_MAX, finish_leftovers, replace_and_finish};
+use crate::new_text::NewText;
 use crate::options::{Mode, Options};
-use crate::outcome::{Ending, Outcome, Unsupported};
+use crate::outcome::{Ending, Guarantee, Outcome, Unsupported};
 use crate::policies::Policies;
 use crate::refusal::Refusal;
 use crate::replace::{Replaced, copy_to};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
-use crate::store::Store;
+use crate::store::{self, Store};
+use crate::stored::{Replacing, Stored};
 use crate::vault::{Packed, Pending, Purpose, Run, Swap};
 use std::path::Path;
 use std::time::SystemTime;
 use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
-use transcript::{Examination, Facts, Finding, Mended, Policy, Repair};
+use transcript::{Examination, Facts, Finding, Mended, Policy, Rendered, Repair};
 
 /// The ending for a file that is not plain text, such as a database or a compressed file. Goes by the name alone.
 pub(crate) fn sealed(path: &Path) -> Option<Ending> {
-    let store = Store::of(path).map(|store| Ending::Unsupported(Unsupported::Store(*store)));
+    let store = match store::split(path) {
+        Some((file, _)) => Some(file),
+        None => Some(path).filter(|path| Store::of(path).is_some()),
+    };
+    let store = store.map(|file| match Store::of(file) {
+        Some(store) if !store::is_read(file) => Ending::Unsupported(Unsupported::Store(*store)),
+        _ => Ending::Unsupported(Unsupported::Stored),
+    });
     store.or_else(|| find::plain(path).map(|_| Ending::Refused(Refusal::Compressed)))
 }
 
@@ -131,8 +140,22 @@ pub(crate) fn carry<T>(
     if let Some(ending) = sealed(path) {
         return Ok((Outcome::without_look(ending), None));
     }
-    let mut work = Work { options, draw, told: None };
+    let mut work = Work { options, draw, told: None, remembers: may_be_remembered };
     let done = if options.mode == Mode::Fix { work.fix(path, root) } else { work.look(path, root) };
+    Ok((Outcome::of(done)?, work.told))
+}
+
+/// The same for a session in a store, whose owner may be at work on it.
+pub(crate) fn carry_stored<T>(
+    stored: &Stored,
+    only: &'static str,
+    options: &Options,
+    draw: Draw<'_, T>,
+) -> Result<(Outcome, Option<T>), Error> {
+    let policy = options.policy.map(|policy| policy.settled_only = Some(only));
+    let options = Options { policy, ..options.clone() };
+    let mut work = Work { options: &options, draw, told: None, remembers: may_be_in_turn };
+    let done = work.rows(stored);
     Ok((Outcome::of(done)?, work.told))
 }
 
@@ -142,7 +165,7 @@ pub(crate) fn carry_stream<T>(
     options: &Options,
     draw: Draw<'_, T>,
 ) -> Result<(Outcome, Option<T>), Error> {
-    let mut work = Work { options, draw, told: None };
+    let mut work = Work { options, draw, told: None, remembers: may_be_remembered };
     let done = work.stream(content);
     Ok((Outcome::of(done)?, work.told))
 }
@@ -152,6 +175,8 @@ struct Work<'a, T> {
     options: &'a Options,
     draw: Draw<'a, T>,
     told: Option<T>,
+    /// Why to wait because an agent may remember the conversation.
+    remembers: fn(&Content, &Facts, &Options) -> Option<Deferral>,
 }
 
 impl<T> Work<'_, T> {
@@ -222,6 +247,36 @@ impl<T> Work<'_, T> {
             Err(stop) => outcome.ending = Ending::of(stop)?,
         }
         Ok(Some(outcome))
+    }
+
+    fn rows(&mut self, stored: &Stored) -> Result<Outcome, Stop> {
+        let content = &stored.content;
+        let (mut outcome, job) = self.plan(content)?;
+        let Some(job) = job.filter(|job| !job.repair.plan.is_empty()) else { return Ok(outcome) };
+        if self.options.mode == Mode::DryRun {
+            outcome.end(Ending::WouldFix, job.repair);
+            return Ok(outcome);
+        }
+        let vault = self.options.vault(&content.path)?;
+        let plan = &job.repair.plan;
+        let keep = || {
+            let (pending, spill) = (vault.begin(&content.path)?, self.options.policy.all().spill.as_ref());
+            content.read(|source| pending.keep(source, plan, &job.packed, spill, None, None))
+        };
+        let done = content.read(|old| {
+            let new = Rendered::new(old, plan);
+            let only_if_still = plan.unsettles_memory();
+            stored.replace(&Replacing { old, new: &new, parts: plan.parts(), only_if_still }, keep)
+        });
+        match done {
+            Ok(run) => {
+                outcome.run = Some(run.name().to_string());
+                outcome.guarantee = Some(Guarantee::Transaction);
+                outcome.end(Ending::Fixed, job.repair);
+            }
+            Err(stop) => outcome.ending = Ending::of(stop)?,
+        }
+        Ok(outcome)
     }
 
     fn is_not_worth_it(&self, outcome: &Outcome, job: &Job) -> Option<Deferral> {
@@ -317,6 +372,6 @@ impl<T> Work<'_, T> {
     fn memory_waits(&self, content: &Content, drawn: &Drawn<T>) -> Option<Deferral> {
         let job = drawn.job().filter(|_| self.is_in_place())?;
         let waits = job.repair.plan.unsettles_memory() && !job.purpose.is_some_and(Purpose::is_recovery);
-        if waits { may_be_remembered(content, &drawn.before.facts, self.options) } else { None }
+        if waits { (self.remembers)(content, &drawn.before.facts, self.options) } else { None }
     }
 }

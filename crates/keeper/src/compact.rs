@@ -48,7 +48,7 @@ pub fn compact(
     Ok(Compacting { outcome, shares: shares.unwrap_or_default() })
 }
 
-/// How a compaction would end if it were tried now, if not well: summaries cost money, and need not be asked for in vain.
+/// Why a compaction would not succeed now, if so. Summaries cost money, so this is checked before one is requested.
 ///
 /// # Errors
 ///

@@ -2,14 +2,17 @@
 
 use crate::error::Error;
 use crate::new_text::read_up_to;
-use crate::platform::facts::{self, Metadata};
 use crate::platform::files::temporary;
+use crate::platform::metadata::{self, Metadata};
 use crate::stop::{Halt, Stop};
+use rayon::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use transcript::{Fault, Source};
+use transcript::parts::{PART_BYTES, PartReader, Parts};
+use transcript::scan::{Scanned, scan};
+use transcript::{Fault, Source, Span};
 
 /// An open file and how long it was. What is appended meanwhile is not seen.
 pub(crate) struct Content {
@@ -20,7 +23,8 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// All of standard input, or what stands for it, in a file without a name, so that it can be read at any place.
+    /// All of standard input, or of another stream in its place, in a file without a name, so that it can be read at
+    /// any offset.
     pub(crate) fn spool(stream: impl io::Read) -> Result<Self, Error> {
         Self::spool_as(Path::new("standard input"), "read all of it", stream)
     }
@@ -31,10 +35,14 @@ impl Content {
         verb: &'static str,
         mut stream: impl io::Read,
     ) -> Result<Self, Error> {
-        let fail = |cause| Error::new(&std::env::temp_dir(), "make a temporary file", cause);
-        let mut file = temporary().map_err(fail)?;
+        let mut file = temporary().map_err(no_temporary)?;
         io::copy(&mut stream, &mut file).map_err(|cause| Error::new(name, verb, cause))?;
-        let metadata = facts::of(&file).map_err(fail)?;
+        Self::of_temporary(name, file)
+    }
+
+    /// A file without a name that has been written already; `name` is for errors.
+    pub(crate) fn of_temporary(name: &Path, file: File) -> Result<Self, Error> {
+        let metadata = metadata::of(&file).map_err(no_temporary)?;
         Ok(Self { path: name.to_path_buf(), file, metadata })
     }
 
@@ -54,6 +62,44 @@ impl Content {
         self.read_first(self.bytes(), work)
     }
 
+    /// Reads all of it into entries, a long file on all threads of the pool, and lets `work` go on with both.
+    pub(crate) fn scan<T, E: Into<Halt>>(
+        &self,
+        work: impl FnOnce(&Scanned, &dyn Source) -> Result<T, E>,
+    ) -> Result<T, Stop> {
+        let parted = if rayon::current_num_threads() > 1 { self.scan_in_parts()? } else { None };
+        let read = match parted {
+            Some(read) => read,
+            None => self.read(scan)?,
+        };
+        self.read(|source| work(&read, source))
+    }
+
+    /// `None` if that does not work for this file.
+    fn scan_in_parts(&self) -> Result<Option<Scanned>, Stop> {
+        let Some(mut parts) = self.read(|source| Parts::begin(source, PART_BYTES))? else { return Ok(None) };
+        let read_before = BYTES_READ.get();
+        let (reader, at_once) = (parts.reader(), 2 * rayon::current_num_threads());
+        let spans: Vec<Span> = parts.rest().collect();
+        let mut read = Vec::new();
+        // While some are read, those before them are added.
+        for next in spans.chunks(at_once).chain([&[][..]]) {
+            let add = || read.drain(..).all(|part| parts.add(&part));
+            let (fit, next) = rayon::join(add, || self.read_parts(reader, next));
+            if !fit {
+                return Ok(None);
+            }
+            read = next?;
+        }
+        // Other threads have read most of it.
+        BYTES_READ.set(read_before + self.bytes());
+        Ok(parts.finish())
+    }
+
+    fn read_parts(&self, reader: PartReader, parts: &[Span]) -> Result<Vec<Scanned>, Stop> {
+        parts.par_iter().map(|part| self.read(|source| reader.read(source, *part))).collect()
+    }
+
     /// The same with the first `bytes` only.
     pub(crate) fn read_first<T, E: Into<Halt>>(
         &self,
@@ -67,6 +113,11 @@ impl Content {
         };
         work(&source).map_err(|halt| halt.into().stop(fail))
     }
+}
+
+/// A file without a name could not be made.
+pub(crate) fn no_temporary(cause: io::Error) -> Error {
+    Error::new(&std::env::temp_dir(), "make a temporary file", cause)
 }
 
 /// How many bytes of transcripts this thread has read, again and again included: what looking costs, whatever the
@@ -108,7 +159,7 @@ impl Source for FileSource<'_> {
     }
 }
 
-/// Lets `work` read all of standard input, or what stands for it, at any place.
+/// Lets `work` read all of standard input, or of another stream in its place, at any offset.
 ///
 /// # Errors
 ///

@@ -186,12 +186,12 @@ impl Deferral {
 
     /// The reason alone.
     pub(crate) fn why(&self) -> String {
-        Told { deferral: self, set_by: SetBy::Options, with_retry: false }.to_string()
+        Description { deferral: self, set_by: SetBy::Options, with_retry: false }.to_string()
     }
 
-    /// The reason and when to try again, with the way out named as one has it there.
-    pub fn told(&self, set_by: SetBy) -> impl fmt::Display {
-        Told { deferral: self, set_by, with_retry: true }
+    /// The reason, the way out as an option or a key, and when to try again.
+    pub fn describe(&self, set_by: SetBy) -> impl fmt::Display {
+        Description { deferral: self, set_by, with_retry: true }
     }
 
     fn reason(&self, set_by: SetBy, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -334,7 +334,7 @@ fn unseen(processes: usize, quiet: Duration, wanted: Duration, is_root: bool) ->
     let root = if is_root { "" } else { "root sees more; " };
     format!(
         "{who}: modified {quiet} ago, waiting for {wanted} without writes ({root}to repair a copy now: tailor fix \
-         --out DIR FILE)"
+         --copy-to DIR FILE)"
     )
 }
 
@@ -347,13 +347,13 @@ pub enum SetBy {
     Configuration,
 }
 
-struct Told<'a> {
+struct Description<'a> {
     deferral: &'a Deferral,
     set_by: SetBy,
     with_retry: bool,
 }
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for Description<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.deferral.reason(self.set_by, f)?;
         // The daemon waits by itself.
@@ -370,7 +370,7 @@ impl fmt::Display for Told<'_> {
 
 impl fmt::Display for Deferral {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.told(SetBy::Options).fmt(f)
+        self.describe(SetBy::Options).fmt(f)
     }
 }
 
@@ -400,7 +400,7 @@ mod tests {
         };
         let one = told(1, true);
         assert!(one.starts_with("1 process hides which files it has open: modified 3 s ago"), "{one}");
-        assert!(one.contains("waiting for 7 days") && one.contains("tailor fix --out DIR"), "{one}");
+        assert!(one.contains("waiting for 7 days") && one.contains("tailor fix --copy-to DIR"), "{one}");
         assert!(!one.contains("root"), "root cannot become root: {one}");
         let some = told(2, false);
         assert!(some.starts_with("2 processes hide which files they have open: "), "{some}");

@@ -1,6 +1,6 @@
 //! What goes wrong between us and the disk.
 
-use crate::platform::facts::will_pass;
+use crate::platform::metadata::will_pass;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,10 +50,10 @@ impl Error {
 
 /// Whether the surroundings are in the way, and not the file: it is worth trying again soon, however often that failed.
 ///
-/// That is a disk without room, a quota, a file system that is read-only, memory or descriptors that are all in use:
-/// they hit every file alike, and pass without any change to one. Missing rights are among them: a person gives them,
-/// mostly those of a folder or of the vault, which no change to the file tells, and until then a try ends early. What a
-/// disk cannot read (`EIO`) is not: to try that again and again may break the disk for good.
+/// These are full disks, quotas, read-only file systems, and a lack of memory or descriptors: they affect every file,
+/// and end without any change to it. Missing permissions count too, because they are usually those of a folder or of
+/// the vault: a change of those does not show in the file, and until then each attempt ends early. Data that a disk
+/// cannot read (`EIO`) does not count: reading it again and again may break the disk for good.
 pub fn is_hindrance(cause: &io::Error) -> bool {
     let by_kind = matches!(
         cause.kind(),
@@ -79,7 +79,7 @@ impl fmt::Display for Error {
                 f.write_str(" (the file is unchanged; free some space and run again)")
             }
             io::ErrorKind::ReadOnlyFilesystem => {
-                f.write_str(" (pass --out DIR to write the repaired text elsewhere)")
+                f.write_str(" (pass --copy-to DIR to write the repaired text elsewhere)")
             }
             _ => Ok(()),
         }

@@ -1,18 +1,11 @@
 //! Folders to files, and what the name of a file says.
 
 use crate::error::Error;
+use crate::found::Found;
+use crate::{store, stored};
 use std::io;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
-
-/// A file to look at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The file.
-    pub path: PathBuf,
-    /// The folder that was asked for; `None` if the file itself was.
-    pub root: Option<PathBuf>,
-}
 
 /// Files that end in `.jsonl` and lie in agents' folders, but are not transcripts.
 const NOT_TRANSCRIPTS: &[&str] = &[".trajectory.jsonl", "resume-head.jsonl"];
@@ -24,24 +17,37 @@ const PACKED_END: &str = ".jsonl.zst";
 pub const DEPTH_MAX: usize = 32;
 
 /// The files below a path, in the order of their names; the path itself if it is no folder. Links are not
-/// followed. What cannot be read is reported among the files.
+/// followed. In the place of a store are the sessions in it. What cannot be read is reported among the files.
 pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
+    if store::may_be_read(path) && path.is_file() {
+        return stored::sessions(path, None);
+    }
+    if let Some((file, _)) = store::split(path) {
+        // The store says when it was written.
+        let own = stored::sessions(file, None).into_iter().flatten().find(|found| found.path == path);
+        return vec![Ok(own.unwrap_or_else(|| Found::file(path, None)))];
+    }
     if !path.is_dir() {
-        return vec![Ok(Found { path: path.to_path_buf(), root: None })];
+        return vec![Ok(Found::file(path, None))];
     }
     let walk = WalkDir::new(path).max_depth(DEPTH_MAX).sort_by_file_name().into_iter();
-    walk.filter_map(|entry| match entry {
+    walk.flat_map(|entry| match entry {
+        Ok(entry) if entry.file_type().is_file() && store::is_read(entry.path()) => {
+            stored::sessions(entry.path(), Some(path))
+        }
         // Pipes and links are among them, to be refused by name.
         Ok(entry) => (!entry.file_type().is_dir())
             .then(|| entry.into_path())
             .filter(|path| is_candidate(path) || is_packed_candidate(path))
-            .map(|file| Ok(Found { path: file, root: Some(path.to_path_buf()) })),
+            .map(|file| Ok(Found::file(&file, Some(path))))
+            .into_iter()
+            .collect(),
         Err(error) => {
             let at = error.path().unwrap_or(path).to_path_buf();
             // As a whole it names the path once more.
             let whole = error.to_string();
             let cause = error.into_io_error().unwrap_or_else(|| io::Error::other(whole));
-            Some(Err(Error::new(&at, "read the folder", cause)))
+            vec![Err(Error::new(&at, "read the folder", cause))]
         }
     })
     .collect()
@@ -56,14 +62,14 @@ pub fn is_candidate(path: &Path) -> bool {
         && !NOT_TRANSCRIPTS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// The plain transcript that a compressed one stands for, whether it is there or not; `None` for other files.
+/// The path of the plain transcript of a compressed one, whether it exists or not; `None` for other files.
 pub(crate) fn plain(path: &Path) -> Option<PathBuf> {
     let name =
         path.file_name()?.to_str().filter(|name| name.ends_with(PACKED_END) && !name.starts_with('.'))?;
     Some(path.with_file_name(name.strip_suffix(".zst")?))
 }
 
-/// Whether a file is a compressed transcript that stands for itself.
+/// Whether a file is a compressed transcript without a plain one beside it.
 fn is_packed_candidate(path: &Path) -> bool {
     plain(path).is_some_and(|plain| !plain.exists())
 }

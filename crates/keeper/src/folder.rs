@@ -1,8 +1,8 @@
-//! A folder that is held open. Everything in it is reached by a single name relative to it, and a link under such a name is
-//! never followed. So whoever renames a folder on the way, or puts a link there, leads nobody elsewhere.
+//! A folder that is held open. Everything in it is reached by a single name relative to it, and a link with such a name
+//! is never followed. So renaming a folder on the path, or putting a link there, cannot redirect us.
 
-use crate::platform::facts::{self, Metadata};
 use crate::platform::folder::{self as system, Handle};
+use crate::platform::metadata::{self, Metadata};
 use crate::platform::{OFlags, files};
 use crate::step::{Step, before};
 use std::ffi::OsStr;
@@ -32,7 +32,7 @@ impl Folder {
         Ok(existing(system::at(path))?.map(|handle| Self::held(handle, path)))
     }
 
-    /// Opens a folder by a path that has no links in it. One that somebody has put there since is an error.
+    /// Opens a folder by a path that had no links in it. It is an error if there is one now.
     pub(crate) fn without_links(path: &Path) -> io::Result<Self> {
         Ok(Self::held(system::without_links(path)?, path))
     }
@@ -94,7 +94,7 @@ impl Folder {
         if file.metadata()?.is_file() { Ok(Some(file)) } else { Err(io::Error::other("it is not a file")) }
     }
 
-    /// Makes a file that nobody else may read.
+    /// Creates a file that only its owner can read.
     pub(crate) fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.open(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
     }
@@ -121,9 +121,9 @@ impl Folder {
         files::name_it(file, &self.handle, name.as_ref())
     }
 
-    /// What stands under a name now; `None` if nothing does.
-    pub(crate) fn look(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Metadata>> {
-        existing(self.open(name, files::LOOK))?.map(|file| facts::of(&file)).transpose()
+    /// The metadata of what has this name now; `None` if nothing does.
+    pub(crate) fn metadata_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Metadata>> {
+        existing(self.open(name, files::LOOK))?.map(|file| metadata::of(&file)).transpose()
     }
 
     /// All names in the folder that are UTF-8 (ours are ASCII), sorted.

@@ -9,14 +9,14 @@ use crate::leave::{may_be_remembered, may_write};
 use crate::maintain::maintain;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome};
-use crate::platform::facts;
+use crate::platform::metadata;
 use crate::policies::Policies;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use std::path::Path;
 use std::sync::Arc;
-use transcript::judge::{Judge, Verdict};
+use transcript::judge::{Judge, Judgement};
 use transcript::overflow::Failure;
 use transcript::{Digest, Facts};
 
@@ -38,14 +38,14 @@ const BYTES_MIN: u64 = 64 << 10;
 /// A file that waits to be worth a rewrite is not looked at again before it has grown by this much, or an eighth.
 const AGAIN_BYTES_MIN: u64 = 64 << 10;
 
-/// What can be told of an append.
-enum Told {
-    /// It changes nothing.
+/// What an append changes.
+enum AppendOutcome {
+    /// Nothing.
     Same,
-    /// It changes nothing, and what was wrong before still cannot be mended.
+    /// Nothing, and what was wrong before still cannot be repaired.
     Ends(Ending),
     /// Only a look can tell.
-    Nothing,
+    Unknown,
 }
 
 impl Remembered {
@@ -96,34 +96,34 @@ impl Remembered {
         size_of::<Self>() + self.judge.weight()
     }
 
-    fn judge(&mut self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Told, Stop> {
+    fn judge(&mut self, path: &Path, root: Option<&Path>, options: &Options) -> Result<AppendOutcome, Stop> {
         if !Arc::ptr_eq(self.judge.policy(), options.policy.of(self.judge.facts().format)) {
-            return Ok(Told::Nothing);
+            return Ok(AppendOutcome::Unknown);
         }
         let snapshot = match Snapshot::open(path, root) {
-            Err(Stop::Refused(_)) => return Ok(Told::Nothing),
+            Err(Stop::Refused(_)) => return Ok(AppendOutcome::Unknown),
             other => other?,
         };
         let (before, now) = (self.file, Stamp::of(&snapshot.metadata));
         // Who writes without making it longer has changed what was there, also if its time was put back.
         if before.file != now.file || (snapshot.bytes() <= before.bytes && before != now) {
-            return Ok(Told::Nothing);
+            return Ok(AppendOutcome::Unknown);
         }
         // What has begun and is not whole yet would be torn by now.
-        if snapshot.read(|source| self.judge.append(source))? != Verdict::Same {
-            return Ok(Told::Nothing);
+        if snapshot.read(|source| self.judge.append(source))? != Judgement::Same {
+            return Ok(AppendOutcome::Unknown);
         }
         self.file = now;
         if self.again_bytes.is_some_and(|again| snapshot.bytes() >= again) {
-            return Ok(Told::Nothing);
+            return Ok(AppendOutcome::Unknown);
         }
         if options.mode != Mode::Fix || !self.pending {
-            return Ok(Told::Same);
+            return Ok(AppendOutcome::Same);
         }
         let facts = self.judge.facts();
         let closed = may_write(&snapshot, facts, options, &[]).err().map(Ending::of).transpose()?;
         let remembered = if self.memory_waits { may_be_remembered(&snapshot, facts, options) } else { None };
-        Ok(remembered.map(Ending::Deferred).or(closed).map_or(Told::Nothing, Told::Ends))
+        Ok(remembered.map(Ending::Deferred).or(closed).map_or(AppendOutcome::Unknown, AppendOutcome::Ends))
     }
 }
 
@@ -144,13 +144,13 @@ pub fn follow(
     }
     if let Some(mut known) = remembered.take() {
         let told = known.judge(path, root, options);
-        match told.or_else(|stop| Ending::of(stop).map(Told::Ends))? {
-            Told::Nothing => {}
-            Told::Same => {
+        match told.or_else(|stop| Ending::of(stop).map(AppendOutcome::Ends))? {
+            AppendOutcome::Unknown => {}
+            AppendOutcome::Same => {
                 *remembered = Some(known);
                 return Ok(None);
             }
-            Told::Ends(ending) => {
+            AppendOutcome::Ends(ending) => {
                 *remembered = Some(known);
                 return Ok(Some(Outcome::without_look(ending)));
             }
@@ -171,14 +171,16 @@ struct Seen {
 fn draw(content: &Content, policies: &Policies, options: &Options) -> Result<Drawn<Seen>, Stop> {
     let file = Stamp::of(&content.metadata);
     if options.mode != Mode::Fix {
-        let (judge, before) = content.read(|source| Judge::new(source, policies.choose(source)?))?;
+        let (judge, before) =
+            content.scan(|read, source| Judge::new_scanned(read, source, policies.of(read.format)))?;
         return Ok(Drawn {
             before,
             next: Next::Leave,
             told: Some(Seen { file, before: judge, after: None }),
         });
     }
-    let (mended, before, after) = content.read(|source| Judge::mend(source, policies.choose(source)?))?;
+    let (mended, before, after) =
+        content.scan(|read, source| Judge::mend_scanned(read, source, policies.of(read.format)))?;
     // Only what was told by the policies of the options can be built upon.
     let is_asked = !policies.each().any(|policy| policy.hold_remembered);
     let told = is_asked.then_some(Seen { file, before, after });
@@ -190,7 +192,7 @@ impl Seen {
         let Self { file, before, after } = self;
         match &outcome.ending {
             Ending::Fixed => {
-                let now = facts::at(path).ok();
+                let now = metadata::at(path).ok();
                 after.zip(now).and_then(|(judge, now)| Remembered::of(judge, Stamp::of(&now), false))
             }
             // A repair that would do harm may do none when more has come.

@@ -68,7 +68,7 @@ pub(crate) fn pass(gates: &[Gate], target: &GateTarget<'_>, settle: Duration) ->
 /// Why to wait for a conversation that waits for a tool or the model. OpenClaw holds no lock between the prompt and the
 /// answer, but ends the turn if the file was replaced meanwhile (`run/attempt.session-lock.ts`). Only the transcript itself
 /// shows that a turn is under way.
-fn run(facts: &Facts, quiet: Duration, settle: Duration) -> Option<Deferral> {
+pub(crate) fn run(facts: &Facts, quiet: Duration, settle: Duration) -> Option<Deferral> {
     let awaits = facts.awaits?;
     let young = quiet < RUN_SETTLE && !settle.is_zero();
     young.then_some(Deferral::Running { awaits, quiet, wanted: RUN_SETTLE })

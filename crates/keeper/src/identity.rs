@@ -1,6 +1,6 @@
 //! Which file it is, and whether it has changed.
 
-use crate::platform::facts::{Metadata, MetadataExt};
+use crate::platform::metadata::{Metadata, MetadataExt};
 use serde::{Deserialize, Serialize};
 
 /// Which file, on which device.
@@ -19,12 +19,12 @@ impl FileId {
     }
 }
 
-/// What stays the same as long as nobody writes. Times are in seconds and nanoseconds.
+/// What stays the same until the file is written to. Times are in seconds and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which file it is.
+    /// The file.
     pub file: FileId,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
     /// When it was last written to, as anyone may set it.
     pub modified: (i64, i64),

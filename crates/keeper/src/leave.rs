@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use transcript::Facts;
 use transcript::format::Gate;
 
-/// Gates that are asked first, in every format, if a run changes the conversation and does not only repair it.
+/// Gates to ask first, in every format, if a run changes the conversation and does not only repair it.
 pub(crate) const CONVERSATION_GATES: &[Gate] = &[Gate::RunInProgress];
 
 /// How long after a write a file counts as in use.
@@ -53,7 +53,7 @@ pub(crate) fn could_write(
 
 /// Whether an agent says that it is at work on a file, or the file has just been written to. Creates no lock.
 pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
-    let Ok(path) = platform::facts::real_path(path) else { return false };
+    let Ok(path) = platform::metadata::real_path(path) else { return false };
     let (Ok(snapshot), Some(format)) = (Snapshot::open(&path, None), facts.format) else { return false };
     let pass = gate::pass(format.gates, &target(&snapshot, facts, false), Duration::ZERO);
     gate::quiet_for(&snapshot.metadata, SystemTime::now()) < FRESH || matches!(pass, Err(Stop::Deferred(_)))
@@ -66,6 +66,11 @@ pub(crate) fn may_be_remembered(content: &Content, facts: &Facts, options: &Opti
         return None;
     }
     gate::memory::waits(&target(content, facts, false), options.memory_settle)
+}
+
+/// The same for a session in a store: what the agents there remember they read again before the next turn.
+pub(crate) fn may_be_in_turn(content: &Content, facts: &Facts, options: &Options) -> Option<Deferral> {
+    gate::run(facts, gate::quiet_for(&content.metadata, SystemTime::now()), options.settle)
 }
 
 fn target<'a>(content: &'a Content, facts: &'a Facts, makes_locks: bool) -> GateTarget<'a> {

@@ -31,7 +31,7 @@ use crate::gate::Pass;
 use crate::lease::Lease;
 use crate::new_text::NewText;
 use crate::place::Place;
-use crate::platform::facts::real_path;
+use crate::platform::metadata::real_path;
 use crate::replace::{Replaced, replace};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
@@ -96,7 +96,7 @@ pub(crate) fn replace_and_finish(
 ) -> Result<(Replaced, Option<Deferral>), Stop> {
     let done = replace(old, text, vault, keep, enter)?;
     // The run has landed, whatever becomes of the late lines.
-    let waits = if done.late { settle_late(&old.path, vault) } else { Ok(None) };
+    let waits = if done.late { insert_late_lines(&old.path, vault) } else { Ok(None) };
     Ok((done, waits.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())))))
 }
 
@@ -117,7 +117,7 @@ const LATE_EVERY: Duration = Duration::from_millis(20);
 /// # Errors
 ///
 /// When a leftover or the transcript cannot be read or written.
-pub fn settle_late(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
+pub fn insert_late_lines(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
     let until = Instant::now() + LATE_PATIENCE;
     loop {
         match finish_at(path, vault)? {
@@ -150,7 +150,7 @@ pub(crate) fn open_finished(path: &Path, root: Option<&Path>, vault: &Vault) -> 
 
 /// Finishes interrupted replacements of the files at or below a path. Returns what went wrong, and which files are not ours
 /// and stay. Files that another Tailor is working on are skipped.
-pub fn settle_all(path: &Path, vault: &Vault) -> Vec<Error> {
+pub fn finish_all(path: &Path, vault: &Vault) -> Vec<Error> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = if path.is_dir() { path } else { parent };
     let depth = if path.is_dir() { usize::MAX } else { 1 };
@@ -172,7 +172,7 @@ fn finish_one(path: &Path, vault: &Vault) -> Result<(), Error> {
     };
     let target = record.path.file_name().map(|name| folder.join(name)).unwrap_or_default();
     let place = Place::hold(&target).map_err(fail)?;
-    let there = place.look(place.name()).map_err(fail)?;
+    let there = place.metadata_of(place.name()).map_err(fail)?;
     let leftover = match Leftover::open(&place, name, record, there.as_ref()).map_err(fail)? {
         Opened::Ours(leftover) => leftover,
         Opened::Gone => return Ok(()),

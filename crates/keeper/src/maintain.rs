@@ -1,21 +1,25 @@
 //! Scans or repairs one file or stream.
 
-use crate::carry::{Drawn, Next, carry, carry_stream};
+use crate::carry::{Drawn, Next, carry, carry_stored, carry_stream};
 use crate::content::Content;
+use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::options::{Mode, Options};
-use crate::outcome::Outcome;
+use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::policies::Policies;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
+use crate::store::Store;
+use crate::stored::Stored;
 use crate::vault::Packed;
-use crate::{find, packed};
+use crate::{find, packed, stored};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
+use transcript::finding::{Fix, Held, Safety};
 use transcript::plan::Plan;
-use transcript::{Fault, Rendered, Source, Span, examine, mend_while};
+use transcript::{Fault, Rendered, Source, Span, examine_scanned, mend_scanned};
 
 /// Examines one file, and does with it what the mode says.
 ///
@@ -42,7 +46,13 @@ pub fn maintain_shown<S>(
     show: impl Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<(Outcome, Option<S>), Error> {
     if find::plain(path).is_some() {
-        return Ok((Outcome::of(packed::look(path, root, options))?, None));
+        return Ok((Outcome::of(packed::examine_file(path, root, options))?, None));
+    }
+    if let Some(done) = maintain_stored(path, root, options, &show)? {
+        return Ok(done);
+    }
+    if let Some(store) = Store::of(path) {
+        return Ok((Outcome::without_look(Ending::Unsupported(Unsupported::Store(*store))), None));
     }
     carry(path, root, options, &|content, policies| draw(content, policies, &options.mode, &show))
 }
@@ -110,7 +120,65 @@ pub fn read<T>(
     root: Option<&Path>,
     work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
 ) -> Result<T, Stop> {
-    Snapshot::open(path, root)?.read(work)
+    match stored::open(path, root)? {
+        Some(stored) => stored.content.read(work),
+        None => Snapshot::open(path, root)?.read(work),
+    }
+}
+
+/// How often a session in a store is read again because its rows changed meanwhile.
+const TRIES: usize = 3;
+
+/// `None` if the path stands for no session in a store.
+fn maintain_stored<S>(
+    path: &Path,
+    root: Option<&Path>,
+    options: &Options,
+    show: &dyn Fn(&dyn Source, &Plan) -> Result<S, Fault>,
+) -> Result<Option<(Outcome, Option<S>)>, Error> {
+    let mut last = None;
+    for _ in 0..TRIES {
+        let stored = match stored::open(path, root) {
+            Ok(None) => return Ok(None),
+            Ok(Some(stored)) => stored,
+            Err(stop) => return Ok(Some((Outcome::of(Err(stop))?, None))),
+        };
+        let copies = matches!(options.mode, Mode::CopyTo(_));
+        let done = match stored.only().filter(|_| !copies) {
+            None => (Outcome::of(look_at_stored(&stored, options))?, None),
+            Some(only) => carry_stored(&stored, only, options, &|content, policies| {
+                draw(content, policies, &options.mode, show)
+            })?,
+        };
+        let is_late = done.0.ending == Ending::Deferred(Deferral::Changed);
+        last = Some(done);
+        if !is_late {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+/// Why nothing is repaired in a store.
+const IN_DATABASE: &str = "the session is in a database (tailor export prints a copy, which can be repaired)";
+
+/// Looks at a session in a store. Whatever the mode, it stays as it is.
+fn look_at_stored(stored: &Stored, options: &Options) -> Result<Outcome, Stop> {
+    let content = &stored.content;
+    let mut found =
+        content.scan(|read, source| examine_scanned(read, source, options.policy.of(read.format)))?;
+    found.bytes_after = found.facts.bytes;
+    for finding in &mut found.findings {
+        if let Safety::Safe | Safety::Guarded(_) = finding.fix.safety {
+            finding.fix = Fix::held(Held::ReadOnly(IN_DATABASE));
+        }
+    }
+    let mut outcome = Outcome::looked(found, content.bytes());
+    if options.mode != Mode::Look && outcome.ending == Ending::Findings {
+        let why = stored.hindrance().map(Ending::Refused);
+        outcome.ending = why.unwrap_or(Ending::Unsupported(Unsupported::Stored));
+    }
+    Ok(outcome)
 }
 
 /// Examines a file or, unless the mode is [`Mode::Look`], draws a repair and shows it.
@@ -121,7 +189,7 @@ fn draw<S>(
     show: &dyn Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<Drawn<S>, Stop> {
     if *mode == Mode::Look {
-        let before = content.read(|source| examine(source, policies.choose(source)?))?;
+        let before = content.scan(|read, source| examine_scanned(read, source, policies.of(read.format)))?;
         return Ok(Drawn { before, next: Next::Leave, told: None });
     }
     let drawn = draw_repair(content, policies, *mode == Mode::Fix)?;
@@ -138,8 +206,8 @@ fn draw_repair<T>(content: &Content, policies: &Policies, keeps: bool) -> Result
     let checked = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut packing = None;
-        let mended = content.read(|source| {
-            mend_while(source, policies.choose(source)?, &mut |plan| {
+        let mended = content.scan(|read, source| {
+            mend_scanned(read, source, policies.of(read.format), &mut |plan| {
                 if keeps && Packed::is_worth_it(plan.texts()) {
                     let texts = plan.texts().to_vec();
                     let pack =

@@ -25,7 +25,7 @@ pub enum Mode {
 /// How to go about it. The default looks, with the default policy, and waits for nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What is asked for.
+    /// The policies.
     pub policy: Policies,
     /// What to do.
     pub mode: Mode,

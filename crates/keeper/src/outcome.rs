@@ -80,6 +80,8 @@ pub enum Guarantee {
     /// There are no leases here, and a process that we cannot see may have the file open. Nothing had been written for the
     /// settle time, nothing had changed up to the exchange, and the old file was watched for a second after it.
     Quiet,
+    /// The session is in a database, and was changed in one transaction.
+    Transaction,
 }
 
 impl Guarantee {
@@ -89,6 +91,7 @@ impl Guarantee {
             Self::Lease => "lease",
             Self::Drained => "drained",
             Self::Quiet => "quiet",
+            Self::Transaction => "transaction",
         }
     }
 }
@@ -106,13 +109,19 @@ pub enum Unsupported {
     Store(Store),
     /// A file of this format is never changed, for this reason.
     OnlyRead(&'static str, &'static str),
+    /// It is a session in a database.
+    Stored,
 }
+
+const STORED: &str = "a session in a database, in which Tailor does not change this (of a copy, tailor export 'FILE#SESSION' > \
+                      session.jsonl, everything can be repaired)";
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("the file is empty"),
             Self::Store(Store { agent, advice, .. }) => write!(f, "sessions of {agent}: {advice}"),
+            Self::Stored => f.write_str(STORED),
             Self::OnlyRead(format, why) => write!(f, "recognised as {format} and never changed: {why}"),
             Self::Document => f.write_str(
                 "one JSON document; Tailor reads JSON Lines, one record a line (of an array, `jq -c '.[]'` makes \

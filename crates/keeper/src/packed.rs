@@ -18,7 +18,7 @@ use transcript::examine;
 const UNPACKED_BYTES_MAX: u64 = 16 << 30;
 
 /// Looks at a compressed transcript. Whatever the mode, it stays as it is.
-pub(crate) fn look(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Stop> {
+pub(crate) fn examine_file(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Stop> {
     const VERB: &str = "unpack the file";
     let snapshot = Snapshot::open(path, root)?;
     let decoder = zstd::Decoder::new(&snapshot.file).map_err(|cause| Error::new(path, VERB, cause))?;

@@ -2,7 +2,7 @@
 //!
 //! - from the system itself: `lease`, `process` (which are alive, and what they have open), `exits` (waiting for the end of a
 //!   process), `mounts`, `network` (file systems), `files` (files without a name, exchange of names)
-//! - from `unix` or `windows`: `folder`, `facts` (metadata of a file), `owner`, `attributes`, `lock`, `name`, `writing`,
+//! - from `unix` or `windows`: `folder`, `metadata` (of a file), `owner`, `attributes`, `lock`, `name`, `writing`,
 //!   `limits`, `own_folder`, `around` (our parent process and host)
 //!
 //! What a system cannot do or tell is answered so that nothing is written too early: there are no leases, a process counts as
@@ -42,10 +42,10 @@ pub(crate) use other::{exits, files, lease, mounts, network, process};
 pub(crate) use seen::ProcessState;
 #[cfg(unix)]
 pub(crate) use unix::{
-    FileExt, OFlags, around, attributes, facts, folder, limits, lock, name, own_folder, owner, writing,
+    FileExt, OFlags, around, attributes, folder, limits, lock, metadata, name, own_folder, owner, writing,
 };
 #[cfg(windows)]
 pub(crate) use windows::{
-    FileExt, OFlags, around, attributes, exits, facts, files, folder, lease, limits, lock, mounts, name,
+    FileExt, OFlags, around, attributes, exits, files, folder, lease, limits, lock, metadata, mounts, name,
     network, own_folder, owner, process, writing,
 };

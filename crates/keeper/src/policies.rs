@@ -1,4 +1,4 @@
-//! What is asked for, by whose transcript it is. What the numbers mean is `transcript`'s.
+//! The policy for each agent's transcripts. `transcript` knows what its numbers mean.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Policies {
         Self { reloading: agents.into_iter().collect(), ..self }
     }
 
-    /// Whether an agent reads a transcript again for each turn, as far as somebody said so.
+    /// Whether an agent reads a transcript again for each turn, according to the configuration.
     pub fn reloads(&self, format: Option<&Format>) -> bool {
         format.is_some_and(|format| self.reloading.contains(format.name))
     }
@@ -54,7 +54,7 @@ impl Policies {
         format.and_then(|format| self.agents.get(format.name)).unwrap_or(&self.all)
     }
 
-    /// The policy for a transcript, of which no more is read than tells whose it is.
+    /// The policy for a transcript. Reads only as much as it takes to recognise the format.
     ///
     /// # Errors
     ///

@@ -42,7 +42,7 @@ pub struct Recovered {
     /// What was done. [`Ending::Clean`] if no request has failed and the session is not too long, or only an answer was cut
     /// off.
     pub outcome: Outcome,
-    /// Why the request failed; `None` if nobody says that it did.
+    /// Why the request failed; `None` if nothing says that it did.
     pub cause: Option<Cause>,
     /// The text of the error.
     pub error: Option<String>,
@@ -95,9 +95,9 @@ struct Found {
 /// Recovers the session in a file, if its last request was too long: makes it fit into part of the window, half as much each
 /// time that the model has not answered since. Without a vault nothing is known of earlier attempts.
 ///
-/// The mode of the options says whether that is done or only told, their settle time how long the file must have been
-/// quiet, as for [`crate::maintain`]; a conversation that waits for a tool or for the model is deferred in every format,
-/// unless the settle time is 0.
+/// The mode of the options says whether to do that or only report it, and their settle time how long the file must have
+/// been quiet, as for [`crate::maintain`]. A conversation that waits for a tool or for the model is deferred in every
+/// format, unless the settle time is 0.
 ///
 /// # Errors
 ///
@@ -146,7 +146,7 @@ fn draw(
     let attempts = tried.count;
     let found = Found { cause, error, is_over, attempts, tokens, ..Found::default() };
     let length = tokens.map(|tokens| tokens.before);
-    // It was shortened as far as that error asked for, whatever what is left is estimated at.
+    // It was already shortened because of that error, whatever the estimate of the rest is.
     let fits = is_over && length.is_some_and(|length| length.tokens <= length.window);
     let is_asked = recovery.level.is_some() || recovery.target_tokens.is_some();
     if fits && !is_asked {
@@ -245,8 +245,8 @@ pub fn recovered_since(vault: &Vault, path: &Path, failure: &Failure) -> Result<
     Ok(recoveries(vault, path)?.first().is_some_and(|(end, _)| failure.at < *end))
 }
 
-/// Whether a session was recovered after a request that an error tells of by its number of tokens. `path` has no symbolic
-/// links in it.
+/// Whether a session was recovered after a failed request whose error names this number of tokens. `path` has no
+/// symbolic links in it.
 ///
 /// # Errors
 ///
@@ -271,7 +271,7 @@ pub fn is_same(one: &str, other: &str) -> bool {
 fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, Purpose)>, Error> {
     // A record that cannot be read counts as none: that tries a level once more.
     let records: Vec<Record> = vault.runs(path)?.into_iter().flatten().collect();
-    // How much longer later runs have made what stands before the place.
+    // How many bytes later runs have added before the place.
     let (mut grown, mut found) = (0_i128, Vec::new());
     for record in records.iter().rev().filter(|record| record.state != State::Kept) {
         let purpose = record.purpose.filter(|purpose| purpose.is_recovery() && !record.is_undone(&records));

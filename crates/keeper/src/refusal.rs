@@ -19,15 +19,16 @@ pub enum Refusal {
         /// The process, if its mounts are not ours.
         pid: Option<u32>,
     },
-    /// It lies in the upper layer of an overlay, and this is the layer: who has the overlay would keep the old file.
+    /// It is in the upper layer of an overlay, reached through that layer: programs that use the overlay would keep the
+    /// old file.
     ContainerLayer(PathBuf),
-    /// It is a link that leads out of the folder that was asked for.
+    /// It is a link that leads out of the folder that was searched.
     LinkOutOfRoot,
     /// It is not a file.
     NotAFile,
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     ForeignOwner(u32),
-    /// It belongs to somebody else, on a system where users have no numbers.
+    /// It belongs to another user, on a system where users have no numbers.
     AnothersFile,
     /// Root would work in a folder that another user than the file's owner may rename or replace.
     LooseFolder(PathBuf),
@@ -41,6 +42,10 @@ pub enum Refusal {
     UnknownHistory,
     /// Its agent has compressed it.
     Compressed,
+    /// It is a database of so many sessions, and none of them was named.
+    NamesNoSession(usize),
+    /// It is in a database that must not be written to, for this reason.
+    StoreStays(String),
     /// The repair would do harm.
     Worse(Worse),
     /// Its conversation cannot be compacted.
@@ -99,7 +104,7 @@ pub enum Refusal {
 
 const COMPRESSED: &str =
     "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)";
-const UNTRIED_SYSTEM: &str = "replacing a file beside live agents has not been tried on this system yet (use --out DIR, \
+const UNTRIED_SYSTEM: &str = "replacing a file beside live agents has not been tried on this system yet (use --copy-to DIR, \
     or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
 
 impl fmt::Display for Refusal {
@@ -107,23 +112,28 @@ impl fmt::Display for Refusal {
         match self {
             Self::HardLinks(names) => write!(
                 f,
-                "it has {names} hard links, and replacing it would separate them (use --out DIR, or remove the other links)"
+                "it has {names} hard links, and replacing it would separate them (use --copy-to DIR, or remove the other links)"
             ),
             Self::MountedAlone { at, pid } => f.write_str(&mounted_alone(at, *pid)),
             Self::ContainerLayer(upper) => write!(
                 f,
                 "it is in a container's writable layer, {}; programs in the container would keep writing to the old file \
-                 (run tailor inside the container, or use --out DIR)",
+                 (run tailor inside the container, or use --copy-to DIR)",
                 upper.display()
             ),
             Self::LinkOutOfRoot => f.write_str(
                 "it is a symlink that points outside its folder (pass the file that it points to)",
             ),
             Self::Compressed => f.write_str(COMPRESSED),
+            Self::NamesNoSession(sessions) => write!(
+                f,
+                "it is a database of {sessions} sessions; name one as 'FILE#SESSION' (tailor scan FILE lists them)"
+            ),
+            Self::StoreStays(why) => write!(f, "its database is only read: {why}"),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::AnothersFile => {
-                f.write_str("it belongs to another user (run as that user, or use --out DIR)")
+                f.write_str("it belongs to another user (run as that user, or use --copy-to DIR)")
             }
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
             Self::UntriedSystem => f.write_str(UNTRIED_SYSTEM),
@@ -131,10 +141,10 @@ impl fmt::Display for Refusal {
                 write!(f, "it has more than {} entries", transcript::scan::ENTRIES_MAX)
             }
             Self::CountedElsewhere(what) => {
-                write!(f, "{what}; any change would make the agent reject it (use --out DIR)")
+                write!(f, "{what}; any change would make the agent reject it (use --copy-to DIR)")
             }
             Self::UnknownHistory => {
-                f.write_str("its first line does not say how Codex keeps its history (use --out DIR)")
+                f.write_str("its first line does not say how Codex keeps its history (use --copy-to DIR)")
             }
             Self::Worse(worse) | Self::Unable(Unable::Worse(worse)) => {
                 write!(f, "{worse}; the file is unchanged")
@@ -242,7 +252,7 @@ fn mounted_alone(at: &Path, pid: Option<u32>) -> String {
     let whom = pid.map_or(String::new(), |pid| format!(" for process {pid}"));
     format!(
         "it is mounted as a single file, at {}{whom}; programs there would keep writing to the old file (mount its folder \
-         instead, or use --out DIR)",
+         instead, or use --copy-to DIR)",
         at.display()
     )
 }

@@ -9,8 +9,8 @@ use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
 use crate::new_text::{NewText, hash_of, same_bytes};
 use crate::outcome::Guarantee;
-use crate::platform::facts::{self, MetadataExt};
 use crate::platform::files::give_back_memory;
+use crate::platform::metadata::{self, MetadataExt};
 use crate::platform::writing::{NEW_TEXT, create_private, sync_others, to_its_end};
 use crate::platform::{OFlags, attributes, lock};
 use crate::snapshot::Snapshot;
@@ -215,7 +215,7 @@ impl<'a> Replacement<'a> {
             // Not every file system can create a file without a name.
             Err(_) => (old.place.open(&temporary, NEW_FILE).map_err(fail)?, true),
         };
-        let inode = facts::of(&new).map_err(fail)?.ino();
+        let inode = metadata::of(&new).map_err(fail)?.ino();
         let (known, new_length) = (old.known(), Cell::new(after));
         let (named, removed, exchanged) = (Cell::new(named), Cell::new(None), Cell::new(false));
         let start = Instant::now();
@@ -401,7 +401,7 @@ impl<'a> Replacement<'a> {
             return Ok(match guarantee {
                 Guarantee::Lease => (!self.old.is_fresh()).then_some(true),
                 Guarantee::Drained => None,
-                Guarantee::Quiet => Some(true),
+                Guarantee::Quiet | Guarantee::Transaction => Some(true),
             });
         }
         // If the text that was read ended inside a line, an append has changed that line.
@@ -480,7 +480,7 @@ impl<'a> Replacement<'a> {
     fn exchange(&self) -> Result<bool, Stop> {
         let fail = |cause| self.fail("replace the file", cause);
         before(Step::SetTimes).map_err(fail)?;
-        let now = facts::of(&self.old.file).map_err(fail)?;
+        let now = metadata::of(&self.old.file).map_err(fail)?;
         attributes::set_times(&self.new, &now).map_err(fail)?;
         if !self.named.get() {
             before(Step::Name).map_err(fail)?;
@@ -492,7 +492,7 @@ impl<'a> Replacement<'a> {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Err(Deferral::Changed.into()),
             other => other.map_err(fail)?,
         }
-        let second = self.old.place.look(&self.temporary).map_err(fail)?;
+        let second = self.old.place.metadata_of(&self.temporary).map_err(fail)?;
         if second.is_some_and(|second| second.ino() == now.ino()) {
             self.exchanged.set(true);
             return Ok(true);
@@ -573,7 +573,7 @@ impl<'a> Replacement<'a> {
         let place = &self.old.place;
         let path = place.open(place.name(), OFlags::RDWR | OFlags::APPEND).map_err(fail)?;
         let reader = place.open(&self.temporary, OFlags::RDONLY).map_err(fail)?;
-        let current = facts::of(&path).map_err(fail)?.ino();
+        let current = metadata::of(&path).map_err(fail)?.ino();
         let ours = Known::of(&reader, self.new_length.get()).map_err(fail)?;
         let until = Instant::now() + TIMEOUTS.grace;
         while Instant::now() < until {
@@ -645,7 +645,7 @@ impl<'a> Replacement<'a> {
         match guarantee {
             Guarantee::Lease => true,
             Guarantee::Drained => writers::holds(&Err(Refused::Unavailable), &self.old.file),
-            Guarantee::Quiet => false,
+            Guarantee::Quiet | Guarantee::Transaction => false,
         }
     }
 

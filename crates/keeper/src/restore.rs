@@ -11,6 +11,7 @@ mod standing;
 
 pub(crate) use history::History;
 
+use crate::content::Content;
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span};
 use crate::platform::files::temporary;
@@ -172,8 +173,8 @@ impl Way {
 
 impl Runs {
     /// Picks the run to undo, and finds out which of the later ones landed.
-    pub(crate) fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Self, Stop> {
-        let mut records = vault.runs(&snapshot.path)?;
+    pub(crate) fn choose(vault: &Vault, now: &Content, run: Option<&str>) -> Result<Self, Stop> {
+        let mut records = vault.runs(&now.path)?;
         if let Some(run) = run
             && !records.iter().flatten().any(|record| record.run == run)
         {
@@ -189,7 +190,7 @@ impl Runs {
                 Some(run) => record.run == run,
                 None => record.can_be_undone(&later),
             };
-            let landed = snapshot.read(|source| landed(&record, &records, &later, source))?;
+            let landed = now.read(|source| landed(&record, &records, &later, source))?;
             if wanted && (landed || run.is_some()) {
                 if record.undoes.is_some() || record.is_undone(&later) {
                     return Err(Refusal::AlreadyUndone(record.run).into());

@@ -35,7 +35,7 @@ pub fn known_roots_above() -> Vec<PathBuf> {
     above
 }
 
-/// The folders that a root stands for, those that exist.
+/// The existing folders that match a root.
 pub(crate) fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = base(root, home).into_iter().collect();
     for part in root.below.split('/') {

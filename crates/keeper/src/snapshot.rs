@@ -5,7 +5,7 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
 use crate::place::Place;
-use crate::platform::facts::{self, Metadata, MetadataExt};
+use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{FileExt, OFlags, lock, owner};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
@@ -45,20 +45,20 @@ const LEASE_MAX: Duration = Duration::from_secs(5);
 const OPEN_TRIES: usize = 5;
 
 impl Snapshot {
-    /// Opens a file for reading. A refusal is about what stands at the path, whatever is in it.
+    /// Opens a file for reading. It may be refused because of what kind of file it is, whatever its content.
     pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
         let fail = |cause| Error::new(path, Error::OPEN, cause);
-        let real = facts::real_path(path).map_err(fail)?;
+        let real = metadata::real_path(path).map_err(fail)?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let root = facts::real_path(root.unwrap_or(parent)).map_err(fail)?;
-        if !facts::lies_in(&real, &root) {
+        let root = metadata::real_path(root.unwrap_or(parent)).map_err(fail)?;
+        if !metadata::lies_in(&real, &root) {
             return Err(Refusal::LinkOutOfRoot.into());
         }
         // Without waiting: a named pipe would block here for ever.
         let place = Place::hold(&real).map_err(fail)?;
         let file = open_patiently(&place, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?;
         let opened = SystemTime::now();
-        let metadata = facts::of(&file).map_err(fail)?;
+        let metadata = metadata::of(&file).map_err(fail)?;
         if !metadata.is_file() {
             return Err(Refusal::NotAFile.into());
         }
@@ -76,7 +76,7 @@ impl Snapshot {
     pub(crate) fn open_locked(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
         for _ in 0..OPEN_TRIES {
             let snapshot = Self::open(path, root)?;
-            // Without such locks the exchange itself tells whether another file has come to the path.
+            // Without such locks, the exchange itself shows whether there is another file at the path.
             let locked = lock::take(&snapshot.file);
             if !locked.map_err(|cause| Error::new(path, "lock the file", cause))? {
                 return Err(Deferral::OtherTailor.into());
@@ -127,7 +127,7 @@ impl Snapshot {
     /// last bytes tell. More may have been appended, if what was there ended with a whole line.
     pub(crate) fn begins_as_read(&self) -> Result<bool, Error> {
         let fail = |cause| Error::new(&self.path, "look at the file again", cause);
-        let now = facts::of(&self.file).map_err(fail)?;
+        let now = metadata::of(&self.file).map_err(fail)?;
         if now.len() == self.bytes() {
             return Ok(Stamp::of(&now) == Stamp::of(&self.metadata));
         }
@@ -137,8 +137,7 @@ impl Snapshot {
         self.known().holds(&self.file).map_err(fail)
     }
 
-    /// What came of work on the file; a deferral in the place of an error that only says that somebody rewrote it in
-    /// the middle.
+    /// The result of work on the file. An error becomes a deferral if another program rewrote the file meanwhile.
     pub(crate) fn unless_changed<T>(&self, done: Result<T, Stop>) -> Result<T, Stop> {
         match done {
             Err(Stop::Failed(_)) if self.is_at_path()? && !self.begins_as_read()? => {
@@ -161,7 +160,7 @@ impl Snapshot {
     /// The metadata of the file at the path now.
     fn at_path(&self) -> Result<Option<Metadata>, Error> {
         self.place
-            .look(self.place.name())
+            .metadata_of(self.place.name())
             .map_err(|cause| Error::new(&self.path, "look at the file again", cause))
     }
 }

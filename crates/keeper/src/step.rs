@@ -51,6 +51,15 @@ pub(crate) enum Step {
     Unlink,
     /// … and that is synced.
     SyncUnlink,
+    /// A store is locked for one transaction.
+    #[cfg(feature = "stores")]
+    LockRows,
+    /// A row of it is written.
+    #[cfg(feature = "stores")]
+    WriteRow,
+    /// The transaction ends.
+    #[cfg(feature = "stores")]
+    CommitRows,
     /// A file of ours that is no longer needed is removed.
     Clean,
 }

@@ -53,7 +53,7 @@ pub(crate) enum Halt {
 }
 
 impl Halt {
-    /// The stop, with the error that a fault stands for.
+    /// The stop, with the error for a fault.
     pub(crate) fn stop(self, error: impl FnOnce(Fault) -> Error) -> Stop {
         match self {
             Self::Fault(fault) => error(fault).into(),

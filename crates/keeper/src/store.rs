@@ -1,7 +1,9 @@
-//! Where agents keep sessions in something else than lines of JSON: recognised by name, so that it can be said what
-//! Tailor can do there. None of them is ever opened.
+//! Where agents keep sessions in something else than lines of JSON: recognised by name. `stores` opens those that it can
+//! read; for the others there is advice.
 
-use crate::roots::expand;
+use crate::platform::metadata;
+use crate::roots::{expand, known_roots};
+use std::io;
 use std::path::{Path, PathBuf};
 use transcript::format::Root;
 
@@ -10,17 +12,30 @@ use transcript::format::Root;
 pub struct Store {
     /// Whose it is.
     pub agent: &'static str,
-    /// What Tailor can do there.
+    /// What Tailor can do there, if it cannot read it.
     pub advice: &'static str,
-    /// What the file is called.
+    /// Its file name.
     file: &'static str,
-    /// A folder above it; empty where the name alone tells.
+    /// A folder above it; empty if the file name is sufficient.
     within: &'static str,
-    /// Where it lies, if that is one place.
+    /// Its place, if there is only one.
     root: Option<Root>,
 }
 
-const EXPORTS: &str = "it is a database; Tailor mends only what is exported from it as JSONL";
+/// What stands between the file of a store and the id of a session in it.
+const MARK: char = '#';
+/// How files end that may be databases, whatever they are called.
+const ENDINGS: &[&str] = &["sqlite", "sqlite3", "db"];
+
+/// What to say of a database that `stores` reads, where it did not.
+const READ: &str = if cfg!(feature = "stores") {
+    "its tables are not those that this version of Tailor reads, so it leaves the database alone"
+} else {
+    "they are in a database, and this tailor was built without the feature `stores`; to build it complete: cargo install \
+     --profile dist --features stores --path crates/tailor"
+};
+const EXPORTS: &str =
+    "it is a database that Tailor does not read; it mends what is exported from it as JSONL";
 const WHOLE: &str =
     "it is one JSON document that the program writes anew from memory; Tailor leaves it alone";
 
@@ -28,83 +43,101 @@ const fn at(home: &'static str, below: &'static str) -> Root {
     Root { env: None, home, below }
 }
 
+const fn database(
+    agent: &'static str,
+    file: &'static str,
+    within: &'static str,
+    root: Option<Root>,
+) -> Store {
+    Store { agent, advice: READ, file, within, root }
+}
+
+const OPENCLAW: Root = Root { env: Some("OPENCLAW_STATE_DIR"), home: ".openclaw", below: "agents/*/agent" };
+const HERMES: Root = Root { env: Some("HERMES_HOME"), home: ".hermes", below: "." };
+
 const STORES: &[Store] = &[
+    database("OpenClaw 2026.8 or later", "openclaw-agent.sqlite", "", Some(OPENCLAW)),
+    database("OpenCode", "opencode.db", "", Some(at(".local/share", "opencode"))),
+    database("Kilo", "kilo.db", "", Some(at(".local/share", "kilo"))),
+    database("Goose", "sessions.db", "goose", Some(at(".local/share/goose", "sessions"))),
+    database("Crush", "crush.db", "", None),
+    database("Hermes", "state.db", ".hermes", Some(HERMES)),
+    database("Zed", "threads.db", "zed", Some(at(".local/share/zed", "threads"))),
     Store {
-        agent: "OpenClaw 2026.8 or later",
-        advice: "sessions are in a database; Tailor mends the JSONL archives that the move left behind, and what an \
-                 older OpenClaw writes",
-        file: "openclaw-agent.sqlite",
-        within: "",
-        root: Some(Root { env: Some("OPENCLAW_STATE_DIR"), home: ".openclaw", below: "agents/*/agent" }),
-    },
-    Store {
-        agent: "OpenCode",
         advice: EXPORTS,
-        file: "opencode.db",
-        within: "",
-        root: Some(at(".local/share", "opencode")),
+        ..database("Cursor", "state.vscdb", "Cursor", Some(at(".config/Cursor", "User/globalStorage")))
     },
-    Store {
-        agent: "Goose",
-        advice: EXPORTS,
-        file: "sessions.db",
-        within: "goose",
-        root: Some(at(".local/share/goose", "sessions")),
-    },
-    Store { agent: "Crush", advice: EXPORTS, file: "crush.db", within: "", root: None },
-    Store {
-        agent: "Hermes",
-        advice: "sessions are in a database; Tailor mends the JSONL archives below sessions/",
-        file: "state.db",
-        within: ".hermes",
-        root: Some(Root { env: Some("HERMES_HOME"), home: ".hermes", below: "." }),
-    },
-    Store {
-        agent: "Cursor",
-        advice: EXPORTS,
-        file: "state.vscdb",
-        within: "Cursor",
-        root: Some(at(".config/Cursor", "User/globalStorage")),
-    },
-    Store {
-        agent: "Cursor",
-        advice: EXPORTS,
-        file: "store.db",
-        within: ".cursor",
-        root: Some(at(".cursor", "chats/*/*")),
-    },
-    Store {
-        agent: "Zed",
-        advice: EXPORTS,
-        file: "threads.db",
-        within: "zed",
-        root: Some(at(".local/share/zed", "threads")),
-    },
-    Store {
-        agent: "Cline or Roo Code",
-        advice: WHOLE,
-        file: "api_conversation_history.json",
-        within: "",
-        root: None,
-    },
+    Store { advice: EXPORTS, ..database("Cursor", "store.db", ".cursor", Some(at(".cursor", "chats/*/*"))) },
+    Store { advice: WHOLE, ..database("Cline or Roo Code", "api_conversation_history.json", "", None) },
 ];
 
 impl Store {
-    /// The store that a file is, told by its name alone.
+    /// The store that a file is, judged by its path alone.
     pub(crate) fn of(path: &Path) -> Option<&'static Self> {
         let name = path.file_name()?;
         let lies_in = |folder: &str| path.iter().any(|part| part == folder);
         STORES.iter().find(|store| name == store.file && (store.within.is_empty() || lies_in(store.within)))
     }
+
+    /// Whether it is a database whose sessions this build can read.
+    fn is_read(&self) -> bool {
+        cfg!(feature = "stores") && self.advice == READ
+    }
 }
 
-/// The stores of known agents that exist here.
+/// The stores of known agents that exist here, but for those that a search of [`known_roots`] finds.
 pub fn known_stores() -> Vec<PathBuf> {
     let home = std::env::home_dir();
+    let searched = known_roots();
     let folders = |store: &Store| store.root.map(|root| expand(&root, home.as_deref())).unwrap_or_default();
+    let is_found = |path: &Path| is_read(path) && searched.iter().any(|root| path.starts_with(root));
     let all =
         STORES.iter().flat_map(|store| folders(store).into_iter().map(|folder| folder.join(store.file)));
-    all.filter(|path| path.is_file() && Store::of(path).is_some()).collect()
+    all.filter(|path| path.is_file() && Store::of(path).is_some() && !is_found(path)).collect()
+}
+
+/// Whether a file is called as a database whose sessions this build can read.
+pub(crate) fn is_read(path: &Path) -> bool {
+    Store::of(path).is_some_and(Store::is_read)
+}
+
+/// Whether a file that somebody names may be such a database: a copy may be called anything.
+pub(crate) fn may_be_read(path: &Path) -> bool {
+    let ends = |path: &Path| path.extension().is_some_and(|end| ENDINGS.iter().any(|known| end == *known));
+    cfg!(feature = "stores") && Store::of(path).map_or_else(|| ends(path), Store::is_read)
+}
+
+/// Whether a path stands for a session in a store.
+pub fn is_stored(path: &Path) -> bool {
+    split(path).is_some()
+}
+
+/// The path that stands for a session in a store: `FILE#SESSION`.
+pub(crate) fn session_path(file: &Path, session: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_os_string();
+    path.push(format!("{MARK}{session}"));
+    path.into()
+}
+
+/// The path of a file, or of a session in a store, without links.
+///
+/// # Errors
+///
+/// When there is no such file.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    match split(path) {
+        Some((file, session)) => Ok(session_path(&metadata::real_path(file)?, session)),
+        None => metadata::real_path(path),
+    }
+}
+
+/// The file of a store and the id of a session in it, if that is what a path stands for.
+pub(crate) fn split(path: &Path) -> Option<(&Path, &str)> {
+    let text = path.to_str()?;
+    let mut marks = text.match_indices(MARK).map(|(at, _)| (Path::new(&text[..at]), &text[at + 1..]));
+    let (file, session) =
+        marks.find(|(file, _)| (may_be_read(file) || Store::of(file).is_some()) && file.is_file())?;
+    path.symlink_metadata().is_err().then_some((file, session))
 }
 
 #[cfg(test)]
@@ -122,5 +155,19 @@ mod tests {
         assert_eq!(of("/h/.other/state.db"), None);
         assert_eq!(of("/h/p/.crush/crush.db"), Some("Crush"));
         assert_eq!(of("/h/s.jsonl"), None);
+    }
+
+    #[test]
+    fn a_session_in_a_store_has_a_path_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a#b").join("opencode.db");
+        let path = session_path(&file, "ses_1#2");
+        assert_eq!(split(&path), None, "there is no such file");
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(split(&path), Some((file.as_path(), "ses_1#2")));
+        assert_eq!(split(&file), None);
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(split(&path), None, "there is a file called so");
     }
 }

@@ -117,7 +117,7 @@ fn of_database(
     unknown.map(stray).collect()
 }
 
-/// A transcript may move from one project to another, and leave the folder behind.
+/// A transcript may move from one project to another, without its folder.
 fn of_folders(agent: Agent, place: &Path, advice: &'static str) -> Vec<Stray> {
     let (mut folders, mut files) = (Vec::new(), HashSet::new());
     for entry in inside(place).flat_map(|project| inside(&project.path())) {

@@ -3,23 +3,27 @@
 //! `restore` chooses the run, finds its places in the text as it is now, and makes the new text. That goes to `replace` like any
 //! repair, as a run of its own.
 
+use crate::content::{Content, no_temporary};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
-use crate::leave::{could_write, may_be_remembered, may_write};
+use crate::leave::{could_write, may_be_in_turn, may_be_remembered, may_write};
 use crate::leftover::{open_finished, replace_and_finish};
+use crate::new_text::NewText;
 use crate::options::{Mode, Options};
-use crate::outcome::{Ending, Outcome};
+use crate::outcome::{Ending, Guarantee, Outcome};
+use crate::platform::files::temporary;
 use crate::refusal::Refusal;
 use crate::replace::Replaced;
 use crate::restore::{Extent, Restored, Runs, Way};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
+use crate::stored::{self, Replacing, Stored};
 use crate::vault::{Pending, Vault};
 use std::path::Path;
 use transcript::overflow::Cause;
 use transcript::policy::SignedThinking;
-use transcript::{Examination, examine};
+use transcript::{Examination, Facts, examine};
 
 /// Undoes a run over a file: the newest one, or the one named `run`.
 ///
@@ -38,6 +42,9 @@ pub fn undo(
 ) -> Result<Outcome, Error> {
     let undo = || {
         let vault = options.vault(path)?;
+        if let Some(stored) = stored::open(path, root)? {
+            return undo_stored(&stored, vault, options, run, extent);
+        }
         // Late lines must be in the file before we look for the places of the run.
         let snapshot = match options.mode {
             Mode::Fix => open_finished(path, root, vault)?,
@@ -48,6 +55,88 @@ pub fn undo(
     Outcome::of(undo())
 }
 
+/// A run that can be undone.
+struct Found {
+    runs: Runs,
+    way: Way,
+    /// What would come of it.
+    outcome: Outcome,
+    facts: Facts,
+    /// Whether the model binds its thinking to what comes before it.
+    binds: bool,
+}
+
+fn find(
+    content: &Content,
+    vault: &Vault,
+    options: &Options,
+    run: Option<&str>,
+    extent: Extent,
+) -> Result<Found, Stop> {
+    let runs = Runs::choose(vault, content, run)?;
+    // If the vault cannot be read, reading the texts fails later with a better message.
+    let forgotten = vault.forgotten(&runs.target).unwrap_or_default();
+    let way = content.read(|source| Way::back(&runs, extent, &forgotten, source))?;
+    let now = content.read(|source| examine(source, options.policy.choose(source)?))?;
+    signed_since(&runs, &way, &now, options).map_or(Ok(()), Err)?;
+    let (facts, binds) = (now.facts, now.binds);
+    let mut outcome = Outcome::without_look(Ending::WouldUndo);
+    outcome.bytes = content.bytes();
+    outcome.bytes_after = way.length;
+    outcome.run = Some(runs.target.run.clone());
+    outcome.places_restored = way.restored;
+    outcome.places_left = runs.target.edits() - way.restored;
+    outcome.before = Some(now);
+    Ok(Found { runs, way, outcome, facts, binds })
+}
+
+/// The same for a session in a store.
+fn undo_stored(
+    stored: &Stored,
+    vault: &Vault,
+    options: &Options,
+    run: Option<&str>,
+    extent: Extent,
+) -> Result<Outcome, Stop> {
+    let content = &stored.content;
+    let Found { runs, way, mut outcome, facts, binds } = find(content, vault, options, run, extent)?;
+    if let Some(why) = stored.hindrance() {
+        outcome.ending = Ending::Refused(why);
+    } else if let Some(reason) = may_be_in_turn(content, &facts, options).filter(|_| binds) {
+        outcome.ending = Ending::Deferred(reason);
+    } else if options.mode == Mode::Fix {
+        outcome.ending = restore_rows(stored, vault, &runs, way, binds).map_or_else(Ending::of, |()| {
+            outcome.guarantee = Some(Guarantee::Transaction);
+            Ok(Ending::Undone)
+        })?;
+    }
+    Ok(outcome)
+}
+
+fn restore_rows(
+    stored: &Stored,
+    vault: &Vault,
+    runs: &Runs,
+    way: Way,
+    only_if_still: bool,
+) -> Result<(), Stop> {
+    let content = &stored.content;
+    let text = Restored { vault, record: &runs.target, parts: way.parts };
+    let file = temporary().map_err(no_temporary)?;
+    let fail = |cause| Error::new(&content.path, "put the originals together", cause);
+    text.write(&content.file, &file).map_err(fail)?;
+    let new = Content::of_temporary(&content.path, file)?;
+    let keep = || {
+        let pending = vault.begin(&content.path)?;
+        content.read(|old| pending.keep_undo(&runs.target, old.len(), way.changes, None))
+    };
+    content.read(|old| {
+        new.read(|new| stored.replace(&Replacing { old, new, parts: text.parts(), only_if_still }, keep))
+    })?;
+    vault.undone(&runs.target);
+    Ok(())
+}
+
 fn undo_once(
     snapshot: &Snapshot,
     vault: &Vault,
@@ -55,20 +144,7 @@ fn undo_once(
     run: Option<&str>,
     extent: Extent,
 ) -> Result<Outcome, Stop> {
-    let runs = Runs::choose(vault, snapshot, run)?;
-    // If the vault cannot be read, reading the texts fails later with a better message.
-    let forgotten = vault.forgotten(&runs.target).unwrap_or_default();
-    let way = snapshot.read(|source| Way::back(&runs, extent, &forgotten, source))?;
-    let now = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
-    signed_since(&runs, &way, &now, options).map_or(Ok(()), Err)?;
-    let (facts, binds) = (now.facts, now.binds);
-    let mut outcome = Outcome::without_look(Ending::WouldUndo);
-    outcome.bytes = snapshot.bytes();
-    outcome.bytes_after = way.length;
-    outcome.run = Some(runs.target.run.clone());
-    outcome.places_restored = way.restored;
-    outcome.places_left = runs.target.edits() - way.restored;
-    outcome.before = Some(now);
+    let Found { runs, way, mut outcome, facts, binds } = find(snapshot, vault, options, run, extent)?;
     // What comes back is seen by the model, so an agent that remembers the session matters here too.
     let forgotten = || -> Result<(), Stop> {
         let reason = if binds { may_be_remembered(snapshot, &facts, options) } else { None };
@@ -112,7 +188,7 @@ fn restore_and_record(
 ) -> Result<(Replaced, Option<Deferral>), Stop> {
     let text = Restored { vault, record: &runs.target, parts: way.parts };
     let keep = |pending: Pending, swap| {
-        snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, swap))
+        snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, Some(swap)))
     };
     let done = replace_and_finish(snapshot, &text, vault, keep, enter)?;
     // If the run was over another file that still exists, its record stays as it is for that file.

@@ -139,7 +139,7 @@ impl Vault {
                 other => other?,
             };
             // Creating the unfinished file reserves the name, unless another run has just finished under it.
-            if State::ALL.iter().any(|state| !matches!(folder.look(name_of(&run, *state)), Ok(None))) {
+            if State::ALL.iter().any(|state| !matches!(folder.metadata_of(name_of(&run, *state)), Ok(None))) {
                 continue;
             }
             let (path, time) = (path.to_path_buf(), time.to_string());
@@ -420,12 +420,12 @@ impl Pending {
         target: &Record,
         length: u64,
         changes: Vec<Change>,
-        swap: Swap,
+        swap: Option<Swap>,
     ) -> Result<Run, Halt> {
         self.fill(|record, _| {
             let grown = |bytes, change: &Change| bytes + change.length - change.length_before();
             (record.bytes_before, record.bytes_after) = (length, changes.iter().fold(length, grown));
-            (record.undoes, record.swap, record.edits) = (Some(target.run.clone()), Some(swap), changes);
+            (record.undoes, record.swap, record.edits) = (Some(target.run.clone()), swap, changes);
             Ok(before(Step::WriteRecord)?)
         })
     }

@@ -16,7 +16,7 @@ use crate::maintain::maintain;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::own::Own;
-use crate::platform::facts::{self, MetadataExt};
+use crate::platform::metadata::{self, MetadataExt};
 use crate::platform::network::network;
 use crate::platform::owner::{is_ours, is_private};
 use crate::platform::{FileExt, OFlags};
@@ -98,7 +98,7 @@ impl Sight {
     /// The file as it is now; `None` if there is no regular file.
     pub fn of(path: &Path) -> Option<Self> {
         let at = SystemTime::now();
-        let metadata = facts::of_link(path).ok()?;
+        let metadata = metadata::of_link(path).ok()?;
         metadata.is_file().then(|| Self { stamp: Stamp::of(&metadata), at })
     }
 
@@ -333,7 +333,7 @@ fn key(options: &Options) -> io::Result<String> {
         return Err(io::Error::other("what is asked for depends on the time"));
     }
     let policy = options.policy.map(|policy| policy.now_ms = None);
-    let program = (env!("CARGO_PKG_VERSION"), Stamp::of(&facts::of_program()?));
+    let program = (env!("CARGO_PKG_VERSION"), Stamp::of(&metadata::of_program()?));
     let all = format!("{FORMAT} {program:?} {:?} {policy:?} {:?}", options.mode, options.worth);
     Ok(check(all.as_bytes()))
 }
@@ -350,10 +350,10 @@ fn private(path: &Path) -> io::Result<Folder> {
     let folder = match parent.child(name)? {
         Some(folder) => folder,
         // In the home of somebody else it would be in the way there.
-        None if is_ours(parent.file(), &facts::of(parent.file())?) => parent.make_child(name)?,
+        None if is_ours(parent.file(), &metadata::of(parent.file())?) => parent.make_child(name)?,
         None => return Err(io::ErrorKind::PermissionDenied.into()),
     };
-    let is_private = is_private(folder.file(), &facts::of(folder.file())?);
+    let is_private = is_private(folder.file(), &metadata::of(folder.file())?);
     if is_private { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
@@ -361,15 +361,16 @@ fn private(path: &Path) -> io::Result<Folder> {
 fn open(folder: &Folder, name: &str) -> io::Result<File> {
     let access = OFlags::RDWR | OFlags::APPEND;
     if let Some(file) = folder.open_file(name, access)? {
-        let metadata = facts::of(&file)?;
+        let metadata = metadata::of(&file)?;
         let is_usable = is_private(&file, &metadata) && metadata.nlink() == 1 && metadata.len() <= BYTES_MAX;
         if is_usable {
             return Ok(file);
         }
         folder.remove(name)?;
     }
-    let age =
-        |name: &String| folder.look(name).ok().flatten().map(|found| (found.mtime(), found.mtime_nsec()));
+    let age = |name: &String| {
+        folder.metadata_of(name).ok().flatten().map(|found| (found.mtime(), found.mtime_nsec()))
+    };
     let mut others: Vec<String> =
         folder.names()?.into_iter().filter(|name| name.starts_with(PREFIX)).collect();
     others.sort_by_key(|name| std::cmp::Reverse(age(name)));

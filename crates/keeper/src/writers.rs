@@ -4,7 +4,7 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
-use crate::platform::facts::{self, Metadata};
+use crate::platform::metadata::{self, Metadata};
 use crate::platform::{network, owner, process};
 #[cfg(test)]
 use crate::step::fault;
@@ -60,7 +60,7 @@ pub(crate) fn holds(lease: &Result<Lease<'_>, Refused>, file: &File) -> bool {
         Ok(_) => false,
         Err(Refused::Busy) => true,
         Err(Refused::Unavailable | Refused::Failed(_)) => {
-            facts::of(file).is_ok_and(|of| writer(file, &of).is_some())
+            metadata::of(file).is_ok_and(|of| writer(file, &of).is_some())
         }
     }
 }

@@ -375,6 +375,12 @@ impl Text {
         Self { inner, chars, pairs }
     }
 
+    /// The same text at another place.
+    #[must_use]
+    pub fn moved_to(self, inner: Span) -> Self {
+        Self { inner, ..self }
+    }
+
     /// How long it is, where that is known without reading it again.
     pub fn length(&self, unit: Unit) -> Option<u64> {
         let known = match unit {

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
 use humansize::{DECIMAL, SizeFormatter};
 use std::time::Duration;
@@ -13,17 +13,17 @@ pub(crate) fn size(bytes: u64) -> String {
     sized(bytes).to_string()
 }
 
-/// A number of bytes for a longer text, without a text of its own.
+/// A number of bytes, to be written into a longer text without an allocation.
 pub(crate) fn sized(bytes: u64) -> impl std::fmt::Display {
     SizeFormatter::new(bytes, DECIMAL)
 }
 
-/// A number of bytes in few letters: `1.2 MB`.
+/// A number of bytes, abbreviated: `1.2 MB`.
 pub(crate) fn short_size(bytes: u64) -> String {
     SizeFormatter::new(bytes, DECIMAL.decimal_places(1)).to_string()
 }
 
-/// A part of a whole: `<1%` is not nothing.
+/// A part of a whole, in percent; `<1%` if it is small but not zero.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let percent =
         (u128::from(part) * 200 + u128::from(whole)).checked_div(u128::from(whole) * 2).unwrap_or(0);
@@ -33,7 +33,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A number of tokens in few letters: `950`, `84k`, `1.2M`.
+/// A number of tokens, abbreviated: `950`, `84k`, `1.2M`.
 pub(crate) fn tokens(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
@@ -50,7 +50,7 @@ pub(crate) fn age(age: Duration) -> String {
     unit.map_or_else(|| format!("{seconds} s"), |(unit, name)| format!("{} {name}", seconds / unit))
 }
 
-/// A number with its thousands apart: `84,300`.
+/// A number with grouped thousands: `84,300`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();

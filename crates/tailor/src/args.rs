@@ -1,32 +1,41 @@
-//! The command line: what may be written, and what it means as a policy, with the configuration below it.
+//! The command line, and the policy that it makes together with the configuration.
 
 mod check;
+mod common;
 mod complete;
 mod doctor;
 mod file;
 mod flags;
 mod hook;
+mod lines;
 mod top;
 
 pub(crate) use check::{Allowed, Layout, Listing, ReportFormat, Results};
-pub(crate) use complete::{Completions, Man};
+pub(crate) use common::{Common, Json};
+pub(crate) use complete::{Complete, Completions, Man};
 pub(crate) use doctor::{Doctor, Resume};
 pub(crate) use hook::{Hook, HookEvent};
+pub(crate) use lines::DataSet;
 pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, load};
+use crate::names;
 use crate::settings::{Edit, Settings};
-use crate::value::{Thinking, Tokenizer, code, days, duration, millis, or_meant, rules, seconds, size};
-use clap::ValueHint::AnyPath;
+use crate::value::{
+    Thinking, Tokenizer, count, duration, long_duration, millis, or_meant, rules, severity, size,
+};
+use clap::ValueHint::{AnyPath, FilePath};
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
 use doctor::session;
 pub(crate) use file::ConfigFile;
 use flags::Given;
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use spans::marker::Folder;
+use std::env::consts::{ARCH, OS};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
 use transcript::policy::WINDOW_TOKENS;
@@ -38,14 +47,29 @@ use transcript::{Finding, Severity};
 /// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, repairs what is broken, and
 /// never loses a line.
 #[derive(Parser)]
-#[command(name = "tailor", version, max_term_width = 100)]
+#[command(name = "tailor", version, long_version = VERSION.as_str(), max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 nothing to report, 1 findings remain, 2 an error, 130 interrupted.\n\
-    Start with `tailor doctor`: it only reads, and lists the sessions of your agents and what is wrong with them.")]
+    Start with `tailor doctor`: it only reads.")]
 pub(crate) struct Args {
     /// Without one, Tailor lists the newest sessions and those that are broken.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
+
+/// What `--version` says: also for which system the program was built, and of which commit, where the build was told.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let libc = match () {
+        () if cfg!(target_env = "gnu") => "-gnu",
+        () if cfg!(target_env = "musl") => "-musl",
+        () if cfg!(target_env = "msvc") => "-msvc",
+        () => "",
+    };
+    let commit = option_env!("TAILOR_COMMIT").filter(|commit| !commit.is_empty());
+    let commit = commit.map(|commit| format!(", commit {commit}")).unwrap_or_default();
+    format!("{} ({ARCH}-{OS}{libc}{commit})", env!("CARGO_PKG_VERSION"))
+});
 
 /// What was written on the command line; what cannot be read ends the program, with what was probably meant.
 pub(crate) fn parse() -> Args {
@@ -54,7 +78,7 @@ pub(crate) fn parse() -> Args {
         if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
             && !suggested
         {
-            // Letters that changed places make short words look unlike in the eyes of clap.
+            // clap's measure of similarity finds no match for short words with swapped letters.
             let commands = Args::command();
             let names = commands.get_subcommands().filter(|command| !command.is_hide_set());
             let meant = names
@@ -71,9 +95,11 @@ pub(crate) fn parse() -> Args {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// List sessions, newest first, what is wrong with each, and the command that repairs it; changes nothing.
+    /// List sessions, and the command that repairs each.
+    ///
+    /// Newest first, with what is wrong with each. Changes nothing.
     #[command(
-        alias = "ls",
+        visible_alias = "ls",
         after_help = "Examples:\n  tailor doctor\n  tailor doctor --broken --agent claude\n  \
         tailor doctor --json | jq -r 'select(.state == \"broken\").command'\n\
         States: ok; bloated: a repair would save much; broken: the agent or the API refuses it; too long: it does not fit \
@@ -81,52 +107,62 @@ pub(crate) enum Command {
         Exit codes: 0 whatever is found, 2 an error."
     )]
     Doctor(Doctor),
-    /// Repair a session and start its agent on it: the newest one, or the one with this id.
+    /// Repair a session, and start its agent on it.
+    ///
+    /// The newest session, or the one with this id.
     #[command(
         after_help = "Examples:\n  tailor resume claude\n  tailor resume codex 0d0f7b2c\n  tailor resume pi --no-start\n\
         Exit codes: those of the agent; without it 0 ready, 1 not now, 2 an error."
     )]
     Resume(Resume),
-    /// Check transcripts and report what is wrong; changes nothing.
+    /// Check transcripts and report what is wrong.
+    ///
+    /// Changes nothing.
     #[command(
-        alias = "check",
+        visible_alias = "check",
         after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
         tailor scan session.jsonl --json | jq .findings\n\
         For checks in CI, see --help.\n\
-        Exit codes: 0 no errors found, 1 errors found, 2 a file could not be read.",
+        Exit codes: 0 no errors found, 1 errors found, 2 an error, 130 interrupted",
         after_long_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
         tailor scan session.jsonl --json | jq .findings\n  \
         tailor scan sessions --max-context-tokens window --fail-on L5\n  \
-        tailor scan sessions --max-file-size 2MiB --format sarif -o tailor.sarif --exit-zero\n  \
+        tailor scan sessions --max-file-size 2M --format sarif -o tailor.sarif --exit-zero\n  \
         tailor scan sessions --json -o known.json\n  tailor scan sessions --baseline known.json\n\
-        Exit codes: 0 no errors found, 1 errors found (see --fail-on), 2 a file could not be read."
+        Exit codes: 0 no errors found, 1 errors found (see --fail-on), 2 a file could not be read, 130 interrupted by Ctrl-C."
     )]
     Scan(Scan),
-    /// Repair transcripts in place, as far as that is safe.
+    /// Repair transcripts in place, where that is safe.
     #[command(
-        alias = "repair",
+        visible_alias = "repair",
         after_help = "Examples:\n  tailor fix session.jsonl --dry-run --diff   # show what would change\n  \
         tailor fix session.jsonl\n  \
-        tailor fix session.jsonl --select P1,P2     # only lost tool results, and results without a call\n  \
-        tailor fix session.jsonl --allow S9         # also take out history from before a compaction\n  \
-        tailor fix - < session.jsonl > repaired.jsonl\n  tailor fix ~/.openclaw --out /tmp/repaired\n\
+        tailor fix session.jsonl --select P1,P2     # only lost tool results\n  \
+        tailor fix session.jsonl --allow S9         # also what was compacted\n  \
+        tailor fix ~/.openclaw --copy-to /tmp/repaired\n\
         Undo: tailor undo session.jsonl\n\
-        Exit codes: 0 nothing is left to fix, 1 errors or warnings remain, 2 an error."
+        Exit codes: 0 all fixed, 1 problems remain, 2 an error, 130 interrupted"
     )]
     Fix(Fix),
-    /// Show what fills a file and the context: tools, fields, turns, the largest entries; changes nothing.
+    /// Show what fills a file and the context.
+    ///
+    /// Tools, fields, turns, the largest entries. Changes nothing.
     #[command(
         after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
         tailor top session.jsonl --json | jq '.largest[0]'"
     )]
     Top(Top),
-    /// Write an HTML report: what fills the contexts, what is wrong, what a fix would change.
+    /// Write an HTML report of sizes and problems.
+    ///
+    /// What fills the contexts, what is wrong, what a fix would change.
     #[command(after_help = "Examples:\n  tailor report -o report.html\n  \
         tailor report ~/.claude/projects -o report.html")]
     Report(Report),
-    /// Restore what a run of `fix` changed, even after the agent has appended more.
+    /// Restore what a run of `fix` changed.
+    ///
+    /// Also after the agent has appended more.
     #[command(
-        alias = "restore",
+        visible_alias = "restore",
         after_help = "Examples:\n  tailor undo                               # lists the newest runs\n  \
         tailor undo session.jsonl                 # the newest run\n  \
         tailor undo session.jsonl --to-original   # all of them\n  \
@@ -134,46 +170,73 @@ pub(crate) enum Command {
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20"
     )]
     Undo(Undo),
-    /// Print the context in chunks that fit a summariser, as JSON lines.
-    #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50000\n  \
-        tailor chunk session.jsonl --tokenizer o200k --budget 200000 | jq -r '.messages[]?.text'")]
+    /// Print the context in chunks that fit a summariser.
+    ///
+    /// As lines of JSON.
+    #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50k\n  \
+        tailor chunk session.jsonl --tokenizer o200k --max-total-tokens 200k | jq -r '.messages[]?.text'")]
     Chunk(Chunk),
-    /// Have a command of yours summarise older messages, and store the summary as the agent's own compaction.
+    /// Replace older messages by a summary that a command writes.
+    ///
+    /// It is stored as the agent's own compaction.
     #[command(
-        after_help = "Examples:\n  tailor compact session.jsonl --with 'llm \"Summarise this conversation\"' --dry-run\n  \
+        after_help = "Examples:\n  tailor compact session.jsonl --with 'llm \"Summarise this\"' --dry-run\n  \
         tailor compact session.jsonl --with ./summarise.sh --keep 20\n\
-        The command gets one chunk at a time on its standard input, and TAILOR_CHUNK and TAILOR_CHUNKS in its \
-        environment. If it fails or prints nothing, nothing is changed.\n\
+        The command reads each chunk on its standard input, beside TAILOR_CHUNK and \
+        TAILOR_CHUNKS. If it fails or prints nothing, nothing is changed.\n\
         Exit codes: 0 compacted, 1 not now or nothing to compact, 2 an error."
     )]
     Compact(Compact),
-    /// Shorten a session that the API refuses as too long, until it fits: cut results, or leave out the oldest messages.
+    /// Shorten a session that the API refuses as too long.
+    ///
+    /// Until it fits: results are cut, then the oldest messages left out.
     #[command(
         after_help = "Examples:\n  tailor recover session.jsonl --dry-run\n  tailor recover session.jsonl\n  \
-        tailor recover session.jsonl --target-tokens 100000\n  \
-        tailor recover session.jsonl --settle 0 --json --error 'prompt is too long: 211884 tokens > 200000 maximum'\n\
+        tailor recover session.jsonl --target-tokens 100k\n  \
+        tailor recover session.jsonl --json --error 'prompt is too long: …'\n\
         Exit codes: 0 it fits now, or it was not too long; 1 not now, not by this, or still too long; 2 an error."
     )]
     Recover(Recover),
-    /// Print the full text that a marker of `fix` stands for; the marker names the id.
+    /// Print a session from a database as JSON lines, as it is stored; changes nothing.
+    #[command(
+        after_help = "Examples:\n  tailor export '~/.local/share/opencode/opencode.db#ses_dfbac0375ffe' > session.jsonl\n  \
+        tailor scan ~/.local/share/opencode/opencode.db   # lists the sessions\n\
+        Of a damaged database, what can still be read is printed.\n\
+        Exit codes: 0 all of it was printed, 1 some rows could not be read, 2 an error."
+    )]
+    Export(Export),
+    /// Compare two copies of a session record by record, such as a file and the database that it was moved to.
+    #[command(
+        after_help = "Examples:\n  tailor diff old.jsonl '~/.openclaw/agents/main/agent/openclaw-agent.sqlite#s1'\n  \
+        tailor diff before.jsonl after.jsonl --json\n\
+        Exit codes: 0 both hold the same records, 1 they differ, 2 an error."
+    )]
+    Diff(Diff),
+    /// Print the full text that a marker of `fix` stands for.
+    ///
+    /// The marker names the id.
     #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less")]
     Show(Show),
-    /// Remove a text that was cut from the vault for good, such as a secret; the marker names the id.
+    /// Remove a text that was cut from the vault for good.
+    ///
+    /// Such as a secret. The marker names the id.
     #[command(after_help = "Examples:\n  tailor forget 3f9a1c20d7e4\n\
         The session keeps the marker, and `undo` can no longer put the text back. It may still be in other sessions and backups.")]
     Forget(Forget),
     /// Delete originals that no longer need to be kept.
-    #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7 --max-bytes 500MiB")]
+    #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7d --max-size 500M")]
     Gc(Gc),
-    /// Watch transcripts and repair them while they grow; writes nothing unless the mode is `enforce`.
+    /// Watch transcripts and repair them while they grow.
+    ///
+    /// Writes nothing unless the mode is `enforce`.
     #[command(
-        after_help = "Examples:\n  tailor watch\n  tailor watch ~/.openclaw --mode enforce --settle 10\n  \
-        tailor watch --log-format json\n\
+        after_help = "Examples:\n  tailor watch\n  tailor watch ~/.openclaw --mode enforce --settle 10s\n  \
+        tailor watch --json\n\
         SIGHUP reloads the configuration, SIGTERM stops after the current file."
     )]
     Watch(Watch),
     /// Show how the daemon is doing.
-    #[command(after_help = "Examples:\n  tailor status\n  tailor status --format json | jq .troubles")]
+    #[command(after_help = "Examples:\n  tailor status\n  tailor status --json | jq .troubles")]
     Status(AskStatus),
     /// Check or print the configuration.
     #[command(after_help = "Examples:\n  tailor config check\n  tailor config print")]
@@ -183,6 +246,10 @@ pub(crate) enum Command {
         tailor explain 'messages.2: `tool_use` ids were found without …' session.jsonl\n  \
         tailor explain - < error.txt\n  tailor explain chatcli\n  tailor explain")]
     Explain(Explain),
+    /// Print the JSON Schema of what --json prints.
+    #[command(after_help = "Examples:\n  tailor schema > tailor.schema.json\n\
+        `$defs` has an entry for each command, such as `tailor scan`. For the configuration: tailor config schema")]
+    Schema,
     /// Print completions for a shell.
     #[command(
         after_help = "Examples:\n  tailor completions bash > ~/.local/share/bash-completion/completions/tailor\n  \
@@ -190,6 +257,9 @@ pub(crate) enum Command {
         tailor completions fish > ~/.config/fish/completions/tailor.fish"
     )]
     Completions(Completions),
+    /// Print ids of the newest sessions, for completions.
+    #[command(hide = true, after_help = "Example:\n  tailor complete 0d0f")]
+    Complete(Complete),
     /// Write the manual pages into a folder.
     #[command(hide = true, after_help = "Examples:\n  tailor man ~/.local/share/man/man1")]
     Man(Man),
@@ -207,6 +277,8 @@ pub(crate) enum Command {
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) shared: Shared,
+    #[command(flatten)]
+    pub(crate) data_set: DataSet,
     #[command(flatten)]
     allowed: Allowed,
     /// Read every file, also those that have not changed since the last scan.
@@ -227,33 +299,42 @@ pub(crate) struct Fix {
     /// Report what would change, but change nothing.
     #[arg(long, display_order = 0)]
     pub(crate) dry_run: bool,
-    /// Show each change; removed text only with --show-content.
+    /// Show each change.
+    ///
+    /// Removed text is shown only with --show-content.
     #[arg(long, display_order = 1)]
     pub(crate) diff: bool,
     /// Show text from the transcript in --diff.
     #[arg(long, requires = "diff", hide_short_help = true)]
     pub(crate) show_content: bool,
-    /// Repair the sessions of all known agents, without asking. Without this and without a PATH, they are listed, and
-    /// you are asked on a terminal.
+    /// Repair the sessions of all agents, without asking.
+    ///
+    /// Without this and without a PATH, they are listed, and you are asked on a terminal.
     #[arg(long, conflicts_with = "paths")]
     pub(crate) all: bool,
-    /// Write repaired copies into this folder, and leave the originals alone.
-    #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
-    pub(crate) out: Option<PathBuf>,
-    /// Also make the guarded fixes of these rules. A fix is guarded if it rewrites ids, guesses, or takes out what
-    /// somebody may want; each finding names the CODE that it needs.
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code, display_order = 3)]
+    /// Write repaired copies into this folder instead.
+    ///
+    /// The originals stay as they are.
+    #[arg(long, visible_alias = "out", value_name = "DIR", conflicts_with = "dry_run")]
+    pub(crate) copy_to: Option<PathBuf>,
+    /// Also make the guarded fixes of these rules.
+    ///
+    /// A fix is guarded if it rewrites ids, guesses, or takes out what somebody may want; each finding names the CODE that
+    /// it needs.
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = names::rules(), hide_possible_values = true, display_order = 3)]
     pub(crate) allow: Vec<String>,
-    /// Seconds without writes before a file is replaced; pass 0 if no agent is running [default: 5]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// How long a file must rest [default: 5s]
+    ///
+    /// A file that was written to more recently is not replaced. Pass 0 if no agent is running.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) settle: Option<Duration>,
-    /// Seconds without writes before older history is rewritten, which prompt caches may hold: old results (rules
-    /// stale-result, crowded-window), model messages (oversized-reply), and what comes before signed thinking [default:
-    /// 3600; 0 if --settle is 0]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, hide_short_help = true)]
+    /// How long a file must be without writes before older history is rewritten, which prompt caches may hold: old results
+    /// (rules stale-result, crowded-window), model messages (oversized-reply), and what comes before signed thinking
+    /// [default: 1h; 0 if --settle is 0]
+    #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     pub(crate) settle_stale: Option<Duration>,
     /// Keep trying for this long (such as 90 or 10m) while a file cannot be repaired yet, as while its agent is running.
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["dry_run", "out"], hide_short_help = true)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["dry_run", "copy_to"], hide_short_help = true)]
     pub(crate) wait: Option<Duration>,
     /// With --wait: touch nothing as long as this process lives.
     #[arg(long, value_name = "PID", requires = "wait", hide = true)]
@@ -265,6 +346,8 @@ pub(crate) struct Fix {
     pub(crate) spill: Option<Folder>,
     #[command(flatten)]
     pub(crate) shared: Shared,
+    #[command(flatten)]
+    pub(crate) data_set: DataSet,
 }
 
 /// Where originals are.
@@ -286,19 +369,20 @@ impl VaultAt {
 /// What every command is asked that changes files in another way than `fix`.
 #[derive(ClapArgs, Clone)]
 pub(crate) struct Change {
-    /// Seconds without writes before a file is replaced; pass 0 if no agent is running [default: 5]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// How long a file must rest [default: 5s]
+    ///
+    /// A file that was written to more recently is not replaced. Pass 0 if no agent is running.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     settle: Option<Duration>,
-    /// Format of the results.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) json: Json,
     #[command(flatten)]
     config: ConfigFile,
     #[command(flatten)]
     vault: VaultAt,
 }
 
-/// The policies, told whether a settle time says that no agent is running.
+/// The policies, adjusted if the settle time says that no agent is running.
 fn settled(policies: &Policies, settle: Duration) -> Policies {
     policies.map(|policy| policy.agent_gone = settle.is_zero())
 }
@@ -309,8 +393,8 @@ impl Change {
         self.config.load()
     }
 
-    /// What is asked for, with the policies that `of` makes of the configuration. Older history does not wait: these
-    /// commands are run for its sake.
+    /// The options, with the policies that `of` makes of the configuration. Older history does not wait, because these
+    /// commands exist to change it.
     fn options(&self, dry_run: bool, of: impl FnOnce(&Loaded) -> Policies) -> Result<Options, String> {
         let config = self.config.load()?;
         let settle = self.settle.unwrap_or(config.settings.settle);
@@ -321,7 +405,7 @@ impl Change {
             settle_stale: Duration::ZERO,
             memory_settle: config.settings.memory_settle,
             untried_systems: config.settings.untried_systems,
-            // Of a dry run too: it is asked there what was done before.
+            // A dry run needs the vault too, to know what earlier runs did.
             vault: Some(self.vault.open(&config)?),
             worth: None,
         })
@@ -365,38 +449,40 @@ pub(crate) struct Undo {
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Limits (0 switches one off)")]
 pub(crate) struct ChunkLimits {
-    /// Most tokens in a chunk; by default two fifths of the window. At least 256.
-    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(chunk::TOKENS_MIN..))]
+    /// Most tokens in a chunk [default: two fifths of the window]
+    ///
+    /// At least 256.
+    #[arg(long, value_name = "TOKENS", value_parser = at_least(chunk::TOKENS_MIN))]
     max_tokens: Option<u64>,
     /// Most characters in a chunk, besides its tokens; by default eight for each token. At least 512.
-    #[arg(long, value_name = "CHARS", value_parser = value_parser!(u64).range(chunk::CHARS_MIN..))]
+    #[arg(long, value_name = "CHARS", value_parser = at_least(chunk::CHARS_MIN), hide_short_help = true)]
     max_chars: Option<u64>,
     /// Longest message; of a longer one, only role, tool and size are printed.
-    #[arg(long, value_name = "CHARS", default_value = "100000")]
-    summary_chars_max: u64,
-    /// The summariser's context window; a message that takes half of it, with a fifth to spare, is too long.
-    #[arg(long, visible_alias = "window", value_name = "TOKENS", default_value_t = WINDOW_TOKENS)]
-    window_tokens: u64,
+    #[arg(long, alias = "summary-chars-max", value_name = "CHARS", default_value = "100k", value_parser = count, hide_short_help = true)]
+    max_message_chars: u64,
     /// Most tokens in all chunks together; the oldest messages are left out.
-    #[arg(long, value_name = "TOKENS", default_value = "0")]
-    budget: u64,
+    #[arg(long, alias = "budget", value_name = "TOKENS", default_value = "0", value_parser = count)]
+    max_total_tokens: u64,
+    /// The summariser's context window; a message that takes half of it, with a fifth to spare, is too long.
+    #[arg(long, alias = "window", value_name = "TOKENS", default_value_t = WINDOW_TOKENS, value_parser = count, hide_short_help = true)]
+    window_tokens: u64,
     /// How tokens are counted: four characters each, or exactly as OpenAI's newer models do.
     #[arg(long, default_value = "chars4", value_parser = EnumValueParser::<Tokenizer>::new().try_map(Tokenizer::built_in))]
     pub(crate) tokenizer: Tokenizer,
 }
 
 impl ChunkLimits {
-    /// The limits, with what counts tokens.
+    /// The limits, with a function that counts tokens.
     pub(crate) fn limits<'t>(&self, count: &'t dyn Fn(&str) -> u64) -> chunk::Limits<'t> {
-        // OpenClaw's share of the window for one chunk.
+        // The share of the window that OpenClaw uses for a chunk.
         const SHARE_PERCENT: u64 = 40;
         let window = if self.window_tokens == 0 { WINDOW_TOKENS } else { self.window_tokens };
         chunk::Limits {
             tokens_max: self.max_tokens.unwrap_or(window.saturating_mul(SHARE_PERCENT) / 100),
             chars_max: self.max_chars.unwrap_or(0),
-            message_chars_max: self.summary_chars_max,
+            message_chars_max: self.max_message_chars,
             window_tokens: self.window_tokens,
-            budget_tokens: self.budget,
+            budget_tokens: self.max_total_tokens,
             count,
         }
     }
@@ -407,6 +493,9 @@ pub(crate) struct Chunk {
     /// The session's file; `-` is standard input.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) path: PathBuf,
+    /// Chunks are JSON anyway.
+    #[command(flatten)]
+    _json: Json,
     #[command(flatten)]
     pub(crate) limits: ChunkLimits,
 }
@@ -420,7 +509,7 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "COMMAND", required_unless_present = "dry_run")]
     pub(crate) with: Option<String>,
     /// How many messages stay as they are, starting at a user message.
-    #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = at_least(1))]
     pub(crate) keep: u64,
     /// Show the chunks and what would stay, but run and change nothing.
     #[arg(long)]
@@ -429,7 +518,9 @@ pub(crate) struct Compact {
     pub(crate) change: Change,
     #[command(flatten)]
     pub(crate) limits: ChunkLimits,
-    /// What to do with signed thinking that would stay: keep it and refuse, strip it, or ignore it.
+    /// What to do with signed thinking that would stay.
+    ///
+    /// Keep it and refuse, strip it, or ignore it.
     #[arg(long, value_enum, default_value_t = Thinking::Strip)]
     thinking: Thinking,
 }
@@ -453,40 +544,41 @@ pub(crate) struct Recover {
     /// The error text of the API; by default the last error in the transcript.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) error: Option<String>,
-    /// How many tokens to shorten it to, whatever the error was. By default 60% of the context window, and half as many
-    /// after each attempt that the API refused again.
-    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(1..))]
+    /// How many tokens to shorten it to [default: 60% of the window]
+    ///
+    /// Whatever the error was. Without this, half as many after each attempt that the API refused again.
+    #[arg(long, value_name = "TOKENS", value_parser = at_least(1))]
     pub(crate) target_tokens: Option<u64>,
-    /// How much to cut instead, whatever the error was: 1 halves the limits, 2 keeps the last messages, 3 the last four,
-    /// cut.
+    /// How much to cut instead.
+    ///
+    /// Whatever the error was: 1 halves the limits, 2 keeps the last messages, 3 the last four, cut.
     #[arg(long, value_name = "1|2|3", value_parser = level, conflicts_with = "target_tokens")]
     pub(crate) level: Option<Level>,
-    /// How many messages stay in context at level 2; level 3 keeps 4 at most.
-    #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
+    /// How many messages stay in context at level 2.
+    ///
+    /// Level 3 keeps 4 at most.
+    #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = at_least(1))]
     pub(crate) keep: u64,
     /// How often to try in a row before giving up (0 for no limit).
-    #[arg(long, value_name = "COUNT", default_value_t = RECOVERIES_MAX)]
+    #[arg(long, value_name = "COUNT", default_value_t = RECOVERIES_MAX, hide_short_help = true)]
     pub(crate) max_attempts: u64,
     /// The output token limit at which the answer was cut off (4,096), for the advice.
-    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true, value_parser = count, hide_short_help = true)]
     pub(crate) output_tokens: u64,
     /// The largest output token limit that the provider allows, for the advice.
-    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
-    pub(crate) output_tokens_max: u64,
+    #[arg(long, alias = "output-tokens-max", value_name = "TOKENS", default_value_t = 0, hide_default_value = true, value_parser = count, hide_short_help = true)]
+    pub(crate) max_output_tokens: u64,
     /// Report what would change, but change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
-    change: Change,
-    /// The same as --format json.
-    #[arg(long)]
-    json: bool,
+    pub(crate) change: Change,
     #[command(flatten)]
     limits: Limits,
 }
 
 impl Recover {
-    /// What `recover` does with a session if nothing but its file is named.
+    /// What `recover` does with this file if no option is given.
     pub(crate) fn of(path: PathBuf, change: Change) -> Self {
         Self {
             path,
@@ -496,16 +588,11 @@ impl Recover {
             keep: recover::KEEP,
             max_attempts: RECOVERIES_MAX,
             output_tokens: 0,
-            output_tokens_max: 0,
+            max_output_tokens: 0,
             dry_run: false,
             change,
-            json: false,
             limits: Given(Vec::new()),
         }
-    }
-
-    pub(crate) fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.change.format }
     }
 
     pub(crate) fn recovery(&self) -> Recovery {
@@ -514,8 +601,8 @@ impl Recover {
         Recovery { error, level: self.level, keep, target_tokens, only_new: false, attempts_max }
     }
 
-    /// The session is dead as it is, so thinking that would keep it from being mended goes, unless somebody says
-    /// otherwise.
+    /// The options. Thinking that would prevent the repair is stripped by default, because the session is unusable as
+    /// it is.
     pub(crate) fn options(&self) -> Result<Options, String> {
         self.change.options(self.dry_run, |config| {
             let policies = self.limits.policies(config);
@@ -533,9 +620,30 @@ pub(crate) struct Forget {
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
     #[command(flatten)]
+    pub(crate) json: Json,
+    #[command(flatten)]
     pub(crate) config: ConfigFile,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Export {
+    /// The session: FILE#SESSION, or FILE if there is only one in it.
+    #[arg(value_name = "FILE#SESSION")]
+    pub(crate) path: PathBuf,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Diff {
+    /// A transcript, or FILE#SESSION.
+    #[arg(value_name = "OLD")]
+    pub(crate) old: PathBuf,
+    /// The other copy.
+    #[arg(value_name = "NEW")]
+    pub(crate) new: PathBuf,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 #[derive(ClapArgs)]
@@ -544,8 +652,10 @@ pub(crate) struct Show {
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
     /// Print it as it was in the file, with its escapes.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
     #[command(flatten)]
     pub(crate) config: ConfigFile,
     #[command(flatten)]
@@ -554,15 +664,17 @@ pub(crate) struct Show {
 
 #[derive(ClapArgs)]
 pub(crate) struct Gc {
-    /// Delete runs older than this many days; never the newest one of a file.
-    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = days_text)]
+    /// Delete runs older than this; never the newest one of a file.
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = long_duration)]
     pub(crate) older_than: Duration,
     /// Then delete the oldest runs until no more than this is kept.
-    #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = size)]
-    pub(crate) max_bytes: u64,
+    #[arg(long, alias = "max-bytes", value_name = "SIZE", default_value = "5GiB", value_parser = size)]
+    pub(crate) max_size: u64,
     /// Report what would be deleted, but delete nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
     #[command(flatten)]
     pub(crate) config: ConfigFile,
     #[command(flatten)]
@@ -573,12 +685,14 @@ pub(crate) struct Gc {
 pub(crate) struct Explain {
     /// A rule's code or name, a profile (`--profile`), or the text of an error, `-` for standard input; lists all rules by
     /// default.
-    #[arg(value_name = "CODE|ERROR TEXT")]
+    #[arg(value_name = "CODE|ERROR TEXT", value_parser = names::topics(), hide_possible_values = true)]
     pub(crate) what: Option<String>,
     /// The session that the error is about: its file, its id, or a folder. By default all sessions of known agents are
     /// searched, newest first.
     #[arg(value_name = "FILE", value_parser = session(), value_hint = AnyPath)]
     pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) json: Json,
     #[command(flatten)]
     pub(crate) config: ConfigFile,
 }
@@ -588,8 +702,17 @@ pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) at: ConfigAt,
     /// Format of the log; by default text, or the journal under systemd.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, hide_short_help = true)]
     pub(crate) log_format: Option<LogFormat>,
+    /// The same as --log-format json.
+    #[arg(long, conflicts_with = "log_format")]
+    json: bool,
+}
+
+impl Watch {
+    pub(crate) fn log_format(&self) -> Option<LogFormat> {
+        if self.json { Some(LogFormat::Json) } else { self.log_format }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -602,9 +725,8 @@ pub(crate) enum LogFormat {
 
 #[derive(ClapArgs)]
 pub(crate) struct AskStatus {
-    /// Format of the output.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) json: Json,
     #[command(flatten)]
     pub(crate) at: ConfigAt,
 }
@@ -617,14 +739,22 @@ pub(crate) struct ConfigCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum ConfigWhat {
-    /// Check the configuration.
-    Check(ConfigAt),
+    /// Check the configuration, and report all that is wrong with it.
+    Check(ConfigRead),
     /// Print the settings in force, defaults included.
-    Print(ConfigAt),
+    Print(ConfigRead),
     /// Write a configuration file in which each setting is explained and commented out.
     Init(ConfigInit),
     /// Print a JSON Schema of configuration files, for editors and checks.
     Schema,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ConfigRead {
+    #[command(flatten)]
+    pub(crate) json: Json,
+    #[command(flatten)]
+    pub(crate) at: ConfigAt,
 }
 
 #[derive(ClapArgs)]
@@ -638,7 +768,7 @@ pub(crate) struct ConfigInit {
 #[derive(ClapArgs)]
 pub(crate) struct ConfigAt {
     /// Files or folders; by default those of the configuration, or the folders of known agents.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_hint = FilePath)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     config: ConfigFile,
@@ -650,33 +780,33 @@ pub(crate) struct ConfigAt {
 }
 
 impl ConfigAt {
-    /// Reads the configuration, with the flags over it, or tells all that is wrong with it.
+    /// Reads the configuration and applies the flags, or returns everything that is wrong with it.
     pub(crate) fn read(&self) -> Result<Loaded, Vec<String>> {
         load(self.config.config.as_deref(), &self.flags(), self.roots())
     }
 
-    /// The same, with what is wrong in one text.
+    /// The same, with all errors in one text.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         self.read().map_err(|wrong| wrong.join("; "))
     }
 
-    /// Whether flags name the socket.
+    /// Whether a flag names the socket.
     pub(crate) fn names_socket(&self) -> bool {
         self.daemon.get("socket").is_some()
     }
 
-    /// Where the daemon answers as far as flags say, without the configuration.
+    /// The daemon's socket, judged by flags alone, without the configuration.
     pub(crate) fn socket(&self) -> PathBuf {
         self.daemon.get("socket").map_or_else(|| Settings::default().socket(), PathBuf::from)
     }
 
-    /// Flags as lines of a configuration file.
+    /// The flags as lines of a configuration file.
     fn flags(&self) -> Vec<String> {
         let line = |(key, value): &(&str, String)| format!("{key} = {}", toml::Value::String(value.clone()));
         self.set.iter().cloned().chain(self.daemon.0.iter().map(line)).collect()
     }
 
-    /// The paths, if any were named.
+    /// The paths, if there are any.
     fn roots(&self) -> Option<toml::Value> {
         let text = |path: &PathBuf| toml::Value::String(path.to_string_lossy().into_owned());
         (!self.paths.is_empty()).then(|| toml::Value::Array(self.paths.iter().map(text).collect()))
@@ -686,20 +816,24 @@ impl ConfigAt {
 /// What `scan` and `fix` have in common.
 #[derive(ClapArgs)]
 pub(crate) struct Shared {
-    /// Files or folders; `-` alone is standard input. By default the folders of known agents.
+    /// Files or folders; `-` is standard input [default: all known agents]
+    ///
+    /// Or ids of sessions. `-` stands alone.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
     /// Only these rules.
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code, display_order = 2)]
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = names::rules(), hide_possible_values = true, display_order = 2)]
     pub(crate) select: Vec<String>,
-    /// Only the rules of this group; `fix` makes their guarded fixes too, as with --allow.
-    #[arg(long, value_name = "GROUP", value_parser = group, conflicts_with = "select")]
+    /// Only the rules of this group.
+    ///
+    /// `fix` makes their guarded fixes too, as with --allow.
+    #[arg(long, hide_short_help = true, value_name = "GROUP", value_parser = names::groups(group), hide_possible_values = true, conflicts_with = "select")]
     pub(crate) only: Option<Group>,
     /// Skip these rules.
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = names::rules(), hide_possible_values = true)]
     pub(crate) ignore: Vec<String>,
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain [default: error; of `fix`: warning]
-    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = fail_on, help_heading = "Results", hide_short_help = true)]
+    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = names::severities_and_rules(fail_on), hide_possible_values = true, help_heading = "Results", hide_short_help = true)]
     fail_on: Vec<FailOn>,
     /// The error text of the API, for what the file alone does not tell: expired server results, missing tools, encrypted
     /// items.
@@ -717,14 +851,6 @@ pub(crate) struct Shared {
 /// a limit off.
 pub(crate) type Limits = Given<Edit>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Text for people.
-    Human,
-    /// One JSON object for each file, and one with totals.
-    Json,
-}
-
 /// What makes the exit code 1.
 #[derive(Clone, Debug)]
 pub(crate) enum FailOn {
@@ -733,8 +859,8 @@ pub(crate) enum FailOn {
 }
 
 impl Limits {
-    /// What the configuration asks for, with these over it. A profile takes the place of all limits, of single agents
-    /// too.
+    /// The configuration's policies with these limits applied. A profile replaces all limits, including those of single
+    /// agents.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let mut policies = config.policies();
         if self.get("profile").is_some() {
@@ -749,7 +875,7 @@ impl Limits {
 }
 
 impl Shared {
-    /// What the configuration asks for, with the flags over it, now.
+    /// The configuration's policies with the flags applied, at the current time.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let only = self.only();
         let select = if only.is_empty() { &self.select } else { &only };
@@ -768,12 +894,12 @@ impl Shared {
         })
     }
 
-    /// The codes of the group that is asked for, whose fixes are allowed by that; none without one.
+    /// The codes of the rules in `--only`, whose guarded fixes it allows; empty without it.
     fn only(&self) -> Vec<String> {
         self.only.iter().flat_map(|group| group.codes()).map(str::to_string).collect()
     }
 
-    /// A rule that has to be given a limit would never fail without it.
+    /// A rule that needs a limit would never fail without one.
     fn check_fail_on(&self, budget: &Budget) -> Result<(), String> {
         let missing = |on: &FailOn| match on {
             FailOn::Code(code) => check::limit_missing(code, budget).map(|option| (code.clone(), option)),
@@ -787,7 +913,7 @@ impl Shared {
         }
     }
 
-    /// Whether a finding makes the exit code 1: one that is asked for, or else one of at least this severity.
+    /// Whether a finding makes the exit code 1: one that `--fail-on` selects, or else one of at least this severity.
     pub(crate) fn fails(&self, finding: &Finding, default: Severity) -> bool {
         let fails = |on: &FailOn| match on {
             FailOn::Severity(severity) => finding.severity >= *severity,
@@ -798,7 +924,7 @@ impl Shared {
 }
 
 impl Scan {
-    /// How to look, and where the index of verdicts is, if it is asked for.
+    /// The options of the scan, and the place of the index of verdicts if it is to be used.
     pub(crate) fn asked(&self) -> Result<(Options, Option<PathBuf>), String> {
         let budget = self.allowed.budget();
         self.shared.check_fail_on(&budget)?;
@@ -810,16 +936,16 @@ impl Scan {
     }
 }
 
-/// Whether this is a check by a machine, which keeps nothing for the next one, or should look at everything.
+/// Whether this runs under CI, where the index of verdicts is of no use and every file should be read.
 fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// All that `fix` is asked for.
+/// Everything that `fix` needs.
 pub(crate) struct Asked {
-    /// The mode is that of files that are mended in place.
+    /// The mode is for files that are repaired in place.
     pub(crate) options: Options,
-    /// For how long originals are kept.
+    /// How long originals are kept.
     pub(crate) keep: Keep,
 }
 
@@ -841,15 +967,14 @@ impl Fix {
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
             memory_settle: config.settings.memory_settle,
             untried_systems: config.settings.untried_systems,
-            // A dry run keeps nothing, so it needs no place to keep it.
+            // A dry run stores nothing, so it needs no vault.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
             worth: None,
         };
         Ok(Asked { options, keep: config.keep() })
     }
 
-    /// How long older history waits if no flag says so. Who says that no agent is running says that none has a cache
-    /// that would be missed.
+    /// How long older history waits if no flag says so. If no agent is running, no prompt cache is worth waiting for.
     fn stale_after(&self, config: &Loaded) -> Duration {
         let at_once = self.settle.is_some_and(|settle| settle.is_zero());
         if at_once { Duration::ZERO } else { config.settings.settle_stale }
@@ -869,7 +994,7 @@ fn group(text: &str) -> Result<Group, String> {
 }
 
 fn fail_on(text: &str) -> Result<FailOn, String> {
-    if let Ok(severity) = check::severity(text) {
+    if let Ok(severity) = severity(text) {
         return Ok(FailOn::Severity(severity));
     }
     match rule::find(text) {
@@ -882,13 +1007,17 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
     }
 }
 
+/// A number that must not be smaller.
+fn at_least(min: u64) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| match count(text)? {
+        number if number < min => Err(format!("{number} is too few: at least {min}")),
+        number => Ok(number),
+    }
+}
+
 fn level(text: &str) -> Result<Level, String> {
     let number = text.parse().ok();
     number.and_then(Level::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
-}
-
-fn days_text(text: &str) -> Result<Duration, String> {
-    days(text.parse().map_err(|_| "not a number of days".to_string())?)
 }
 
 fn spill(text: &str) -> Result<Folder, String> {
@@ -920,13 +1049,66 @@ mod tests {
             for (option, time) in times {
                 let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == option) else { continue };
                 let help = arg.get_help().unwrap().to_string();
-                assert!(help.contains(&format!("[default: {}", time.as_secs())), "{name}: {help}");
+                let (_, default) = help.split_once("[default: ").unwrap();
+                let default = default.split([']', ';']).next().unwrap();
+                assert_eq!(duration(default), Ok(time), "{name}: {help}");
                 found += 1;
             }
         }
         assert_eq!(found, 6);
         let Some(Command::Gc(gc)) = Args::parse_from(["tailor", "gc"]).command else { panic!("not gc") };
-        assert_eq!((gc.older_than, gc.max_bytes), (settings.keep.age, settings.keep.bytes));
+        assert_eq!((gc.older_than, gc.max_size), (settings.keep.age, settings.keep.bytes));
+    }
+
+    /// Those without print a page, a session, a script or a schema; of a daemon it is the log.
+    #[test]
+    fn every_command_speaks_json() {
+        const WITHOUT: [&str; 6] =
+            ["report", "export", "config init", "config schema", "schema", "completions"];
+        let mut all = Args::command();
+        all.build();
+        let mut silent = Vec::new();
+        for command in
+            all.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+        {
+            let below: Vec<_> =
+                command.get_subcommands().filter(|below| below.get_name() != "help").collect();
+            let leaves = if below.is_empty() { vec![command] } else { below };
+            let has_json =
+                |leaf: &clap::Command| leaf.get_arguments().any(|arg| arg.get_long() == Some("json"));
+            let without = leaves.into_iter().filter(|leaf| leaf.get_name() != "help" && !has_json(leaf));
+            silent.extend(without.map(|leaf| match leaf.get_name() {
+                name if name == command.get_name() => name.to_string(),
+                name => format!("{} {name}", command.get_name()),
+            }));
+        }
+        assert_eq!(silent, WITHOUT);
+    }
+
+    /// A limit's name says whether `fix` shortens to it, and no two options of a command are alike but for their order.
+    #[test]
+    fn limits_have_one_scheme_of_names() {
+        let mut all = Args::command();
+        all.build();
+        for command in all.get_subcommands() {
+            let names: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+            for name in &names {
+                assert!(
+                    !name.ends_with("-max") && !name.ends_with("-min"),
+                    "{}: --{name}",
+                    command.get_name()
+                );
+            }
+            let sorted = |name: &str| {
+                let mut words: Vec<String> = name.split('-').map(str::to_string).collect();
+                words.sort();
+                words
+            };
+            for (n, name) in names.iter().enumerate() {
+                let alike = names[..n].iter().find(|other| sorted(other) == sorted(name));
+                assert_eq!(alike, None, "{}: --{name}", command.get_name());
+            }
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which findings are known: by fingerprints that stay what they are when a file grows, or is elsewhere.
+//! Which findings were there before, recognised by fingerprints that do not change when a file grows or moves.
 
 use crate::place::portable;
 use serde::Deserialize;
@@ -8,17 +8,17 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use transcript::Finding;
 
-/// How many hex digits of the hash are a fingerprint.
+/// How many hex digits of the hash form a fingerprint.
 const DIGITS: usize = 32;
 
-/// The findings of an earlier run. Without one, nothing is known.
+/// The findings of an earlier run; empty if there is no baseline.
 #[derive(Default)]
 pub(crate) struct Baseline {
     fingerprints: HashSet<String>,
     given: bool,
 }
 
-/// What we need of a line of `--format json`.
+/// The fields that we need of a line of `--format json`.
 #[derive(Deserialize)]
 struct Line {
     #[serde(rename = "type")]
@@ -28,7 +28,7 @@ struct Line {
 }
 
 impl Baseline {
-    /// Reads what an earlier run has written with `--format json`.
+    /// Reads the output of an earlier run with `--format json`.
     pub(crate) fn read(path: Option<&Path>) -> Result<Self, String> {
         let Some(path) = path else { return Ok(Self::default()) };
         let shown = path.display();
@@ -54,19 +54,20 @@ impl Baseline {
         Ok(Self { fingerprints, given: true })
     }
 
-    /// Whether a finding was there before.
+    /// Whether the baseline has this finding.
     pub(crate) fn knows(&self, fingerprint: &str) -> bool {
         self.fingerprints.contains(fingerprint)
     }
 
-    /// Whether there is one at all.
+    /// Whether there is a baseline.
     pub(crate) fn is_given(&self) -> bool {
         self.given
     }
 }
 
-/// What each finding about a file is recognised by: file, code, and the ids of entry and call; the line only where
-/// there are no ids; and which of several that are alike it is. Neither sizes nor severity: they change as a session
+/// A fingerprint for each finding in a file. It is made of the file, the code, and the ids of entry and call (the line
+/// if there are no ids), and of a number if several would be the same. Sizes and severity are left out, because they
+/// change as a session goes on.
 /// goes on.
 pub(crate) fn fingerprints<'f>(path: &Path, findings: &'f [Finding]) -> Vec<String> {
     let path = portable(path);
@@ -85,7 +86,7 @@ pub(crate) fn fingerprints<'f>(path: &Path, findings: &'f [Finding]) -> Vec<Stri
     findings.iter().map(one).collect()
 }
 
-/// What is recognised by these texts.
+/// The fingerprint of these texts.
 pub(crate) fn fingerprint_of(texts: &[&str]) -> String {
     hash(texts.iter().map(|text| text.as_bytes()), &[])
 }

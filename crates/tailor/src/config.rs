@@ -1,5 +1,5 @@
-//! The configuration: files, then `TAILOR_*` variables, then flags, each over the one before. What it means for a file
-//! is not known here.
+//! The configuration: files, then `TAILOR_*` variables, then flags; later ones override earlier ones. What the values
+//! do is decided elsewhere.
 
 mod file;
 
@@ -21,28 +21,30 @@ use watch::{Config, Roots};
 const PREFIX: &str = "TAILOR_";
 /// `TAILOR_CONFIG` names the file that `--config` would.
 const CONFIG_VARIABLE: &str = "TAILOR_CONFIG";
-/// How like a known variable one must be to be taken for it, from 0 to 1.
+/// How similar a variable must be to a known one to count as a typo, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.85;
-/// A limit that is switched off.
+/// Stands for a limit that is off.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// What was read, and from where.
+/// The configuration, and where it came from.
 pub(crate) struct Loaded {
     file: File,
     pub(crate) settings: Settings,
-    /// All of it, with what was left out filled in.
+    /// All settings, including defaults.
     pub(crate) table: Table,
     pub(crate) files: Vec<PathBuf>,
-    /// Variables that have no meaning.
+    /// Unknown variables.
     pub(crate) strays: Vec<Stray>,
+    /// Where in a file each root is named.
+    roots_at: Vec<(PathBuf, String)>,
 }
 
-/// A variable that has our prefix and no meaning. It may be somebody else's, so only one that looks mistyped is worth a
-/// word where nobody asked about the configuration.
+/// An unknown variable with our prefix. It may be another program's, so commands other than `config` only mention one
+/// that looks like a typo.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stray {
     name: String,
-    /// The key that was probably meant.
+    /// The key that was probably intended.
     pub(crate) meant: Option<&'static str>,
 }
 
@@ -56,13 +58,14 @@ impl fmt::Display for Stray {
     }
 }
 
-/// Reads all of it, or tells all that is wrong. `named` is the file of `--config`; `flags` go over everything else.
+/// Reads everything, or returns all errors. `named` is the file of `--config`; `flags` override everything else.
 pub(crate) fn load(
     named: Option<&Path>,
     flags: &[String],
     roots: Option<Value>,
 ) -> Result<Loaded, Vec<String>> {
     let (mut table, mut files, mut strays, mut wrong) = <(Table, Vec<_>, Vec<_>, Vec<String>)>::default();
+    let mut roots_at = Vec::new();
     let mut take = |read: Result<Table, Vec<String>>| match read {
         Ok(over) => merge(&mut table, over),
         Err(errors) => wrong.extend(errors),
@@ -70,7 +73,10 @@ pub(crate) fn load(
     for (path, is_named) in places(named) {
         match std::fs::read_to_string(&path) {
             Ok(text) => {
-                take(parse(&text, &path.display().to_string()).and_then(|table| rooted(table, &path)));
+                let name = path.display().to_string();
+                let named = roots_in(&text, &name);
+                take(and_also(parse(&text, &name), relative(&named)));
+                roots_at.extend(named);
             }
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && !is_named => continue,
             Err(cause) => {
@@ -89,7 +95,7 @@ pub(crate) fn load(
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let loaded = Loaded::new(table, files, strays);
+    let loaded = Loaded::new(table, files, strays).map(|loaded| Loaded { roots_at, ..loaded });
     let loaded = loaded.map_err(|error| vec![explain("configuration", &error, None)])?;
     if let Some(key) = loaded.file.misplaced(Scope::Agent) {
         return Err(vec![format!(
@@ -99,23 +105,44 @@ pub(crate) fn load(
     Ok(loaded)
 }
 
-/// The table of a file, unless it has roots that would be others wherever the daemon is started.
-fn rooted(table: Table, file: &Path) -> Result<Table, Vec<String>> {
-    let roots = table.get("roots").and_then(Value::as_array).into_iter().flatten();
-    let relative = roots.filter_map(Value::as_str).filter(|root| !at_home(Path::new(root)).is_absolute());
-    let file = file.display();
-    let why =
-        relative.map(|root| format!("{file}: `roots`: `{root}` is relative; begin it with `/` or `~/`"));
-    let why: Vec<String> = why.collect();
-    if why.is_empty() { Ok(table) } else { Err(why) }
+/// What was read, unless something else is wrong with it.
+fn and_also(read: Result<Table, Vec<String>>, wrong: Vec<String>) -> Result<Table, Vec<String>> {
+    match read {
+        Ok(table) if wrong.is_empty() => Ok(table),
+        Ok(_) => Err(wrong),
+        Err(errors) => Err([errors, wrong].concat()),
+    }
 }
 
-/// The user's own file, whether it is there or not.
+/// Roots that would be others wherever the daemon is started.
+fn relative(roots: &[(PathBuf, String)]) -> Vec<String> {
+    let relative = roots.iter().filter(|(root, _)| !at_home(root).is_absolute());
+    let why = |(root, at): &(PathBuf, String)| {
+        format!("{at}: `roots`: `{}` is relative; begin it with `/` or `~/`", root.display())
+    };
+    relative.map(why).collect()
+}
+
+/// The roots that a file names, and where each stands in it.
+fn roots_in(text: &str, name: &str) -> Vec<(PathBuf, String)> {
+    let (table, _) = DeTable::parse_recoverable(text);
+    let roots = table.get_ref().get("roots").and_then(|roots| roots.get_ref().as_array());
+    let named = roots.into_iter().flatten().filter_map(|root| Some((root.get_ref().as_str()?, root.span())));
+    named
+        .map(|(root, at)| (PathBuf::from(root), format!("{name}: line {}", line_at(text, at.start))))
+        .collect()
+}
+
+fn line_at(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
+}
+
+/// The path of the user's own file, which may not exist.
 pub(crate) fn own_file() -> Option<PathBuf> {
     Own::Config.folder().map(|folder| folder.join("config.toml"))
 }
 
-/// Where files are looked for, and whether one has to be there.
+/// The files to read, and whether each must exist.
 fn places(named: Option<&Path>) -> Vec<(PathBuf, bool)> {
     let named = named.map(Path::to_path_buf).or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
     if let Some(path) = named {
@@ -129,16 +156,22 @@ impl Loaded {
         let file: File = table.clone().try_into()?;
         let settings = file.over(&Settings::default());
         fill(&mut table, &mut settings.clone());
-        Ok(Self { file, settings, table, files, strays })
+        Ok(Self { file, settings, table, files, strays, roots_at: Vec::new() })
     }
 
-    /// What is asked for.
+    /// The policies.
     pub(crate) fn policies(&self) -> Policies {
         let agents = self.file.agents.iter().map(|(name, own)| (&name.0, own.0.over(&self.settings)));
         let agents: Vec<(&String, Settings)> = agents.collect();
         let reloading = agents.iter().filter(|(_, own)| own.reloads).map(|(name, _)| (*name).clone());
         let own = agents.iter().map(|(name, own)| ((*name).clone(), own.policy.clone()));
         Policies::new(self.settings.policy.clone(), own).reloading(reloading)
+    }
+
+    /// The files that were read.
+    pub(crate) fn files_in_words(&self) -> String {
+        let files: Vec<String> = self.files.iter().map(|path| path.display().to_string()).collect();
+        if files.is_empty() { "no file".to_string() } else { files.join(", ") }
     }
 
     /// Where originals are kept.
@@ -148,18 +181,18 @@ impl Loaded {
         self.settings.vault.as_deref().map(at_home).ok_or_else(|| nowhere.to_string())
     }
 
-    /// Where the index of verdicts is; `None` if it is switched off, or there is no place for it.
+    /// The place of the index of verdicts; `None` if it is switched off, or there is no place for it.
     pub(crate) fn cache(&self, asked: bool) -> Option<PathBuf> {
         if self.settings.cache || asked { Verdicts::default_folder() } else { None }
     }
 
-    /// For how long.
+    /// How long and how much of them.
     pub(crate) fn keep(&self) -> Keep {
         let Keep { age, bytes } = self.settings.keep;
         Keep { age: unless_off(age), bytes: if bytes == 0 { u64::MAX } else { bytes } }
     }
 
-    /// Where `tailor status` asks.
+    /// The socket for `tailor status`.
     pub(crate) fn socket(&self) -> PathBuf {
         at_home(&self.settings.socket())
     }
@@ -168,14 +201,14 @@ impl Loaded {
         self.settings.metrics_textfile.as_deref().map(at_home)
     }
 
-    /// What can be read and yet not be done by the daemon: all of it.
+    /// Valid settings that the daemon cannot use: all of them.
     pub(crate) fn senseless(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         if self.settings.roots.as_ref().is_some_and(Vec::is_empty) {
             let why = "configuration: `roots` is empty; remove it to watch the folders of known agents";
             wrong.push(why.to_string());
         }
-        // It is put in place anew each time: a pipe or a device would be gone.
+        // The file is replaced each time, which would remove a pipe or a device.
         if let Some(path) = self.metrics_textfile().filter(|path| path.exists() && !path.is_file()) {
             let path = path.display();
             wrong.push(format!(
@@ -184,6 +217,16 @@ impl Loaded {
         }
         wrong.extend(self.vault().err());
         wrong
+    }
+
+    /// Roots that are not there, which the daemon waits for: they may be mistyped.
+    pub(crate) fn missing_roots(&self) -> impl Iterator<Item = String> {
+        let missing = self.settings.roots.iter().flatten().filter(|root| !at_home(root).exists());
+        missing.map(|root| {
+            let at = self.roots_at.iter().rfind(|(named, _)| named == root).map(|(_, at)| at.as_str());
+            let (at, root) = (at.unwrap_or("configuration"), root.display());
+            format!("{at}: `roots`: {root} does not exist; nothing is watched there until it does")
+        })
     }
 
     /// What the daemon is asked to do.
@@ -215,7 +258,7 @@ impl Loaded {
             listen: settings.listen.clone(),
             metrics_textfile,
             socket: self.socket(),
-            // Whose a root is must be the same for all who ask, wherever they keep their originals.
+            // Claims on roots must be in one place for all commands, wherever originals are kept.
             state: Vault::default_root().unwrap_or_else(|| vault.clone()).join("watch"),
             vault: Vault::new(vault),
         })
@@ -227,24 +270,29 @@ fn unless_off(time: Duration) -> Duration {
     if time.is_zero() { NEVER } else { time }
 }
 
-/// A text that is a whole configuration by itself, or all that is wrong with it.
+/// Parses a complete configuration, or returns all errors.
 fn parse(text: &str, name: &str) -> Result<Table, Vec<String>> {
     let explain = |error: &toml::de::Error| explain(name, error, Some(text));
     let (mut table, errors) = DeTable::parse_recoverable(text);
-    let mut wrong: Vec<String> = errors.iter().map(explain).collect();
-    // What is left of a text that is no TOML is not judged.
-    while errors.is_empty()
-        && let Err(error) = File::deserialize(toml::Deserializer::from(table.clone()))
-    {
-        wrong.push(explain(&error));
+    let line = |error: &toml::de::Error| error.span().map(|at| line_at(text, at.start));
+    let mut wrong: Vec<_> = errors.iter().map(|error| (line(error), explain(error))).collect();
+    while let Err(error) = File::deserialize(toml::Deserializer::from(table.clone())) {
+        // What is left of a line that is no TOML is not judged.
+        if !errors.iter().any(|broken| line(broken) == line(&error)) {
+            wrong.push((line(&error), explain(&error)));
+        }
         if !error.span().is_some_and(|at| take_out(table.get_mut(), &at)) {
             break;
         }
     }
-    if wrong.is_empty() { toml::from_str(text).map_err(|error| vec![explain(&error)]) } else { Err(wrong) }
+    if wrong.is_empty() {
+        return toml::from_str(text).map_err(|error| vec![explain(&error)]);
+    }
+    wrong.sort_by_key(|(line, _)| *line);
+    Err(wrong.into_iter().map(|(_, why)| why).collect())
 }
 
-/// Takes the innermost key out of a table that a place in the text belongs to, or the value of which does.
+/// Removes the innermost key whose name or value is at this place in the text.
 fn take_out(table: &mut DeTable<'_>, at: &Range<usize>) -> bool {
     let in_table = |(_, value): (_, &mut Spanned<DeValue<'_>>)| match value.get_mut() {
         DeValue::Table(below) => take_out(below, at),
@@ -259,15 +307,12 @@ fn take_out(table: &mut DeTable<'_>, at: &Range<usize>) -> bool {
     key.is_some_and(|key| table.remove(&key).is_some())
 }
 
-/// What is wrong, where, and what may have been meant.
+/// The error, its place, and a suggestion.
 fn explain(name: &str, error: &toml::de::Error, text: Option<&str>) -> String {
     let message = error.message().replace('\n', "; ");
-    let line = error.span().zip(text).map(|(span, text)| {
-        let before = text.get(..span.start).unwrap_or(text);
-        format!("line {}: ", before.matches('\n').count() + 1)
-    });
+    let line = error.span().zip(text).map(|(span, text)| format!("line {}: ", line_at(text, span.start)));
     let hint = if message.contains("unknown") { meant(&message) } else { None };
-    // The list of all that would have been right is longer than anybody reads.
+    // The list of all valid keys is too long to read.
     let message = match (hint, message.split_once(", expected")) {
         (Some(_), Some((what, _))) => what.replace("unknown field", "unknown key"),
         _ => message.clone(),
@@ -276,14 +321,14 @@ fn explain(name: &str, error: &toml::de::Error, text: Option<&str>) -> String {
     format!("{name}: could not understand the configuration: {}{message}{hint}", line.unwrap_or_default())
 }
 
-/// Of the names that a message says were possible, the one most like the first, which is what was written.
+/// Of the names that a message offers, the one most similar to the invalid name, which comes first.
 fn meant(message: &str) -> Option<&str> {
     let mut names = message.split('`').skip(1).step_by(2);
     let written = names.next()?;
     nearest(written, names).map(|(name, _)| name)
 }
 
-/// Tables grow together; anything else is replaced.
+/// Merges tables; replaces other values.
 fn merge(table: &mut Table, over: Table) {
     for (key, value) in over {
         match (table.get_mut(&key), value) {
@@ -295,7 +340,7 @@ fn merge(table: &mut Table, over: Table) {
     }
 }
 
-/// Puts in the settings where nothing was said.
+/// Adds the defaults of settings that are absent.
 fn fill(table: &mut Table, settings: &mut Settings) {
     for setting in SETTINGS.iter().filter(|setting| setting.is_printed()) {
         let Some(value) = setting.kind.print(settings) else { continue };
@@ -310,7 +355,7 @@ fn fill(table: &mut Table, settings: &mut Settings) {
     }
 }
 
-/// Variables that are keys in capitals.
+/// Reads variables, which are keys in capitals.
 fn variables(
     all: impl Iterator<Item = (OsString, OsString)>,
     strays: &mut Vec<Stray>,
@@ -352,7 +397,7 @@ fn variables(
     if wrong.is_empty() { Ok(table) } else { Err(wrong) }
 }
 
-/// `~` is whoever runs the program.
+/// Replaces `~` by the current user's home folder.
 fn at_home(path: &Path) -> PathBuf {
     let below = path.strip_prefix("~").ok();
     below.and_then(|below| Some(std::env::home_dir()?.join(below))).unwrap_or_else(|| path.to_path_buf())
@@ -518,7 +563,7 @@ mod tests {
         assert_eq!(**config.policy.of(pi.copied()), wanted);
     }
 
-    /// A row that was copied from another and kept its place would change that one.
+    /// A row copied from another one, with its place not adapted, would change the other setting.
     #[test]
     fn each_number_has_its_own_place() {
         let is_number = |kind| {

@@ -1,6 +1,6 @@
-//! Making images small: in a process of its own, with limits of memory and time, because what decodes images that anybody
-//! may have sent must not be able to take Tailor with it, whatever is in them. It reads one image and writes one, and
-//! opens nothing. What cannot be made small there is as good as no image: the rule puts a line of text in its place.
+//! Makes images smaller, in a process of its own with limits for memory and time: the images may come from anywhere,
+//! and decoding one must not be able to crash Tailor. The process reads one image, writes one, and opens no files. If
+//! an image cannot be made smaller, the rule replaces it by a line of text.
 
 use crate::system::own_program;
 use image::codecs::jpeg::JpegEncoder;
@@ -14,25 +14,25 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Mutex, PoisonError};
 use transcript::policy::TooLarge;
 
-/// The first argument of the process that decodes. No command is called that, and nobody is told.
+/// The first argument of the process that decodes. It is not a command, and not documented.
 const WORD: &str = "downscale-image";
 /// Most pixels that are decoded: a photograph of 40 megapixels, or a page of 1,280 by 31,000.
 const PIXELS_MAX: u64 = 40_000_000;
 /// Longest picture in memory as it is decoded.
 const PICTURE_BYTES_MAX: u64 = 128 << 20;
-/// Most pixels of a strip of a picture.
+/// Most pixels in a strip of a picture.
 const STRIP_PIXELS_MAX: u32 = 2 << 20;
-/// All memory of the process. The service may have 512 MiB, itself and this.
+/// Memory limit of the process. The service may use 512 MiB, including this.
 const MEMORY_BYTES_MAX: u64 = 400 << 20;
 const CPU_SECONDS_MAX: u64 = 120;
-/// Of JPEG; texts can still be read.
+/// JPEG quality; text stays readable.
 const QUALITY: u8 = 85;
-/// How often a file that is still too long is made a quarter smaller.
+/// How many times a file that is still too long is made a quarter smaller.
 const TRIES_MAX: u32 = 12;
 
-/// Makes an image small; `None` if that is not to be had.
+/// Makes an image smaller; `None` if that fails.
 pub(crate) fn downscale(asked: TooLarge<'_>) -> Option<Vec<u8>> {
-    // One after the other, because of the memory; nothing is behind the lock that a panic could leave half done.
+    // One at a time, to save memory. A panic leaves nothing half done, so a poisoned lock does no harm.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut child = Command::new(own_program().ok()?)
@@ -44,13 +44,13 @@ pub(crate) fn downscale(asked: TooLarge<'_>) -> Option<Vec<u8>> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    // It reads all before it writes. If it ends early this fails, and what it says counts for nothing.
+    // The process reads everything before it writes. If it ends early, writing fails, and its output is ignored.
     let given = child.stdin.take().map(|mut stdin| stdin.write_all(asked.file));
     let output = child.wait_with_output().ok()?;
     (matches!(given, Some(Ok(()))) && output.status.success()).then_some(output.stdout)
 }
 
-/// The process itself, if this is it.
+/// Runs the decoding process, if this is it.
 pub(crate) fn child() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next()? != WORD {
@@ -71,7 +71,7 @@ fn serve(arguments: impl Iterator<Item = OsString>) -> Option<()> {
     io::stdout().lock().write_all(&small).ok()
 }
 
-/// The first picture of a file, upright, within the limits; of the same kind.
+/// The first picture of a file, upright, within the limits, in the same format.
 fn shrink(file: &[u8], format: ImageFormat, pixels_max: u32, bytes_max: u64) -> Option<Vec<u8>> {
     let mut reader = ImageReader::with_format(Cursor::new(file), format);
     let mut limits = Limits::no_limits();
@@ -99,7 +99,7 @@ fn shrink(file: &[u8], format: ImageFormat, pixels_max: u32, bytes_max: u64) -> 
     None
 }
 
-/// Eight bits a channel: no provider looks at more, and it halves what stands in memory.
+/// Eight bits per channel: no provider uses more, and it halves the memory.
 fn in_bytes(picture: DynamicImage) -> DynamicImage {
     let color = picture.color();
     match (color.has_color(), color.has_alpha()) {
@@ -110,7 +110,7 @@ fn in_bytes(picture: DynamicImage) -> DynamicImage {
     }
 }
 
-/// The picture with this longest side.
+/// The picture, with its longest side of this length.
 fn made_small(picture: DynamicImage, side: u32) -> Option<DynamicImage> {
     let longest = u64::from(picture.width().max(picture.height()));
     let scaled = |length: u32| ((u64::from(length) * u64::from(side) + longest / 2) / longest).max(1) as u32;
@@ -123,8 +123,8 @@ fn made_small(picture: DynamicImage, side: u32) -> Option<DynamicImage> {
     stretched(&low, false, width)
 }
 
-/// The picture with this height, or this width. In strips, because the filter works on four floats a pixel; it
-/// multiplies and adds, and so gives the same on every machine.
+/// The picture with this height, or this width. Done in strips, because the filter needs four floats per pixel. It only
+/// multiplies and adds, so the result is the same on every machine.
 fn stretched(picture: &DynamicImage, upright: bool, length: u32) -> Option<DynamicImage> {
     let (width, height) = (picture.width(), picture.height());
     let (along, across, size) =
@@ -162,15 +162,15 @@ fn encoded(picture: &DynamicImage, format: ImageFormat) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transcript::image::Kind;
+    use transcript::image::ImageKind;
 
-    const KINDS: [Kind; 4] = [Kind::Png, Kind::Jpeg, Kind::Gif, Kind::Webp];
+    const KINDS: [ImageKind; 4] = [ImageKind::Png, ImageKind::Jpeg, ImageKind::Gif, ImageKind::Webp];
 
-    fn format(kind: Kind) -> ImageFormat {
+    fn format(kind: ImageKind) -> ImageFormat {
         ImageFormat::from_mime_type(kind.media_type()).unwrap()
     }
 
-    /// A picture that does not compress to nothing.
+    /// A picture that compresses badly.
     fn picture(width: u32, height: u32) -> DynamicImage {
         DynamicImage::ImageRgb8(image::RgbImage::from_fn(width, height, |x, y| {
             let noise = (x * 7919 + y * 104_729).wrapping_mul(2_654_435_761).to_le_bytes();
@@ -190,7 +190,7 @@ mod tests {
             let small = shrink(&file, format, 45, u64::MAX).unwrap();
             assert_eq!((size(&small, format), image::guess_format(&small).unwrap()), ((45, 15), format));
             assert_eq!(shrink(&file, format, 45, u64::MAX).unwrap(), small);
-            // As it is, but for what else was in the file.
+            // The same picture, but without the file's other data.
             assert_eq!(size(&shrink(&file, format, 90, u64::MAX).unwrap(), format), (90, 30));
             let few = file.len() as u64 / 4;
             let small = shrink(&file, format, u32::MAX, few).unwrap();
@@ -205,15 +205,15 @@ mod tests {
         for kind in KINDS {
             let format = format(kind);
             let file = encoded(&picture(40, 40), format).unwrap();
-            // Of a JPEG that is cut short the upper part is there, and every program shows it.
-            let half = if kind == Kind::Jpeg { 40 } else { file.len() / 2 };
+            // The upper part of a truncated JPEG can be decoded, and programs show it.
+            let half = if kind == ImageKind::Jpeg { 40 } else { file.len() / 2 };
             for end in [0, 1, 8, 20, 33, half] {
                 assert_eq!(shrink(&file[..end], format, 20, u64::MAX), None, "{kind} {end}");
             }
         }
     }
 
-    /// The header says 60,000 by 60,000, which is 10 GB.
+    /// Its header claims 60,000 by 60,000 pixels, which would be 10 GB.
     #[test]
     fn a_bomb_is_not_decoded() {
         let mut file = encoded(&picture(8, 8), ImageFormat::Png).unwrap();
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(shrink(&file, ImageFormat::Gif, 20, u64::MAX), None);
     }
 
-    /// A filter over the whole picture at once gives the same, but for what is rounded in between.
+    /// Filtering the whole picture at once gives the same result, except for rounding.
     #[test]
     fn strips_are_not_seen() {
         let whole = picture(5_000, 900);

@@ -1,4 +1,4 @@
-//! People: arguments in, text out. The binary `tailor`.
+//! The binary `tailor`: arguments in, text out.
 
 #[macro_use]
 mod say;
@@ -11,7 +11,9 @@ mod config;
 #[cfg(feature = "images")]
 mod downscale;
 mod log;
+mod names;
 mod output;
+mod packing;
 mod page;
 mod place;
 mod printer;
@@ -35,11 +37,14 @@ fn main() -> ExitCode {
     if let Some(code) = downscale::child() {
         return code;
     }
-    if let Err(error) = threads::prepare() {
+    let args = args::parse();
+    let args::Common { quiet, verbose, color, jobs } = args.common;
+    say::begin(quiet, verbose, color);
+    if let Err(error) = threads::prepare(jobs) {
         say::eprint_message(&error);
         return status::Status::Error.into();
     }
-    let Some(command) = args::parse().command else {
+    let Some(command) = args.command else {
         return say::exit_status(command::doctor::in_short()).into();
     };
     let status = match command {
@@ -53,6 +58,8 @@ fn main() -> ExitCode {
         args::Command::Chunk(chunk) => command::chunk::run(&chunk),
         args::Command::Compact(compact) => command::compact::run(&compact),
         args::Command::Recover(recover) => command::recover::run(&recover),
+        args::Command::Diff(diff) => command::compare::run(&diff),
+        args::Command::Export(export) => command::export::run(&export),
         args::Command::Show(show) => command::show::run(&show),
         args::Command::Forget(forget) => command::forget::run(&forget),
         args::Command::Gc(gc) => command::gc::run(&gc),
@@ -60,6 +67,8 @@ fn main() -> ExitCode {
         args::Command::Status(ask) => command::status::run(&ask),
         args::Command::Config(config) => command::config::run(&config.what),
         args::Command::Explain(explain) => command::explain::run(explain),
+        args::Command::Schema => command::generate::schema(),
+        args::Command::Complete(asked) => command::generate::complete(&asked),
         args::Command::Completions(asked) => command::generate::completions(&asked),
         args::Command::Man(asked) => command::generate::man(&asked),
         args::Command::Hook(hook) => command::hook::run(&hook),

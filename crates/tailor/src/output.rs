@@ -1,4 +1,5 @@
-//! Where results go: standard output, standard error beside a transcript, or a file that appears whole or not at all.
+//! Where results go: standard output, standard error if a transcript goes to standard output, or a file that appears
+//! complete or not at all.
 
 use crate::system::{create_private, make_private, own_stream, share_like};
 use keeper::real_path;
@@ -13,7 +14,7 @@ pub(crate) enum Output {
     Stdout(BufWriter<StdoutLock<'static>>),
     /// Standard error, because standard output carries a transcript.
     Stderr(StderrLock<'static>),
-    /// A file that is put in place at the end.
+    /// A file that is put in place once it is complete.
     File(Whole, PathBuf),
     /// A pipe or a device, which cannot be replaced.
     Device(BufWriter<File>),
@@ -25,13 +26,13 @@ impl Output {
         Self::Stdout(BufWriter::new(io::stdout().lock()))
     }
 
-    /// Opens a file for results. Its folder must be there.
+    /// Opens a file for results. Its folder must exist.
     pub(crate) fn to_file(path: &Path) -> io::Result<Self> {
         let there = fs::metadata(path).ok();
         if let Some(own) = there.as_ref().and_then(own_stream) {
             return Ok(Self::Device(BufWriter::new(own)));
         }
-        // What a link leads to is replaced, not the link.
+        // A link stays; its target is replaced.
         let whole = match (&there, real_path(path)) {
             (Some(there), Ok(real)) if there.is_file() => (Whole::beside(&real)?, real),
             (Some(_), _) => {
@@ -49,7 +50,7 @@ impl Output {
         Ok(Self::File(whole, path))
     }
 
-    /// Lets nobody else read the file, whatever the mode was of the one that it replaces.
+    /// Makes the file readable only by its owner, whatever the mode of the file that it replaces.
     pub(crate) fn make_private(&self) -> io::Result<()> {
         match self {
             Self::File(whole, _) => make_private(whole.file.get_ref()),
@@ -57,7 +58,7 @@ impl Output {
         }
     }
 
-    /// The file that will be replaced, if one will be.
+    /// The file that will be replaced, if there is one.
     pub(crate) fn replaces(&self) -> Option<&Path> {
         match self {
             Self::File(_, path) => Some(path),
@@ -65,12 +66,12 @@ impl Output {
         }
     }
 
-    /// Whether people read along.
+    /// Whether the output is a file.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self, Self::File(..) | Self::Device(_))
     }
 
-    /// Puts what was written in its place.
+    /// Finishes writing, and puts a file in place.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             Self::Stdout(mut out) => out.flush(),
@@ -101,20 +102,20 @@ impl Write for Output {
     }
 }
 
-/// Whether a path is the word for standard output.
+/// Whether a path means standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// A file that appears whole or not at all: it is written beside its place, for nobody else to read. Errors do not say
-/// its name there, which nobody asked for.
+/// A file that appears complete or not at all. It is first written beside its final place, readable only by its owner.
+/// Errors do not mention the temporary name, which would confuse users.
 pub(crate) struct Whole {
     file: BufWriter<File>,
     beside: TempPath,
 }
 
 impl Whole {
-    /// Begins a file that is to be at this path.
+    /// Begins a file for this path.
     pub(crate) fn beside(path: &Path) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let (file, beside) =
@@ -122,7 +123,7 @@ impl Whole {
         Ok(Self { file: BufWriter::new(file), beside })
     }
 
-    /// Puts what was written there.
+    /// Moves the file to its final place.
     pub(crate) fn put_in_place(self, path: &Path) -> io::Result<()> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;

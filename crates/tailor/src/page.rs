@@ -3,25 +3,34 @@
 //! What comes from transcripts reaches the page as JSON in which no character could end its element, and the page
 //! makes text nodes of it. Its own script is let in by a number that no transcript can know.
 
+use crate::place::shown_word;
 use crate::report::{FindingReport, count};
+use crate::sessions::{State, judged_apart, project};
 use crate::size_report::{Share, SizeReport, ToolShare, Totals};
+use crate::terminal::shell_word;
 use keeper::Refusal;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
-use transcript::weight::{Part, Standing};
-use transcript::{Mended, Severity};
+use std::time::{Duration, UNIX_EPOCH};
+use transcript::weight::{Category, Standing};
+use transcript::{Finding, Headline, Mended, Severity};
 
 const HTML: &str = include_str!("page/page.html");
 const CSS: &str = include_str!("page/page.css");
 const JS: &str = include_str!("page/page.js");
 
-/// How much all sessions together may tell: points of curves, rows of tables. A page with a thousand sessions stays
-/// below a megabyte.
+/// How much all sessions together may tell: points of curves, rows of tables. A page with ten thousand sessions stays
+/// below two megabytes.
 const POINTS: usize = 9_000;
 const ROWS: usize = 2_500;
+/// How many sessions are drawn one by one: those with most errors, and the largest. Of the others a row is told.
+const DRAWN: usize = 400;
+/// How long all titles may be together, and one of them.
+const TITLE_CHARS: usize = 500_000;
+const TITLE_CHARS_MAX: usize = 120;
 /// How many rows tables over all sessions have.
 const ROWS_OVERALL: usize = 24;
 
@@ -58,12 +67,34 @@ pub(crate) struct ScanResult {
     mended: BTreeMap<&'static str, u64>,
     /// Why nothing can be mended.
     unmended: Option<String>,
+    headline: Headline,
+    state: State,
+    /// What repairs it, up to its path.
+    command: Option<String>,
+    modified: Option<u64>,
+    errors: u64,
+}
+
+/// What of the text of transcripts the page shows.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown {
+    /// How the largest entries begin.
+    pub(crate) content: bool,
+    /// Titles, and what sessions without one begin with.
+    pub(crate) titles: bool,
 }
 
 impl ScanResult {
     /// What was found, and what it weighs before and after a fix.
-    pub(crate) fn new(weighed: SizeReport, after: Option<&SizeReport>, mended: &Mended) -> Self {
+    pub(crate) fn new(weighed: SizeReport, after: Option<&SizeReport>, mended: &Mended, window: u64) -> Self {
         let before = &mended.before.findings;
+        let path = Path::new(&weighed.path);
+        let (state, command) = judged_apart(&mended.before, path, window);
+        let word = shown_word(path);
+        let command = command.and_then(|command| Some(command.strip_suffix(&word)?.to_string()));
+        let modified = path.metadata().and_then(|there| there.modified()).ok();
+        let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let is_error = |finding: &&Finding| finding.severity == Severity::Error;
         let (left, unmended) = match &mended.repair {
             Ok(repair) => (repair.after.as_ref().map_or(before, |after| &after.findings), None),
             Err(worse) => (before, Some(Refusal::Worse(*worse).to_string())),
@@ -78,6 +109,11 @@ impl ScanResult {
         }
         let after = after.unwrap_or(&weighed);
         Self {
+            headline: mended.before.headline.clone(),
+            state,
+            command,
+            modified: since.map(|since| since.as_secs()),
+            errors: before.iter().filter(is_error).map(Finding::count).sum(),
             after: Parts::of(&after.parts),
             bytes_after: after.bytes,
             findings: before
@@ -103,11 +139,14 @@ struct Data {
     version: &'static str,
     made: String,
     content: bool,
+    titles: bool,
     parts: Vec<&'static str>,
     standings: Vec<&'static str>,
     tools: Vec<String>,
-    /// Name, and the worst severity.
-    rules: BTreeMap<&'static str, (&'static str, &'static str)>,
+    /// Folders, projects and commands of sessions, by which their rows name them.
+    names: Vec<String>,
+    /// Name, the worst severity, and what the rule is about: what it finds, why that matters, what a fix does.
+    rules: BTreeMap<&'static str, (&'static str, &'static str, [&'static str; 3])>,
     totals: Sums,
     standing_bytes: Vec<u64>,
     part_bytes: Vec<u64>,
@@ -120,8 +159,41 @@ struct Data {
     /// Code, how many, in how many sessions, how many a fix mends.
     findings: Vec<(&'static str, u64, u64, u64)>,
     troubles: Vec<(String, String)>,
-    sessions: Vec<SessionData>,
+    sessions: Vec<SessionRow>,
+    /// More about the first of them.
+    drawn: Vec<SessionData>,
 }
+
+/// What is told of every session. Names are indices, or -1 where there is none.
+#[derive(Serialize)]
+struct SessionRow(
+    /// Its folder, and the name of its file.
+    i64,
+    String,
+    &'static str,
+    /// Its title, or nothing.
+    String,
+    /// Its project.
+    i64,
+    /// When it was written, in seconds.
+    u64,
+    /// How it is, and the command that repairs it, without the path.
+    &'static str,
+    i64,
+    /// Its path as a word of a shell, unless it is that already.
+    Option<String>,
+    /// Errors, and findings.
+    u64,
+    u64,
+    /// Bytes, now and after a fix.
+    u64,
+    u64,
+    /// Entries, turns, tokens, and whether these are exact.
+    usize,
+    usize,
+    u64,
+    u8,
+);
 
 /// Index of the tool's name, calls, bytes, tokens of results.
 type ToolData = (i64, u64, u64, u64);
@@ -144,17 +216,8 @@ struct Sums {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SessionData {
-    path: String,
-    format: &'static str,
-    bytes: u64,
-    after: u64,
-    entries: usize,
-    turns: usize,
-    tokens: u64,
-    exact: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     counted: Option<u64>,
-    found: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     unmended: Option<String>,
     standings: Vec<u64>,
@@ -171,14 +234,14 @@ struct SessionData {
     findings: Vec<(&'static str, u64, &'static str)>,
 }
 
-/// The names of tools, each once.
+/// Names, each once.
 #[derive(Default)]
-struct Tools {
+struct Names {
     names: Vec<String>,
     known: HashMap<String, i64>,
 }
 
-impl Tools {
+impl Names {
     fn id(&mut self, name: &str) -> i64 {
         let next = i64::try_from(self.names.len()).unwrap_or(i64::MAX);
         let id = *self.known.entry(name.to_string()).or_insert(next);
@@ -190,7 +253,7 @@ impl Tools {
 
     fn rows(&mut self, tools: &[ToolShare], max: usize) -> Vec<ToolData> {
         let mut tools: Vec<&ToolShare> = tools.iter().collect();
-        tools.sort_by_key(|tool| std::cmp::Reverse((tool.result_tokens, tool.bytes)));
+        tools.sort_by_key(|tool| Reverse((tool.result_tokens, tool.bytes)));
         let rows = tools.into_iter().take(max);
         rows.map(|tool| (self.id(&tool.name), tool.calls, tool.bytes, tool.result_tokens)).collect()
     }
@@ -245,55 +308,66 @@ impl Page {
         self.sums.sessions
     }
 
+    /// The worst first.
     fn findings(&self) -> Vec<(&'static str, u64, u64, u64)> {
-        let mut all: BTreeMap<&'static str, (u64, u64, u64)> = BTreeMap::new();
+        let mut all: BTreeMap<&'static str, (Severity, u64, u64, u64)> = BTreeMap::new();
         for looked in &self.looked {
-            let mut own: BTreeMap<&'static str, u64> = BTreeMap::new();
+            let mut own: BTreeMap<&'static str, (Severity, u64)> = BTreeMap::new();
             for finding in &looked.findings {
-                *own.entry(finding.code).or_default() += 1 + finding.more;
+                let (worst, count) = own.entry(finding.code).or_insert((finding.severity, 0));
+                (*worst, *count) = ((*worst).max(finding.severity), *count + 1 + finding.more);
             }
-            for (code, count) in own {
-                let sums = all.entry(code).or_default();
+            for (code, (worst, count)) in own {
+                let sums = all.entry(code).or_insert((worst, 0, 0, 0));
                 let mended = looked.mended.get(code).copied().unwrap_or(0);
-                *sums = (sums.0 + count, sums.1 + 1, sums.2 + mended);
+                *sums = (sums.0.max(worst), sums.1 + count, sums.2 + 1, sums.3 + mended);
             }
         }
-        let mut rows: Vec<_> =
-            all.into_iter().map(|(code, (n, files, gone))| (code, n, files, gone)).collect();
-        rows.sort_by_key(|&(code, count, ..)| (std::cmp::Reverse(count), code));
-        rows
+        let mut rows: Vec<_> = all.into_iter().collect();
+        rows.sort_by_key(|&(code, (worst, count, ..))| (Reverse(worst), Reverse(count), code));
+        rows.into_iter().map(|(code, (_, count, files, gone))| (code, count, files, gone)).collect()
     }
 
-    fn rules(&self) -> BTreeMap<&'static str, (&'static str, &'static str)> {
+    fn rules(&self) -> BTreeMap<&'static str, (&'static str, &'static str, [&'static str; 3])> {
         let mut rules: BTreeMap<&'static str, (&'static str, Severity)> = BTreeMap::new();
         for found in self.looked.iter().flat_map(|looked| &looked.findings) {
             let known = rules.entry(found.code).or_insert((found.rule, found.severity));
             known.1 = known.1.max(found.severity);
         }
-        rules.into_iter().map(|(code, (rule, severity))| (code, (rule, severity.name()))).collect()
+        let about = |code| transcript::rule::find(code).map(|rule| rule.help());
+        let about = |code| about(code).map_or([""; 3], |help| [help.what, help.why, help.fix]);
+        let rules = rules.into_iter();
+        rules.map(|(code, (rule, severity))| (code, (rule, severity.name(), about(code)))).collect()
     }
 
-    fn data(mut self, made: String, content: bool) -> Data {
+    fn data(mut self, made: String, shown: Shown) -> Data {
         let summary = self.totals.summary(Duration::ZERO, ROWS_OVERALL);
         let findings = self.findings();
         let rules = self.rules();
-        self.looked
-            .sort_by(|a, b| (b.weighed.bytes, &a.weighed.path).cmp(&(a.weighed.bytes, &b.weighed.path)));
+        let key = |looked: &ScanResult| (Reverse(looked.errors), Reverse(looked.weighed.bytes));
+        self.looked.sort_by(|a, b| (key(a), &a.weighed.path).cmp(&(key(b), &b.weighed.path)));
+        let (mut tools, mut names) = (Names::default(), Names::default());
+        let tool_rows = tools.rows(&summary.tools, ROWS_OVERALL);
+        let chars = if shown.titles { TITLE_CHARS / self.looked.len().max(1) } else { 0 };
+        let chars = chars.min(TITLE_CHARS_MAX);
+        let sessions = self.looked.iter().map(|looked| session_row(looked, chars, &mut names)).collect();
+        self.looked.truncate(DRAWN);
         let count = self.looked.len().max(1);
         let (points, rows) = ((POINTS / count).clamp(8, 240), (ROWS / count).clamp(2, 12));
-        let mut tools = Tools::default();
-        let tool_rows = tools.rows(&summary.tools, ROWS_OVERALL);
         let session = |looked| session_data(looked, points, rows, &mut tools);
-        let sessions = self.looked.into_iter().map(session).collect();
+        let drawn = self.looked.into_iter().map(session).collect();
         let before = Parts::of(&summary.parts);
-        let names = |shares: Vec<Share>| shares.into_iter().map(|s| (s.name.into_owned(), s.bytes)).collect();
+        let amounts =
+            |shares: Vec<Share>| shares.into_iter().map(|s| (s.name.into_owned(), s.bytes)).collect();
         Data {
             version: env!("CARGO_PKG_VERSION"),
             made,
-            content,
-            parts: Part::ALL.map(Part::name).to_vec(),
+            content: shown.content,
+            titles: shown.titles,
+            parts: Category::ALL.map(Category::name).to_vec(),
             standings: Standing::ALL.map(Standing::name).to_vec(),
             tools: tools.names,
+            names: names.names,
             rules,
             totals: self.sums,
             standing_bytes: summary.standings.iter().map(|share| share.bytes).collect(),
@@ -302,17 +376,18 @@ impl Page {
             part_tokens: before.tokens,
             part_tokens_after: self.after.tokens,
             tool_rows,
-            fields: names(summary.fields),
-            kinds: names(summary.kinds),
+            fields: amounts(summary.fields),
+            kinds: amounts(summary.kinds),
             findings,
             troubles: self.troubles,
             sessions,
+            drawn,
         }
     }
 
     /// Writes the page.
-    pub(crate) fn write(self, out: &mut impl Write, made: String, content: bool) -> io::Result<()> {
-        let data = escape(&serde_json::to_string(&self.data(made, content))?);
+    pub(crate) fn write(self, out: &mut impl Write, made: String, shown: Shown) -> io::Result<()> {
+        let data = escape(&serde_json::to_string(&self.data(made, shown))?);
         // Nobody who wrote a transcript can know what else is on the page, and when it was made.
         let nonce = blake3::hash(data.as_bytes()).to_hex();
         for (n, text) in HTML.split('@').enumerate() {
@@ -328,12 +403,42 @@ impl Page {
     }
 }
 
-fn session_data(looked: ScanResult, points: usize, rows: usize, tools: &mut Tools) -> SessionData {
+/// What is told of every session, with so many characters of its title.
+fn session_row(looked: &ScanResult, title_chars: usize, names: &mut Names) -> SessionRow {
+    let weighed = &looked.weighed;
+    let path = Path::new(&weighed.path);
+    let name = path.file_name().map_or(weighed.path.as_str(), |name| name.to_str().unwrap_or_default());
+    let folder = weighed.path.strip_suffix(name).unwrap_or_default();
+    let title = looked.headline.title.as_deref().unwrap_or_default();
+    let word = shell_word(&weighed.path);
+    SessionRow(
+        names.id(folder),
+        name.to_string(),
+        weighed.format.unwrap_or_default(),
+        title.chars().take(title_chars).collect(),
+        project(&looked.headline).map_or(-1, |name| names.id(name)),
+        looked.modified.unwrap_or(0),
+        looked.state.name(),
+        looked.command.as_deref().map_or(-1, |command| names.id(command)),
+        (word != weighed.path).then_some(word),
+        looked.errors,
+        count(&looked.findings),
+        weighed.bytes,
+        looked.bytes_after,
+        weighed.entries,
+        weighed.turns.len(),
+        weighed.context.tokens,
+        weighed.context.exact.into(),
+    )
+}
+
+fn session_data(looked: ScanResult, points: usize, rows: usize, tools: &mut Names) -> SessionData {
     let points = curve(&looked, points);
-    let ScanResult { weighed, after, bytes_after, findings, unmended, .. } = looked;
+    let ScanResult { weighed, after, mut findings, unmended, .. } = looked;
+    findings.sort_by_key(|finding| Reverse(finding.severity));
     let parts = Parts::of(&weighed.parts);
     let unless_same = |after: Vec<u64>, before: &[u64]| if after == before { Vec::new() } else { after };
-    let part = |name| Part::ALL.iter().position(|part| part.name() == name).unwrap_or(0);
+    let part = |name| Category::ALL.iter().position(|part| part.name() == name).unwrap_or(0);
     let standing = |name| Standing::ALL.iter().position(|standing| standing.name() == name).unwrap_or(0);
     let largest = weighed.largest.into_iter().take(rows).map(|entry| {
         let tool = if entry.tool.is_empty() { -1 } else { tools.id(&entry.tool) };
@@ -341,16 +446,7 @@ fn session_data(looked: ScanResult, points: usize, rows: usize, tools: &mut Tool
     });
     let largest = largest.collect();
     SessionData {
-        path: weighed.path,
-        format: weighed.format.unwrap_or_default(),
-        bytes: weighed.bytes,
-        after: bytes_after,
-        entries: weighed.entries,
-        turns: weighed.turns.len(),
-        tokens: weighed.context.tokens,
-        exact: weighed.context.exact,
         counted: weighed.context.counted_tokens,
-        found: count(&findings),
         unmended,
         standings: weighed.standings.iter().map(|share| share.bytes).collect(),
         parts_after: unless_same(after.bytes, &parts.bytes),

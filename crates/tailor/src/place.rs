@@ -1,14 +1,13 @@
-//! Names of files as a report has them: from the folder in which the run stands, so that they mean the same on every
-//! machine.
+//! Paths as reports print them: relative to the current folder, so that they are the same on every machine.
 
 use crate::terminal::shell_word;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
 
-/// What may stand in an address as it is.
+/// Characters that need no escape in a URL.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// The path from the folder in which the run stands, if it leads below that, without detours.
+/// The path relative to the current folder, if it is below that, without detours.
 pub(crate) fn relative(path: &Path) -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
     below(path, &here)
@@ -19,8 +18,8 @@ fn below(path: &Path, here: &Path) -> PathBuf {
     path.components().filter(|part| *part != Component::CurDir).collect()
 }
 
-/// The same with the separator of Unix on every system, for what is compared or read on another one. As the bytes of a
-/// name, which need not be text.
+/// The same with Unix separators on every system, to be compared or read on other systems. As bytes, because names need
+/// not be text.
 pub(crate) fn portable(path: &Path) -> Vec<u8> {
     let mut bytes = relative(path).into_os_string().into_encoded_bytes();
     if MAIN_SEPARATOR != '/' {
@@ -34,7 +33,7 @@ pub(crate) fn portable_text(path: &Path) -> String {
     String::from_utf8_lossy(&portable(path)).into_owned()
 }
 
-/// The path for people: from the folder in which the run stands, or from the home folder as `~`.
+/// The path for people: relative to the current folder, or beginning with `~`.
 pub(crate) fn shown(path: &Path) -> String {
     match below_home(path) {
         Some(below) => format!("~/{}", below.display()),
@@ -42,8 +41,8 @@ pub(crate) fn shown(path: &Path) -> String {
     }
 }
 
-/// The same as one word of a shell, for a command that can be pasted, in another folder too: only a path that was
-/// given as a relative one stays that.
+/// The same as a word for a shell, in a command to be pasted, perhaps in another folder: a path stays relative only if
+/// the user gave it like that.
 pub(crate) fn shown_word(path: &Path) -> String {
     match path.is_absolute().then(home).flatten().and_then(|home| path.strip_prefix(home).ok()) {
         Some(below) if !below.as_os_str().is_empty() => format!("~/{}", shell_word(&below.to_string_lossy())),
@@ -54,7 +53,7 @@ pub(crate) fn shown_word(path: &Path) -> String {
     }
 }
 
-/// The path from the home folder, if it lies below that and not below the folder in which the run stands.
+/// The path below the home folder, if it is not below the current folder.
 fn below_home(path: &Path) -> Option<PathBuf> {
     let below = relative(path).strip_prefix(home()?).ok()?.to_path_buf();
     (!below.as_os_str().is_empty()).then_some(below)
@@ -64,14 +63,14 @@ fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some())
 }
 
-/// The path as the address of a resource.
+/// The path as a `file:` URL, or as a relative one.
 pub(crate) fn uri(path: &Path) -> String {
     let bytes = portable(path);
     let encoded = percent_encode(&bytes, PLAIN);
     match bytes.first() {
         _ if !relative(path).is_absolute() => encoded.to_string(),
         Some(b'/') => format!("file://{encoded}"),
-        // It begins with a drive.
+        // It begins with a drive letter.
         _ => format!("file:///{encoded}"),
     }
 }

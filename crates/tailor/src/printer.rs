@@ -1,4 +1,4 @@
-//! Results in the shape that was asked for. The only place that prints results about files.
+//! Prints results in the chosen format. Nothing else prints results about files.
 
 mod fold;
 mod github;
@@ -12,14 +12,14 @@ mod shape;
 use crate::args::{Listing, ReportFormat};
 use crate::output::Output;
 use crate::report::{FileReport, FindingReport, count};
-use crate::say::eprint_message;
+use crate::say::{eprint_message, hint};
 use crate::status::Status;
 use crate::terminal::Screen;
 use shape::{Shape, Totals};
 use std::io::{self, Write};
 use std::time::Instant;
 
-/// All shapes of results.
+/// The writer of each format.
 fn shape(format: ReportFormat, screen: Screen, listing: Listing) -> Box<dyn Shape> {
     match format {
         ReportFormat::Human => Box::new(human::Human::new(screen, listing)),
@@ -38,7 +38,7 @@ pub(crate) struct Printer {
     totals: Totals,
     listing: Listing,
     started: Instant,
-    /// Errors are also told as such: results are for a person, or go to where nobody looks now.
+    /// Errors are also printed to standard error, because results are for a person, or go to a file.
     says_errors: bool,
     file: Option<String>,
 }
@@ -79,7 +79,7 @@ impl Printer {
         }
     }
 
-    /// Prints what there is to say about a file and adds it up. An error means that nobody listens any more.
+    /// Prints the result for a file and adds it to the totals. An error means that output was closed.
     pub(crate) fn file(&mut self, mut report: FileReport) -> io::Result<()> {
         self.totals.add(&report);
         let lists = |finding: &FindingReport| self.listing.lists(finding.severity, finding.fails);
@@ -99,30 +99,30 @@ impl Printer {
         }
     }
 
-    /// Only these rules were asked for; none stands for all.
+    /// Sets the rules that the user selected; empty means all.
     pub(crate) fn by(mut self, rules: Vec<String>) -> Self {
         self.totals.by = rules;
         self
     }
 
-    /// Notes that the run was interrupted before these files.
+    /// Records how many files are left after an interruption.
     pub(crate) fn not_looked_at(&mut self, files: usize) {
         self.totals.not_looked_at += files as u64;
     }
 
-    /// Prints the totals and gives the exit code.
+    /// Prints the totals and returns the exit status.
     pub(crate) fn finish(mut self) -> io::Result<Status> {
         self.totals.end();
         self.totals.seconds = (self.started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         self.shape.finish(&self.totals, &mut self.out)?;
         self.out.finish()?;
         if let Some(file) = self.file {
-            eprint_message(&format!("{file}: {}", self.totals.sentence()));
+            hint(&format!("{file}: {}", self.totals.sentence()));
         }
         Ok(self.totals.status)
     }
 
-    /// The way out when nobody listens any more, or what was written cannot be kept.
+    /// The name of the output for an error message.
     pub(crate) fn name(&self) -> String {
         self.file.clone().unwrap_or_else(|| "standard output".to_string())
     }

@@ -1,5 +1,5 @@
-//! Commands that are proposed for a session: the one that repairs what was found in it and nothing else, and the one that
-//! takes a change back.
+//! Commands to propose for a session: the one that repairs its findings and nothing else, the one that resumes it, and
+//! the one that undoes a change.
 
 use crate::place::shown_word;
 use crate::terminal::shell_word;
@@ -7,17 +7,18 @@ use std::path::Path;
 use transcript::Finding;
 use transcript::finding::{Guard, Safety};
 
-/// The command that takes the newest change back.
+/// The command that undoes the newest change.
 pub(crate) fn undo(path: &Path) -> String {
     format!("Undo: tailor undo {}", shown_word(path))
 }
 
-/// The command that goes on with the session.
+/// The advice to resume the session.
 pub(crate) fn resume(command: &str) -> String {
     format!("Resume: {command}")
 }
 
-/// The command that repairs this; `None` if Tailor repairs none of this. `error` is what the API said, as far as the session does not.
+/// The command that repairs these findings; `None` if none has a repair. `error` is the API's error, if the session has
+/// not recorded it.
 pub(crate) fn command<'f>(
     findings: impl IntoIterator<Item = &'f Finding>,
     path: &Path,

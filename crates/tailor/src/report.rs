@@ -4,7 +4,7 @@ mod remains;
 
 use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
-use crate::place::shown_word;
+use crate::place::{portable_text, shown_word};
 use crate::sessions::describe_error;
 use crate::status::Status;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
@@ -37,7 +37,7 @@ pub(crate) struct FileReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     results: Option<usize>,
     /// Messages in the file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "messages_total", skip_serializing_if = "Option::is_none")]
     messages: Option<usize>,
     /// How many of them the agent sends.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +45,9 @@ pub(crate) struct FileReport {
     /// The same after the fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages_in_context_after: Option<usize>,
+    /// The file that holds the repaired copy, if the session itself stays as it is.
+    #[serde(skip)]
+    pub(crate) copy: Option<String>,
     #[serde(skip)]
     sight: Option<Messages>,
     #[serde(skip)]
@@ -254,7 +257,7 @@ impl FileReport {
     fn empty(path: &Path, outcome: &'static str, reason: Option<String>, status: Status) -> Self {
         Self {
             kind: "file",
-            path: path.to_string_lossy().into_owned(),
+            path: portable_text(path),
             format: None,
             bytes: None,
             lines: None,
@@ -264,6 +267,7 @@ impl FileReport {
             messages: None,
             messages_in_context: None,
             messages_in_context_after: None,
+            copy: None,
             sight: None,
             sight_after: None,
             outcome,
@@ -298,6 +302,11 @@ impl FileReport {
 
     pub(crate) fn with_diff(self, diff: Vec<String>) -> Self {
         Self { diff, ..self }
+    }
+
+    /// The same, of a session whose repaired copy is there.
+    pub(crate) fn in_copy(self, copy: Option<&Path>) -> Self {
+        Self { copy: copy.map(|copy| copy.display().to_string()), ..self }
     }
 
     /// When to try again, if the file was put off.
@@ -508,7 +517,7 @@ impl Changed {
     pub(crate) fn ended(kind: &'static str, path: &Path, ending: &Ending) -> Self {
         Self {
             kind,
-            path: path.to_string_lossy().into_owned(),
+            path: portable_text(path),
             format: None,
             bytes: None,
             outcome: ending.name(),

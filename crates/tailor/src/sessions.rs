@@ -1,11 +1,13 @@
-//! The sessions on this machine: which there are, newest first, what is known of each, and which one an id names.
+//! The sessions on this machine, newest first: what is known of each, and which one an id names.
+
+pub(crate) mod row;
 
 use crate::config::Loaded;
 use crate::place::shown_word;
 use crate::remedy;
 use keeper::{
-    Found, Lack, Options, Sight, Stray, Vault, Verdicts, find, is_in_use, known_roots, maintain,
-    recovered_since,
+    Found, Lack, Options, Sight, Stray, Vault, Verdicts, find, is_in_use, is_stored, known_roots,
+    known_stores, maintain, recovered_since,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,17 +18,17 @@ use transcript::overflow::{Cause, Failure};
 use transcript::policy::Budget;
 use transcript::{Examination, Finding, Headline, Severity};
 
-/// How many letters of an id are enough to look for it.
+/// How many characters of an id are enough to search for it.
 const ID_CHARS_MIN: usize = 4;
-/// How long an agent that has a session open may have written nothing. Nobody is asked about older ones.
+/// How long an agent may have written nothing and still be using a session. Older ones are not checked.
 const USE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// A context that was refused as too long and is now shorter than this part of the window has been shortened since.
+/// A context that was refused as too long, but is shorter than this part of the window, has been shortened since.
 const REFUSED_PERCENT_MIN: u64 = 60;
-/// A session is bloated if a repair would save this part of it, and so much at least.
+/// A session is bloated if a repair would save at least this part of it, and at least this much.
 const BLOATED_PERCENT_MIN: u64 = 20;
 const BLOATED_BYTES_MIN: u64 = 100_000;
 
-/// A file that is called as sessions are.
+/// A file with the name of a session.
 pub(crate) struct Candidate {
     found: Found,
     pub(crate) modified: SystemTime,
@@ -37,13 +39,18 @@ impl Candidate {
         &self.found.path
     }
 
+    #[cfg(feature = "interactive")]
+    pub(crate) fn found(&self) -> &Found {
+        &self.found
+    }
+
     /// How long ago it was written.
     pub(crate) fn age(&self) -> Duration {
         self.modified.elapsed().unwrap_or_default()
     }
 
-    /// Whether the session has this id, or one that begins so. A word that is no beginning of an id, as of a file that is
-    /// not there, has to be the whole id.
+    /// Whether the session has this id, or one that begins with it. A word that cannot be the beginning of an id, such
+    /// as the name of a missing file, must be the whole id.
     pub(crate) fn has_id(&self, id: &str) -> bool {
         let path = self.found.path.to_str().unwrap_or_default();
         let agents = FORMATS.iter().flat_map(|format| format.agents);
@@ -54,11 +61,19 @@ impl Candidate {
     }
 }
 
-/// The sessions below these paths, or those of known agents; the newest first. Sidechains of others are not among them.
+/// The sessions below these paths, or those of known agents, newest first, without sidechains.
 pub(crate) fn candidates(paths: &[PathBuf]) -> Vec<Candidate> {
+    let mut all = with_sidechains(paths);
+    all.retain(|candidate| !is_sidechain(candidate.path()));
+    all
+}
+
+/// The same with sidechains, which fill a disk like any other.
+pub(crate) fn with_sidechains(paths: &[PathBuf]) -> Vec<Candidate> {
     let dated = |found: Found| {
-        let modified = found.path.symlink_metadata().and_then(|there| there.modified()).ok()?;
-        (!is_sidechain(&found.path)).then_some(Candidate { found, modified })
+        let of_file = || found.path.symlink_metadata().and_then(|there| there.modified()).ok();
+        let modified = found.written.or_else(of_file)?;
+        Some(Candidate { found, modified })
     };
     let mut all: Vec<Candidate> =
         roots(paths).iter().flat_map(|path| find(path)).flatten().filter_map(dated).collect();
@@ -66,7 +81,7 @@ pub(crate) fn candidates(paths: &[PathBuf]) -> Vec<Candidate> {
     all
 }
 
-/// Whether a file holds what an agent said to an agent of its own, which nobody resumes.
+/// Whether a file holds the conversation of a subagent, which cannot be resumed.
 fn is_sidechain(path: &Path) -> bool {
     let named = |folder: &Path, name: &str| folder.file_name().is_some_and(|own| own == name);
     let is_agent = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"agent-"));
@@ -78,7 +93,7 @@ fn is_sidechain(path: &Path) -> bool {
         || path.ancestors().any(|above| named(above, "subagents"))
 }
 
-/// A path from the command line. What is no file may be the id of a session, or how one begins.
+/// A path from the command line. If there is no such file, it may be a session's id or the beginning of one.
 pub(crate) fn path_or_id(text: OsString) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let id = path.to_str().filter(|text| {
@@ -91,33 +106,35 @@ pub(crate) fn path_or_id(text: OsString) -> Result<PathBuf, String> {
     match (named.next(), named.next()) {
         (Some(one), None) => Ok(one.path().to_path_buf()),
         (Some(one), Some(other)) => Err(ambiguous(id, one.path(), other.path())),
-        // The command says that there is no such file.
+        // The command reports that the file does not exist.
         (None, _) => Ok(path),
     }
 }
 
-/// What to say of a path that is neither that of a file nor the id of a session.
+/// The error for a path that is neither a file nor the id of a session.
 pub(crate) fn no_such_session(path: &Path) -> String {
     format!("{}: no file or session id of this name", path.display())
 }
 
-/// An error about the session at this path. It may be about another file, such as the original of the session.
+/// The text of an error about the session at this path. If there is no such file, the user may have meant an id. The
+/// error alone does not tell, because it may be about another file, such as an original.
 pub(crate) fn describe_error(path: &Path, error: &keeper::Error) -> String {
     let is_missing = error.is_of_no_file() && path.symlink_metadata().is_err();
     if is_missing { no_such_session(path) } else { error.to_string() }
 }
 
-/// An id is not enough: more than one session has it.
+/// The error for an id that more than one session has.
 pub(crate) fn ambiguous(id: &str, one: &Path, other: &Path) -> String {
     format!("more than one session id starts with {id}: {} and {}", shown_word(one), shown_word(other))
 }
 
-/// The paths, or the folders of known agents.
+/// The paths, or where known agents keep their sessions.
 pub(crate) fn roots(paths: &[PathBuf]) -> Vec<PathBuf> {
-    if paths.is_empty() { known_roots() } else { paths.to_vec() }
+    let stores = || if cfg!(feature = "stores") { known_stores() } else { Vec::new() };
+    if paths.is_empty() { [known_roots(), stores()].concat() } else { paths.to_vec() }
 }
 
-/// Whether an agent is called so: by its name, the first word of it, its command or its format.
+/// Whether this names the agent: its name, the first word of that, its command or its format.
 pub(crate) fn is_called(agent: Option<Agent>, format: Option<&Format>, text: &str) -> bool {
     let is = |name: &str| name.eq_ignore_ascii_case(text);
     let by_agent = |agent: Agent| {
@@ -127,7 +144,7 @@ pub(crate) fn is_called(agent: Option<Agent>, format: Option<&Format>, text: &st
     agent.is_some_and(by_agent) || format.is_some_and(|format| is(format.name))
 }
 
-/// An error if no agent is called so.
+/// An error if no agent has this name.
 pub(crate) fn check_agent(text: &str) -> Result<(), String> {
     let agents = FORMATS.iter().flat_map(|format| format.agents.iter().map(move |agent| (*agent, *format)));
     if agents.clone().any(|(agent, format)| is_called(Some(agent), Some(format), text)) {
@@ -138,16 +155,16 @@ pub(crate) fn check_agent(text: &str) -> Result<(), String> {
     Err(format!("no agent is called {text} ({})", Vec::from_iter(names).join(", ")))
 }
 
-/// How sessions are looked at.
+/// How to examine sessions.
 pub(crate) struct Looks {
     options: Options,
     verdicts: Option<Verdicts>,
-    /// What was recovered.
+    /// The vault, to know what was recovered.
     vault: Option<Vault>,
 }
 
 impl Looks {
-    /// As `scan` looks at them, so that both know what the other has seen.
+    /// With the options of `scan`, so that both can use the other's verdicts.
     pub(crate) fn new(config: &Loaded, paths: &[PathBuf]) -> Self {
         let policy = config.policies().map(|policy| policy.budget = Budget::default());
         let options = Options { policy, ..Options::default() };
@@ -156,8 +173,8 @@ impl Looks {
         Self { options, verdicts, vault: config.vault().ok().map(Vault::new) }
     }
 
-    /// A session as it was when it was last looked at, if it has not changed since; or else, if it may be read, as it is.
-    /// `None` if the file is no session, or nothing is known of it.
+    /// The verdict on a session if it has not changed since; otherwise, if `may_read`, what is found now. `None` if the
+    /// file is not a session, or nothing is known about it.
     pub(crate) fn session(
         &self,
         candidate: &Candidate,
@@ -185,17 +202,7 @@ impl Looks {
         let is_used = candidate.age() < USE_MAX && is_in_use(&path, &looked.facts);
         let refused = is_refused(&looked, &path, self.vault.as_ref());
         let is_long = is_too_long(&looked, window, refused);
-        let state = State::of(&looked, is_long, is_used);
-        let command = match &state {
-            State::Broken(codes) => {
-                let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
-                let command = remedy::command(looked.findings.iter().filter(is_error), &path, "");
-                Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(&path))))
-            }
-            State::TooLong => Some(format!("tailor recover {}", shown_word(&path))),
-            State::Bloated => Some(format!("tailor fix {}", shown_word(&path))),
-            State::Ok | State::InUse | State::Unknown => None,
-        };
+        let (state, command) = judged(&looked, &path, is_long, is_used);
         let found = looked.findings.iter().map(|finding| (finding.rule.code(), finding.severity)).collect();
         Session {
             agent: format.map(|format| format.agent(&path.to_string_lossy())),
@@ -216,29 +223,56 @@ impl Looks {
     }
 }
 
+/// How a session is, and the command that repairs it and nothing else, if it needs one. Its path is the last word.
+fn judged(looked: &Examination, path: &Path, is_long: bool, is_used: bool) -> (State, Option<String>) {
+    let state = State::of(looked, is_long, is_used);
+    let command = match &state {
+        State::Broken(codes) => {
+            let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
+            let command = remedy::command(looked.findings.iter().filter(is_error), path, "");
+            Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(path))))
+        }
+        State::TooLong if is_stored(path) => Some(format!("tailor top {}", shown_word(path))),
+        State::TooLong => Some(format!("tailor recover {}", shown_word(path))),
+        State::Bloated => Some(format!("tailor fix {}", shown_word(path))),
+        State::Ok | State::InUse | State::Unknown => None,
+    };
+    (state, command)
+}
+
+/// The same of a session that is only read, whatever its agent does at the moment.
+pub(crate) fn judged_apart(looked: &Examination, path: &Path, window: u64) -> (State, Option<String>) {
+    judged(looked, path, is_too_long(looked, window, is_refused(looked, path, None)), false)
+}
+
+/// The folder that a session is about, in a word.
+pub(crate) fn project(headline: &Headline) -> Option<&str> {
+    headline.folder.as_deref()?.rsplit(['/', '\\']).find(|name| !name.is_empty())
+}
+
 /// A session, and what is wrong with it.
 pub(crate) struct Session {
     pub(crate) path: PathBuf,
     pub(crate) modified: SystemTime,
-    /// How long ago it was written.
+    /// Time since it was written.
     pub(crate) age: Duration,
     pub(crate) format: Option<&'static Format>,
-    /// Who wrote it.
+    /// The agent that wrote it.
     pub(crate) agent: Option<Agent>,
     pub(crate) headline: Headline,
-    /// Whether nobody has said anything in it.
+    /// Whether it has no messages.
     pub(crate) is_empty: bool,
     pub(crate) bytes: u64,
-    /// What the model would be sent next; `None` if nobody has looked.
+    /// The tokens of the live context; `None` if nothing is known.
     pub(crate) tokens: Option<u64>,
     pub(crate) window: u64,
     pub(crate) state: State,
-    /// It does not fit into the model's window, whatever else is wrong with it.
+    /// Whether it is too long for the model's window, apart from other problems.
     pub(crate) is_long: bool,
     pub(crate) is_used: bool,
-    /// The rules that found something, and how bad it is.
+    /// The rules with findings, and their severity.
     pub(crate) found: BTreeSet<(&'static str, Severity)>,
-    /// How the last turn failed.
+    /// The error of the last turn.
     pub(crate) failed: Option<Failure>,
     /// The command that repairs this session and nothing else.
     pub(crate) command: Option<String>,
@@ -266,7 +300,7 @@ impl Session {
         }
     }
 
-    /// What can be said without a look.
+    /// A session that was not examined.
     pub(crate) fn unknown(candidate: &Candidate) -> Self {
         let name = candidate.path().to_string_lossy();
         let is_below = |root: &Root| name.contains(&format!("/{}/", root.home));
@@ -276,12 +310,12 @@ impl Session {
         Self { format, agent, bytes, ..Self::of_path(candidate) }
     }
 
-    /// The id by which its agent knows it.
+    /// The agent's id for it.
     pub(crate) fn id(&self) -> Option<&str> {
         self.agent.and_then(|agent| agent.session_id(self.path.to_str()?))
     }
 
-    /// As a session whose messages are gone, if its agent is known for leaving such files.
+    /// Reports a session whose messages are gone, if its agent is known to leave such files.
     pub(crate) fn emptied(&self) -> Option<Stray> {
         let agent = self.agent?;
         let Some(Index::Folders { emptied, .. }) = agent.index else { return None };
@@ -289,35 +323,34 @@ impl Session {
         Some(Stray { agent, lack: Lack::Messages, advice: emptied, id, path })
     }
 
-    /// What people call its agent.
+    /// The name of its agent.
     pub(crate) fn agent_name(&self) -> &'static str {
         self.agent.map_or("?", |agent| agent.name)
     }
 
-    /// How much of the window its context fills.
+    /// How much of the window its context fills, in percent.
     pub(crate) fn percent(&self) -> u64 {
         percent(self.tokens.unwrap_or(0), self.window)
     }
 
-    /// The folder that it is about, in a word.
+    /// The name of the project folder.
     pub(crate) fn project(&self) -> Option<&str> {
-        let folder = self.headline.folder.as_deref()?;
-        folder.rsplit(['/', '\\']).find(|name| !name.is_empty())
+        project(&self.headline)
     }
 
-    /// The command that goes on with it, and the folder in which to run it.
+    /// The command that resumes it, and the folder in which to run it.
     pub(crate) fn resume(&self) -> Option<(Vec<&str>, Option<&Path>)> {
         let words = self.agent?.resume(self.path.to_str()?)?.collect();
         Some((words, self.headline.folder.as_deref().map(Path::new)))
     }
 }
 
-/// A part of the window, rounded up; 0 if there is none.
+/// A part of the window in percent, rounded up; 0 if the window is unknown.
 fn percent(tokens: u64, window: u64) -> u64 {
     if window == 0 { 0 } else { tokens.saturating_mul(100).div_ceil(window) }
 }
 
-/// Whether the last request was refused as too long, and the session not recovered since.
+/// Whether the last request was refused as too long, and the session was not recovered since.
 pub(crate) fn is_refused(looked: &Examination, path: &Path, vault: Option<&Vault>) -> bool {
     let Some(failed) = looked.facts.failed.filter(|failed| failed.cause == Cause::ContextOverflow) else {
         return false;
@@ -326,32 +359,32 @@ pub(crate) fn is_refused(looked: &Examination, path: &Path, vault: Option<&Vault
     !vault.and_then(since).unwrap_or(false)
 }
 
-/// Whether a session does not fit into the model's window.
+/// Whether a session is too long for the model's window.
 fn is_too_long(looked: &Examination, window: u64, refused: bool) -> bool {
     let filled = percent(looked.context_tokens.tokens, window);
     filled > 100 || (refused && filled > REFUSED_PERCENT_MIN)
 }
 
-/// How a session is.
+/// The state of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Ok,
     /// A repair would save much.
     Bloated,
-    /// The agent or the API would refuse it, by these rules.
+    /// The agent or the API would refuse it, because of these rules.
     Broken(Vec<&'static str>),
-    /// It does not fit into the model's window.
+    /// It is too long for the model's window.
     TooLong,
-    /// An agent is at work on it.
+    /// An agent is using it.
     InUse,
-    /// Nobody has looked yet.
+    /// Not examined yet.
     Unknown,
 }
 
 impl State {
     fn of(looked: &Examination, is_long: bool, is_used: bool) -> Self {
         let bytes = looked.facts.bytes;
-        // Limits were not asked for.
+        // Limits of `scan` do not apply here.
         let is_broken =
             |finding: &&Finding| finding.severity == Severity::Error && !finding.rule.code().starts_with('L');
         let broken: BTreeSet<&str> =
@@ -372,12 +405,12 @@ impl State {
         }
     }
 
-    /// Whether work cannot go on.
+    /// Whether the session cannot be resumed.
     pub(crate) fn is_stuck(&self) -> bool {
         matches!(self, Self::Broken(_) | Self::TooLong)
     }
 
-    /// In a word.
+    /// The state in one word.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -408,11 +441,11 @@ mod tests {
         let session = looks.session(&all[0], false).unwrap().unwrap();
         assert_eq!((session.agent_name(), session.bytes, session.tokens), ("OpenClaw", 3, None));
         assert_eq!((&session.state, session.id()), (&State::Unknown, None));
-        // It is no session, as a look shows.
+        // Reading it shows that it is not a session.
         assert!(looks.session(&all[0], true).unwrap().is_none());
     }
 
-    /// How a session is with these findings, tokens and savings.
+    /// The state of a session with these findings, tokens and savings.
     fn state(codes: &[(&str, Severity)], tokens: u64, saved: u64) -> State {
         let mut looked = transcript::examine(&b"{}\n".as_slice(), &Policy::default()).unwrap();
         let of = transcript::examine(&TORN.as_bytes(), &Policy::default()).unwrap();
@@ -439,7 +472,7 @@ mod tests {
         assert_eq!(state(&[], 1_001, 900_000), State::TooLong);
         let broken = state(&[("P2", Error), ("P1", Error), ("P1", Error), ("S1", Warning)], 5_000, 900_000);
         assert_eq!(broken, State::Broken(vec!["P1", "P2"]));
-        // What was asked for is no defect.
+        // A limit that is exceeded is not a defect.
         assert_eq!(state(&[("L1", Error)], 0, 0), State::Ok);
     }
 

@@ -1,5 +1,5 @@
-//! The settings, a row each: flags, keys of the configuration, `TAILOR_*` variables and what `config print` shows are
-//! made from these rows. Files and the order in which sources override each other are not known here.
+//! The settings, one row each. Flags, keys of the configuration, `TAILOR_*` variables and the output of `config print`
+//! are generated from these rows. This module knows no files and no order of precedence.
 
 mod commented;
 mod kind;
@@ -22,11 +22,11 @@ mod tests {
 
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
 
-    /// What the reference page says of a setting.
+    /// A setting's row in the reference page.
     fn row(setting: &Setting, defaults: &mut Settings) -> String {
         let flag = setting.flag.as_ref().map(|flag| format!("`--{} {}`", flag.name, flag.unit));
         let variable = setting.scalar().map(|_| format!("`TAILOR_{}`", setting.key.to_ascii_uppercase()));
-        // Paths depend on who asks.
+        // Default paths depend on the user.
         let is_path = matches!(setting.kind, Kind::Path(_));
         let default = setting.kind.print(defaults).filter(|_| !is_path).map(|value| format!("`{value}`"));
         let [flag, variable, default] = [flag, variable, default].map(Option::unwrap_or_default);
@@ -34,7 +34,7 @@ mod tests {
             Scope::All => "all",
             Scope::Each => "all, one",
             Scope::Agent => "one",
-            // Its table is written as a whole.
+            // The `[tools]` table is documented as a whole.
             Scope::Flag => "",
         };
         let row = [&format!("`{}`", setting.key), scope, &flag, &variable, &default, setting.help];

@@ -1,5 +1,6 @@
 //! What fills transcripts, as plain data: the lines of `top --json`, and what a report is made of.
 
+use crate::place::portable_text;
 use crate::sessions::describe_error;
 use keeper::{Error, Stop};
 use serde::Serialize;
@@ -80,7 +81,7 @@ pub(crate) struct ToolShare {
 }
 
 /// One turn.
-#[derive(Clone, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub(crate) struct TurnShare {
     pub(crate) line: u64,
     pub(crate) entries: u64,
@@ -92,9 +93,13 @@ pub(crate) struct TurnShare {
 }
 
 /// One of the largest entries.
-#[derive(Clone, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub(crate) struct LargeEntry {
     pub(crate) line: u64,
+    /// Its turn, as an index.
+    #[cfg(feature = "interactive")]
+    #[serde(skip)]
+    pub(crate) turn: usize,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) entry: String,
     pub(crate) kind: String,
@@ -102,6 +107,10 @@ pub(crate) struct LargeEntry {
     pub(crate) tool: String,
     pub(crate) standing: &'static str,
     pub(crate) part: &'static str,
+    /// Its bytes by what they are.
+    #[cfg(feature = "interactive")]
+    #[serde(skip)]
+    pub(crate) parts: Vec<(&'static str, u64)>,
     pub(crate) bytes: u64,
     pub(crate) tokens: u64,
     /// How its longest text begins, if content is to be shown.
@@ -182,16 +191,27 @@ impl LargeEntry {
     fn new(large: &Large, content: Option<String>) -> Self {
         Self {
             line: large.line,
+            #[cfg(feature = "interactive")]
+            turn: large.turn as usize,
             entry: large.id.clone(),
             kind: large.kind.clone(),
             tool: large.tool.clone(),
             standing: large.standing.name(),
             part: large.part.name(),
+            #[cfg(feature = "interactive")]
+            parts: parts_of(large),
             bytes: large.amount.bytes,
             tokens: large.amount.tokens,
             content,
         }
     }
+}
+
+/// The bytes of an entry by what they are.
+#[cfg(feature = "interactive")]
+fn parts_of(large: &Large) -> Vec<(&'static str, u64)> {
+    let parts = transcript::weight::Category::ALL.iter().map(|part| part.name()).zip(large.parts);
+    parts.filter(|(_, bytes)| *bytes > 0).collect()
 }
 
 /// What stands for all rows behind the last that is told.
@@ -224,7 +244,7 @@ impl SizeReport {
     fn without(path: &Path, outcome: &'static str, reason: Option<String>) -> Self {
         Self {
             kind: "file",
-            path: path.to_string_lossy().into_owned(),
+            path: portable_text(path),
             format: None,
             model: None,
             outcome,

@@ -1,9 +1,9 @@
-//! Exit codes, and the only place that knows them.
+//! Exit codes. Nothing else knows them.
 
 use keeper::{Ending, Refusal};
 use std::process::ExitCode;
 
-/// How the program ends. The worst of all files counts.
+/// How the program ends. The worst status of all files counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
     /// Nothing to report, or all of it fixed.
@@ -11,12 +11,12 @@ pub(crate) enum Status {
     Clean = 0,
     /// Findings at or above `--fail-on` remain.
     Findings = 1,
-    /// Something could not be done.
+    /// An error occurred.
     Error = 2,
 }
 
 impl Status {
-    /// How a change to one file went. 1 is for whatever leaves the file as it was although nothing is wrong with it.
+    /// The status after a change to one file. It is 1 if the file was not changed although nothing is wrong with it.
     pub(crate) fn of_change(ending: &Ending) -> Self {
         match ending {
             Ending::Clean | Ending::Fixed | Ending::WouldFix | Ending::Undone | Ending::WouldUndo => {

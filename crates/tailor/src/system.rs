@@ -1,4 +1,4 @@
-//! What differs between systems for a program on the command line, with the same names for all.
+//! What differs between systems for a command-line program, under the same names for all.
 
 #[cfg(unix)]
 mod unix;

@@ -1,28 +1,28 @@
-//! Tables with bars that fit a terminal: its width and its characters. Colours are not used at all.
+//! Tables with bars that fit the terminal's width and characters. They have no colours.
 
 use crate::amount::percent;
 use crate::terminal::{Screen, is_ascii, plain, spelled_out, wrap};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How wide lines are where there is no terminal, and the least and most that is made use of.
+/// Default, minimum and maximum width.
 const COLUMNS: usize = 80;
 const COLUMNS_MIN: usize = 40;
 const COLUMNS_MAX: usize = 140;
-/// How wide the end of a path is that holds an id: `…-0d0f7b2c-5e1f-4c0a-9d3e-2b1a6c7d8e9f.jsonl`.
+/// The width of the end of a path with an id: `…-0d0f7b2c-5e1f-4c0a-9d3e-2b1a6c7d8e9f.jsonl`.
 const ID_COLUMNS: usize = 46;
-/// How long the longest bar is at most.
+/// Length limit of the longest bar.
 const BAR_MAX: usize = 50;
 
-/// What is drawn on.
+/// Formats tables for an output.
 #[derive(Clone, Copy)]
 pub(crate) struct TableWriter {
     columns: usize,
-    /// It shows ASCII only.
+    /// The output shows only ASCII.
     ascii: bool,
 }
 
-/// A row of a table: a name, some columns of text, and a part of a whole.
+/// A row of a table: a name, text columns, and an amount for the bar.
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) columns: Vec<String>,
@@ -30,12 +30,18 @@ pub(crate) struct Line {
 }
 
 impl TableWriter {
-    /// Standard output as it is. `COLUMNS` counts for what is no terminal; the locale always, since a pager is behind
-    /// most pipes.
+    /// For standard output. If it is not a terminal, the width is `COLUMNS`; the locale always counts, because most
+    /// pipes end in a pager.
     pub(crate) fn of_stdout() -> Self {
         let asked = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let columns = Screen::of_stdout().columns().or_else(asked).unwrap_or(COLUMNS);
         Self { columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX), ascii: is_ascii() }
+    }
+
+    /// A screen that is redrawn when its size changes.
+    #[cfg(feature = "interactive")]
+    pub(crate) fn of(columns: usize, ascii: bool) -> Self {
+        Self { columns, ascii }
     }
 
     /// A table: names, columns, how much of `whole` each row is, and a bar for that.
@@ -43,7 +49,7 @@ impl TableWriter {
         let widths: Vec<usize> = (0..rows.first().map_or(0, |row| row.columns.len()))
             .map(|n| rows.iter().map(|row| row.columns[n].width()).max().unwrap_or(0))
             .collect();
-        // Two spaces before each column, a percentage, and a bar worth looking at.
+        // Two spaces before each column, a percentage, and a bar of useful length.
         let fixed: usize = 2 + widths.iter().map(|width| width + 2).sum::<usize>() + 6;
         let names = rows.iter().map(|row| self.spell(&row.name).width()).max().unwrap_or(0);
         let bar_min = if self.columns < 60 { 6 } else { 12 };
@@ -65,7 +71,7 @@ impl TableWriter {
         out
     }
 
-    /// Rows of columns, each with a path at its end, as much of it as fits.
+    /// Rows of columns, each with as much of the end of a path as fits.
     pub(crate) fn paths(&self, rows: &[(Vec<String>, String)]) -> String {
         let count = rows.first().map_or(0, |(columns, _)| columns.len());
         let widest = |n: usize| rows.iter().map(|(columns, _)| columns[n].width()).max().unwrap_or(0);
@@ -81,7 +87,7 @@ impl TableWriter {
         out
     }
 
-    /// The end of a path, from the first folder that fits. An id at the end stays whole, however narrow it is.
+    /// The end of a path, beginning at a folder. An id at the end stays complete, however narrow the line is.
     fn end(&self, path: &str, columns: usize) -> String {
         let (path, columns) = (self.spell(path), columns.max(ID_COLUMNS));
         if path.width() <= columns {
@@ -97,7 +103,7 @@ impl TableWriter {
         format!("{dots}{tail}")
     }
 
-    /// A bar of `width` for `most`, in eighths where the terminal has them.
+    /// A bar whose width is the share of `most`, in eighths if the terminal shows them.
     fn bar(&self, part: u64, most: u64, width: usize) -> String {
         const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
         let eighths = (u128::from(part) * width as u128 * 8).checked_div(u128::from(most)).unwrap_or(0);
@@ -109,7 +115,7 @@ impl TableWriter {
         }
     }
 
-    /// A text from outside, shortened in the middle to so many columns: both ends of a path tell.
+    /// An untrusted text, shortened in the middle to so many columns: both ends of a path matter.
     pub(crate) fn fit(&self, text: &str, columns: usize) -> String {
         let text = self.spell(text);
         if text.width() <= columns {
@@ -132,14 +138,20 @@ impl TableWriter {
         take(text.chars(), columns.saturating_sub(dots.width())).trim_end().to_string() + dots
     }
 
-    /// How many columns a text from outside takes.
+    /// The width of an untrusted text in columns.
     pub(crate) fn width(&self, text: &str) -> usize {
         self.spell(text).width()
     }
 
-    /// How wide a line is.
+    /// The width of a line.
     pub(crate) fn columns(&self) -> usize {
         self.columns
+    }
+
+    /// Whether it shows ASCII only.
+    #[cfg(feature = "interactive")]
+    pub(crate) fn ascii(&self) -> bool {
+        self.ascii
     }
 
     /// A sentence, broken into lines.
@@ -147,7 +159,7 @@ impl TableWriter {
         wrap(&self.spell(text), self.columns, "")
     }
 
-    /// A text from outside in the characters that the terminal has.
+    /// An untrusted text in characters that the terminal shows.
     pub(crate) fn spell(&self, text: &str) -> String {
         let text = plain(text);
         if self.ascii { spelled_out(&text) } else { text }
@@ -165,12 +177,12 @@ fn take(chars: impl Iterator<Item = char>, columns: usize) -> String {
         .collect()
 }
 
-/// A cell that begins at the left.
+/// A left-aligned cell.
 pub(crate) fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
-/// A cell that ends at the right.
+/// A right-aligned cell.
 pub(crate) fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(text.width())))
 }

@@ -1,5 +1,5 @@
-//! Nothing that comes from a file reaches a terminal as it is: transcripts are full of escape sequences. And what does
-//! reach one fits it: its width, its colours, its characters.
+//! Makes text safe and fit for a terminal. Transcripts are full of escape sequences, so nothing from a file reaches a
+//! terminal unchanged. Text is fitted to the terminal's width, colours and characters.
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
@@ -10,17 +10,17 @@ use terminal_size::{Height, Width, terminal_size_of};
 use textwrap::{Options, WordSeparator, WordSplitter};
 use unicode_width::UnicodeWidthStr;
 
-/// What people read on. What is no terminal is [`Screen::NONE`], and gets every line whole and plain.
+/// A terminal's properties. Other outputs use [`Screen::NONE`]: lines are not wrapped, and there are no colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Screen {
-    /// Its width; lines are not broken without one.
+    /// Its width; `None` if lines are not wrapped.
     columns: Option<usize>,
     colour: bool,
-    /// It shows ASCII only.
+    /// Whether it shows only ASCII.
     ascii: bool,
 }
 
-/// Narrower than this no line is broken: it would help nobody.
+/// Narrower lines are not wrapped, because that would not help.
 const COLUMNS_MIN: usize = 20;
 
 impl Screen {
@@ -36,7 +36,7 @@ impl Screen {
         Self::of(AutoStream::choice(&io::stderr()), io::stderr().is_terminal(), size)
     }
 
-    /// `NO_COLOR`, `CLICOLOR_FORCE` and `TERM` are heard by the choice.
+    /// `choice` has considered `NO_COLOR`, `CLICOLOR_FORCE` and `TERM`.
     fn of(choice: ColorChoice, is_terminal: bool, size: impl FnOnce() -> Option<(Width, Height)>) -> Self {
         let colour = choice != ColorChoice::Never;
         if !is_terminal {
@@ -46,17 +46,17 @@ impl Screen {
         Self { columns: columns.filter(|columns| *columns >= COLUMNS_MIN), colour, ascii: is_ascii() }
     }
 
-    /// Its width, if it has one that is worth a thought.
+    /// Its width, if lines are wrapped.
     pub(crate) fn columns(self) -> Option<usize> {
         self.columns
     }
 
-    /// Whether it shows ASCII only.
+    /// Whether it shows only ASCII.
     pub(crate) fn ascii(self) -> bool {
         self.ascii
     }
 
-    /// Writes a text in a style, if there are colours.
+    /// Writes text in a style, if there are colours.
     pub(crate) fn paint(self, style: Style, out: &mut String, write: impl FnOnce(&mut String)) {
         if !self.colour {
             return write(out);
@@ -67,12 +67,12 @@ impl Screen {
         _ = write!(out, "{style:#}");
     }
 
-    /// A line that must not be broken.
+    /// A line that must not be wrapped.
     pub(crate) fn whole(self, text: &str) -> Cow<'_, str> {
         if self.ascii { spelled_out(text).into() } else { text.into() }
     }
 
-    /// A line, broken between words so that it fits. A command at its end stays in one piece, so that it can be copied.
+    /// A line, wrapped between words. A command at its end stays in one piece, so that it can be copied.
     pub(crate) fn fit(self, text: &str) -> Cow<'_, str> {
         const INDENT: &str = "    ";
         let text = self.whole(text);
@@ -87,17 +87,17 @@ impl Screen {
     }
 }
 
-/// Where the command begins with which a line ends.
+/// Where the command at the end of a line begins.
 fn command_at(text: &str) -> Option<usize> {
     let before = ["run: ", "Run: ", "Undo: ", "Resume: ", "go on with: ", "starting: "];
     let after = before.iter().filter_map(|before| text.rfind(before).map(|at| at + before.len()));
     let at = after.chain(text.rfind(": tailor ").map(|at| at + 2)).max()?;
-    // A sentence that goes on after a command is like any other.
+    // A sentence that continues after a command is wrapped like any other.
     let goes_on = [". ", "; ", " ("].iter().any(|mark| text[at..].contains(mark)) || text.ends_with('.');
     (!goes_on).then_some(at)
 }
 
-/// A text, broken between words into lines of at most so many columns; all but the first begin with `indent`.
+/// Text wrapped between words into lines of at most so many columns; all but the first begin with `indent`.
 pub(crate) fn wrap(text: &str, columns: usize, indent: &str) -> String {
     let options = Options::new(columns)
         .subsequent_indent(indent)
@@ -107,14 +107,14 @@ pub(crate) fn wrap(text: &str, columns: usize, indent: &str) -> String {
     textwrap::wrap(text, options).join("\n")
 }
 
-/// Whether the locale says so. One that says nothing is taken for UTF-8, as terminals are today.
+/// Whether the locale is limited to ASCII. One that is not set counts as UTF-8, as on today's terminals.
 pub(crate) fn is_ascii() -> bool {
     let said = |key| std::env::var(key).ok().filter(|value| !value.is_empty());
     let locale = said("LC_ALL").or_else(|| said("LC_CTYPE")).or_else(|| said("LANG"));
     locale.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
 }
 
-/// Whatever is not ASCII as an escape. Escape sequences of our own are ASCII.
+/// Escapes all characters that are not ASCII. Our own escape sequences are ASCII.
 pub(crate) fn spelled_out(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -130,8 +130,7 @@ pub(crate) fn spelled_out(text: &str) -> String {
     out
 }
 
-/// A text from outside, with everything that could move a cursor, change a colour or hide other text spelled
-/// out.
+/// Escapes everything in an untrusted text that could move a cursor, change a colour or hide other text.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     push_plain(text, &mut out);
@@ -140,7 +139,7 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// The same, appended to another text.
 pub(crate) fn push_plain(text: &str, out: &mut String) {
-    // Nearly all of it is.
+    // Nearly all text needs no escapes.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return out.push_str(text);
     }
@@ -153,31 +152,44 @@ pub(crate) fn push_plain(text: &str, out: &mut String) {
     }
 }
 
-/// A long text from outside that is printed for its own sake: its lines and tabs stay.
+/// A long text from outside that is printed for its own sake, piece by piece.
 #[derive(Default)]
 pub(crate) struct Harmless {
-    /// The beginning of a character whose end has not come yet.
+    /// The beginning of a character whose end has not arrived yet.
     rest: Vec<u8>,
 }
 
 impl Harmless {
-    /// The next bytes, as text that moves the cursor nowhere but on.
+    /// The next bytes, as text that moves the cursor nowhere but on. Lines and tabs stay.
     pub(crate) fn pass(&mut self, bytes: &[u8], last: bool) -> String {
-        self.rest.extend_from_slice(bytes);
-        let whole = self.rest.len() - if last { 0 } else { unfinished(&self.rest) };
-        let mut out = String::with_capacity(whole);
-        for c in String::from_utf8_lossy(&self.rest[..whole]).chars() {
+        let text = self.whole(bytes, last);
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
             match c {
                 '\n' | '\t' => out.push(c),
                 _ => out += &plain(c.encode_utf8(&mut [0; 4])),
             }
         }
-        self.rest.drain(..whole);
         out
+    }
+
+    /// The next bytes, as part of a string of JSON.
+    pub(crate) fn escape(&mut self, bytes: &[u8], last: bool) -> String {
+        let quoted = serde_json::Value::String(self.whole(bytes, last)).to_string();
+        json(&quoted[1..quoted.len() - 1])
+    }
+
+    /// The next bytes, as far as they are whole characters.
+    fn whole(&mut self, bytes: &[u8], last: bool) -> String {
+        self.rest.extend_from_slice(bytes);
+        let whole = self.rest.len() - if last { 0 } else { unfinished(&self.rest) };
+        let text = String::from_utf8_lossy(&self.rest[..whole]).into_owned();
+        self.rest.drain(..whole);
+        text
     }
 }
 
-/// How many bytes at the end are the beginning of a character.
+/// How many bytes at the end belong to an incomplete character.
 fn unfinished(bytes: &[u8]) -> usize {
     let back = bytes.iter().rev().take(3).position(|byte| byte & 0xc0 != 0x80);
     let wanted = |first: u8| match first {
@@ -189,7 +201,7 @@ fn unfinished(bytes: &[u8]) -> usize {
     back.map_or(0, |back| if wanted(bytes[bytes.len() - 1 - back]) > back + 1 { back + 1 } else { 0 })
 }
 
-/// JSON that cannot do so either: what JSON leaves as it is becomes an escape.
+/// Escapes in JSON text what JSON allows and a terminal might interpret.
 pub(crate) fn json(text: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while !rest.is_empty() {
@@ -208,13 +220,13 @@ pub(crate) fn json(text: &str) -> String {
     out
 }
 
-/// Marks of direction, of zero width, tags and line separators; and what is no character, which XML cannot hold.
+/// Marks of direction, of zero width, tags and line separators; and noncharacters, which XML cannot hold.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text as one word of a shell, without anything that would reach the terminal as an escape sequence.
+/// A text as one word for a shell, without anything that could reach the terminal as an escape sequence.
 pub(crate) fn shell_word(text: &str) -> String {
     if text.chars().any(|c| c.is_control() || is_invisible(c)) {
         let byte = |byte: u8| match byte {

@@ -1,13 +1,13 @@
-//! How many tokens a text has, where a tokeniser is public.
+//! Counts tokens with public tokenisers.
 
 use crate::value::Tokenizer;
 use transcript::chunk::chars4;
 use transcript::weight::CountTokens;
 
-/// What counts tokens.
+/// A function that counts tokens.
 pub(crate) type Counter = fn(&str) -> u64;
 
-/// The counter of this name.
+/// The function of a tokeniser.
 pub(crate) fn counter(tokenizer: Tokenizer) -> Counter {
     match tokenizer {
         Tokenizer::Chars4 => chars4,
@@ -15,7 +15,7 @@ pub(crate) fn counter(tokenizer: Tokenizer) -> Counter {
     }
 }
 
-/// How it stands in JSON.
+/// Its name in JSON.
 pub(crate) fn name(tokenizer: Tokenizer) -> &'static str {
     match tokenizer {
         Tokenizer::Chars4 => "chars4",
@@ -23,8 +23,7 @@ pub(crate) fn name(tokenizer: Tokenizer) -> &'static str {
     }
 }
 
-/// The tokeniser of a model, by the model's name as transcripts have it; `None` if it is not public, or not
-/// built in.
+/// The tokeniser of a model, by the model's name in transcripts; `None` if it is not public or not built in.
 pub(crate) fn of_model(model: &[u8]) -> Option<CountTokens> {
     let name = String::from_utf8_lossy(model).to_ascii_lowercase();
     let name = name.rsplit('/').next().unwrap_or_default();
@@ -32,17 +31,17 @@ pub(crate) fn of_model(model: &[u8]) -> Option<CountTokens> {
     known.then_some(|text| o200k(&String::from_utf8_lossy(text)))
 }
 
-/// The families of models that read and write `o200k_base` (<https://github.com/openai/tiktoken>, `model.py`).
+/// Prefixes of models that use `o200k_base` (<https://github.com/openai/tiktoken>, `model.py`).
 const O200K: &[&str] =
     &["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "codex-", "o1", "o3", "o4-mini"];
 
 #[cfg(feature = "tokens")]
 fn o200k(text: &str) -> u64 {
-    // What looks like a control token is text in a transcript.
+    // In a transcript, text that looks like a control token is plain text.
     tiktoken_rs::o200k_base_singleton().count_ordinary(text) as u64
 }
 
-/// Never called: an estimate must not pass for a count.
+/// Never called: an estimate must not be presented as a count.
 #[cfg(not(feature = "tokens"))]
 fn o200k(text: &str) -> u64 {
     chars4(text)

@@ -19,7 +19,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 use transcript::format::FORMATS;
-use transcript::judge::{Judge, Verdict};
+use transcript::judge::{Judge, Judgement};
 use transcript::{Policy, Rendered, Source, Span, examine, mend};
 
 const SESSION_BYTES: usize = 16 << 20;
@@ -119,7 +119,7 @@ fn appending(criterion: &mut Criterion, bytes: usize) {
     group.throughput(Throughput::Bytes((pi.out.len() - known) as u64));
     group.bench_function(format!("{} MB", known >> 20), |bencher| {
         let append = |mut judge: Judge| {
-            assert_eq!(judge.append(&black_box(pi.out.as_bytes())), Ok(Verdict::Same));
+            assert_eq!(judge.append(&black_box(pi.out.as_bytes())), Ok(Judgement::Same));
             judge
         };
         bencher.iter_batched(|| judge.clone(), append, BatchSize::LargeInput);

@@ -11,6 +11,7 @@ pub(crate) mod headline;
 pub(crate) mod holds;
 pub(crate) mod look;
 pub(crate) mod mend;
+mod settled;
 pub(crate) mod survey;
 mod tally;
 pub mod verdict;

@@ -22,6 +22,7 @@ mod grok_build;
 mod kimi_code;
 pub(crate) mod names;
 mod openai_chat;
+mod opencode;
 mod order;
 #[cfg(test)]
 mod otter;
@@ -61,6 +62,7 @@ pub const FORMATS: &[&Format] = &[
     &ai_sdk::MODEL,
     &ai_sdk::SCREEN,
     &gemini_contents::FORMAT,
+    &opencode::FORMAT,
     &dataset::OPENAI,
     &dataset::ANTHROPIC,
     &dataset::SHAREGPT,
@@ -85,7 +87,7 @@ pub(crate) fn is_head(objects: usize, nodes: usize) -> bool {
     objects >= HEAD_OBJECTS || nodes >= HEAD_NODES
 }
 
-/// By its name.
+/// A format is serialised as its name.
 impl Serialize for Format {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.name)
@@ -215,13 +217,13 @@ mod tests {
             r#"{"role":"us\u0001r","content":"go"}"#,
             "{\"role\":\"user\",\"con\u{fffd}ent\":\"go\"}",
             r#"{"r#le":"user","content":"go"}"#,
-            // Nothing but the name is missing, and no other will do.
+            // Only the name is missing, and no other one fits.
             r#"{"rule":"user","content":"go"}"#,
         ];
         for line in corrupted {
             assert_eq!(detected(&[&CHAT[..], &[line]].concat()), Some("openai-chat"), "{line}");
             assert_eq!(detected(&[&MESSAGES[..], &[line]].concat()), Some("anthropic"), "{line}");
-            // Of half the objects nothing is known.
+            // Half of the objects are unknown.
             assert_eq!(detected(&[CHAT[0], line]), None, "{line}");
             assert_eq!(detected(&[line]), None, "{line}");
         }
@@ -233,7 +235,7 @@ mod tests {
     #[test]
     fn what_another_program_writes_is_not_taken_for_damage() {
         let others = [
-            // Names that somebody may give.
+            // Names that another program may use.
             r#"{"role":"user","contents":"go"}"#,
             r#"{"rule":"narrator","content":"go"}"#,
             r#"{"rule":["user"],"content":"go"}"#,
@@ -241,14 +243,14 @@ mod tests {
             r#"{"role":"narrator","content":"go"}"#,
             r#"{"role":"user","content":"go","né":1}"#,
             r#"{"role":"user","content":"go","x#y":1}"#,
-            // Two at once, or one beside something else.
+            // Two overwritten names, or one beside something unknown.
             r#"{"role":"us#r","c#ntent":"go"}"#,
             r#"{"r#le":"user","content":"go","time":1}"#,
             // Records of their own.
             r#"{"version":1,"session":"s"}"#,
             r#"{"content":"go"}"#,
             r#"{"a":1}"#,
-            // What is another format's, or would be if its name were whole.
+            // Another format's record, or what would be one with a whole name.
             r#"{"r;le":"assistant","content":"","tool_calls":[{"id":"d","name":"ls","arguments":"{}"}]}"#,
             r#"{"role":"assistant","content":"","t;ol_calls":[{"id":"d","name":"ls","arguments":"{}"}]}"#,
             r#"{"r;le":"assistant","content":[{"type":"tool-call","toolCallId":"d","toolName":"ls","input":{}}]}"#,
@@ -290,28 +292,28 @@ mod tests {
     #[test]
     fn what_only_begins_like_a_format_is_nobodys() {
         let misses = [
-            // Another agent's log of events.
+            // Another agent's event log.
             &[
                 r#"{"type":"session","version":0,"id":"s","createdAt":1783950000000,"cwd":"/w","delegationDepth":0}"#,
                 r#"{"type":"turn/start","seq":1,"time":1783950000001,"data":{}}"#,
                 r#"{"type":"user/message","seq":4,"time":1783950000002,"data":{"text":"list"}}"#,
             ][..],
-            // Claude Code's without links.
+            // A Claude Code record without links.
             &[r#"{"type":"user","message":{"role":"user","content":"list"},"uuid":"u","timestamp":"t"}"#],
-            // Codex's without a payload, and with one field more.
+            // Codex's, without a payload, and with an additional field.
             &[r#"{"timestamp":"t","type":"response_item","payload":"list"}"#],
             &[r#"{"timestamp":"t","type":"response_item","payload":{},"seq":1}"#],
-            // Copilot's without an envelope.
+            // Copilot's, without an envelope.
             &[r#"{"type":"session.start","data":{"sessionId":"s"},"id":"e"}"#],
-            // Gemini CLI's header without a project.
+            // Gemini CLI's header, without a project.
             &[r#"{"sessionId":"s","startTime":"t","kind":"main"}"#],
-            // Qwen Code's without a parent.
+            // Qwen Code's, without a parent.
             &[
                 r#"{"uuid":"u","sessionId":"s","timestamp":"t","type":"user","message":{"role":"user","parts":[]}}"#,
             ],
-            // Kimi Code's with a field of another log.
+            // Kimi Code's, with a field of another log.
             &[r#"{"type":"context.append_message","uuid":"u","message":{}}"#],
-            // Grok Build's by another program.
+            // Grok Build's, from another program.
             &[r#"{"type":"user","content":"list","uuid":"u"}"#],
         ];
         for lines in misses {

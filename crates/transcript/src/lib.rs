@@ -29,6 +29,7 @@
 //! | whether an error means that the context is too long, and how many tokens to ask for after an answer was cut off | [`overflow`] |
 //! | policies with the limits that other systems use | [`profile`] |
 //! | shortening a session that is still too long | [`shorten`](mod@shorten), [`recover`](mod@recover), [`compact`](mod@compact) |
+//! | one session among many: a row of a table, a line of a data set | [`row`](mod@row) |
 //! | whether an append changes what was found, without reading the whole file | [`judge`] |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -49,17 +50,17 @@ pub use examine::context::Messages;
 pub use examine::digest::Digest;
 pub use examine::headline::Headline;
 pub use examine::look::Examination;
-pub use examine::mend::{Mended, Repair, examine, mend, mend_while};
+pub use examine::mend::{Mended, Repair, examine, examine_scanned, mend, mend_scanned};
 pub use examine::verdict;
 pub use model::finding::{Finding, Severity};
 pub use model::policy::Policy;
 pub use model::{finding, image, policy, profile};
 pub use plan::{Piece, Plan, Rendered};
-pub use read::scan;
+pub use read::{parts, scan};
 pub use rule::refusal;
 pub use session::{Awaits, Facts, tokens};
 pub use spans::{Fault, Source, Span};
-pub use tasks::{chunk, compact, judge, recover, request, shorten};
+pub use tasks::{chunk, compact, judge, recover, request, row, shorten};
 
 /// The words that all formats share: entry, tool call, tool result, boundary, branch.
 pub mod entry {

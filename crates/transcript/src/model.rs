@@ -8,6 +8,7 @@ pub mod finding;
 pub(crate) mod ids;
 pub mod image;
 pub(crate) mod overflow;
+pub(crate) mod parts;
 pub mod policy;
 pub mod profile;
 pub(crate) mod refusal;

@@ -3,8 +3,8 @@
 //! A plan never holds the transcript. Rendering it yields spans of the original, to be copied, with short pieces of new
 //! bytes between them.
 
+use crate::read::changed::Change;
 use alloc::borrow::Cow;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use spans::source::{Fault, Source, Span};
 
@@ -109,9 +109,15 @@ impl Plan {
         self.length - gone + new
     }
 
+    /// Where it changes the original, and how long what it puts there is.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        let change = |Edit { at, with }: &Edit| Change { at: *at, length: with.iter().map(Piece::len).sum() };
+        self.edits.iter().map(change).collect()
+    }
+
     /// Maps offsets in the new text to the original.
     pub(crate) fn origins(&self) -> Origins<'_> {
-        Origins { segments: Some(Arc::new(Segments::of(self))) }
+        Origins { segments: Some(Segments::of(self)) }
     }
 
     /// The new text, as pieces in order.
@@ -235,7 +241,7 @@ impl<'p> Segments<'p> {
 /// Maps offsets in a planned text to the original. Without a plan they are the same.
 #[derive(Default)]
 pub(crate) struct Origins<'p> {
-    segments: Option<Arc<Segments<'p>>>,
+    segments: Option<Segments<'p>>,
 }
 
 impl Origins<'_> {
@@ -253,19 +259,14 @@ impl Origins<'_> {
 /// The planned text as a source. It is never built in memory.
 pub struct Rendered<'a> {
     source: &'a dyn Source,
-    segments: Arc<Segments<'a>>,
+    segments: Segments<'a>,
     length: u64,
 }
 
 impl<'a> Rendered<'a> {
     /// `source` as `plan` would change it.
     pub fn new(source: &'a dyn Source, plan: &'a Plan) -> Self {
-        Self { source, segments: Arc::new(Segments::of(plan)), length: plan.length_after() }
-    }
-
-    /// Maps offsets in it to the original.
-    pub(crate) fn origins(&self) -> Origins<'a> {
-        Origins { segments: Some(self.segments.clone()) }
+        Self { source, segments: Segments::of(plan), length: plan.length_after() }
     }
 }
 

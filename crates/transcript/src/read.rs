@@ -1,4 +1,7 @@
-//! Turns bytes into entries ([`scan`]), and finds the records in damaged lines ([`salvage`]).
+//! Turns bytes into entries ([`scan`]), in parts if there are several threads ([`parts`]) and only where a text has changed
+//! ([`changed`]), and finds the records in damaged lines ([`salvage`]).
 
+pub(crate) mod changed;
+pub mod parts;
 pub(crate) mod salvage;
 pub mod scan;

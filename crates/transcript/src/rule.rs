@@ -50,6 +50,7 @@ pub(crate) mod mirrored_reply;
 mod misordered_results;
 mod misplaced_header;
 mod missing_reasoning;
+mod named_by_error;
 mod no_user_turn;
 mod nul_bytes;
 mod off_branch;
@@ -80,7 +81,6 @@ mod stale_result;
 mod superseded_compaction;
 mod superseded_record;
 mod superseded_snapshot;
-mod told_by_error;
 mod tool_stop_without_call;
 mod torn_line;
 mod trim;
@@ -94,7 +94,7 @@ mod unsendable_image;
 mod untrainable_row;
 
 pub use base::Feature;
-pub use base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage};
+pub use base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage};
 pub(crate) use base::{Heals, Repeats, tool_of};
 pub(crate) use call_without_result::next_user;
 pub(crate) use counted::forbidden;
@@ -107,8 +107,8 @@ pub(crate) use trim::most;
 pub(crate) use unacceptable_call_id::is_taken;
 pub(crate) use unseen_title::Titles;
 
-/// All rules, in the order in which they run: pairing, sizes, ages, bytes, and at the end limits that the caller set for
-/// `scan`. Where fixes of one stage overlap, that of the later rule is made.
+/// All rules, in the order in which they run: pairing, sizes, ages, bytes, and at the end limits that the caller set
+/// for `scan`. Where fixes of one stage overlap, that of the later rule is made.
 pub const RULES: &[&Rule] = &[
     &call_without_result::RULE,
     &result_without_call::RULE,
@@ -162,9 +162,9 @@ pub const RULES: &[&Rule] = &[
     &same_role_again::RULE,
     &no_user_turn::RULE,
     &blocked_content::RULE,
-    &told_by_error::EXPIRED,
-    &told_by_error::DANGLING,
-    &told_by_error::UNVERIFIABLE,
+    &named_by_error::EXPIRED,
+    &named_by_error::DANGLING,
+    &named_by_error::UNVERIFIABLE,
     &missing_reasoning::RULE,
     &error_flood::RULE,
     &untrainable_row::ARGUMENTS,
@@ -192,7 +192,7 @@ pub const RULES: &[&Rule] = &[
     &restless::RULE,
 ];
 
-/// Their facts, in the same order.
+/// The facts about all rules, in the same order.
 const INFOS: [&RuleInfo; RULES.len()] = {
     let (mut infos, mut n) = ([&RULES[0].info; RULES.len()], 0);
     while n < RULES.len() {
@@ -222,13 +222,13 @@ pub fn is_remark(finding: &Finding) -> bool {
 }
 
 /// The rules that run in a format and that an append with this feature wakes.
-pub(crate) fn minding(
+pub(crate) fn woken_by(
     policy: &Policy,
     format: &Format,
     feature: Feature,
 ) -> impl Iterator<Item = &'static Rule> {
-    let mind = RULES.iter().copied().filter(move |rule| rule.wakes.contains(&feature));
-    mind.filter(move |rule| runs(rule, policy, format))
+    let woken = RULES.iter().copied().filter(move |rule| rule.wakes.contains(&feature));
+    woken.filter(move |rule| runs(rule, policy, format))
 }
 
 /// Whether a rule runs: it is selected, and covers the format.

@@ -5,4 +5,5 @@ pub mod compact;
 pub mod judge;
 pub mod recover;
 pub mod request;
+pub mod row;
 pub mod shorten;

@@ -1,8 +1,8 @@
 //! What takes up the space in a transcript and in the context.
 //!
-//! It uses the same scan as everything else, so it costs little more than a look. Each table splits all bytes of the file in
-//! another way and adds up to the file: by [`Standing`], by [`Part`], by kind of entry, by field, by turn. It holds names,
-//! spans and numbers, never a text.
+//! It uses the same scan as everything else, so it costs little more than a look. Each table divides all bytes of the
+//! file in another way, and its rows add up to the file: by [`Standing`], by [`Category`], by kind of entry, by field, by
+//! turn. It holds names, spans and numbers, but no text.
 
 mod meter;
 mod tally;
@@ -26,16 +26,16 @@ pub enum Standing {
     Context,
     /// It is before the last compaction.
     Compacted,
-    /// It is on an abandoned branch, of a subagent, or was written again later.
+    /// It is on an abandoned branch, belongs to a subagent, or was replaced by a later record.
     OffBranch,
-    /// It is no part of the conversation: settings, progress, snapshots.
+    /// It is not part of the conversation: settings, progress, snapshots.
     Unsent,
-    /// Line breaks, blank lines, and what is damaged.
+    /// Line breaks, blank lines, and damage.
     NoEntry,
 }
 
 impl Standing {
-    /// All of them, in the order in which they are printed.
+    /// All of them, in the order of printing.
     pub const ALL: [Self; 5] = [Self::Context, Self::Compacted, Self::OffBranch, Self::Unsent, Self::NoEntry];
 
     /// Its name in JSON.
@@ -52,31 +52,31 @@ impl Standing {
 
 /// A category of bytes: what they hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum Category {
     /// Texts of results.
     Results,
     /// Calls with their arguments.
     Calls,
-    /// What the model said.
+    /// Assistant text.
     Assistant,
-    /// What it thought, with the signatures.
+    /// Thinking and its signatures.
     Thinking,
-    /// What a person said.
+    /// User text.
     User,
-    /// Summaries, instructions and notes that programs put in.
+    /// Summaries, instructions and notes that programs add.
     Notes,
     /// Images that the model sees.
     Images,
     /// Copies of results that the model never sees.
     SideCopies,
-    /// Ids, times, settings, names and punctuation around what was said.
+    /// Ids, times, settings, names and punctuation around messages.
     Envelope,
-    /// Entries that are no part of the conversation, line breaks, and what is damaged.
+    /// Entries that are not part of the conversation, line breaks, and damage.
     Bookkeeping,
 }
 
-impl Part {
-    /// All of them, in the order in which they are printed.
+impl Category {
+    /// All of them, in the order of printing.
     pub const ALL: [Self; 10] = [
         Self::Results,
         Self::Calls,
@@ -110,7 +110,7 @@ impl Part {
 /// How much there is of something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// How many there are: entries, values, calls.
+    /// Number of entries, values or calls.
     pub count: u64,
     /// Bytes of the file.
     pub bytes: u64,
@@ -121,29 +121,29 @@ pub struct Amount {
 /// An amount with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its name, as the file has it.
+    /// Its name, as in the file.
     pub name: String,
-    /// How much.
+    /// How much there is.
     pub amount: Amount,
 }
 
-/// What calls and results of one tool take.
+/// The calls and results of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRow {
     /// Its name; empty if no call names it.
     pub name: String,
-    /// Calls and their arguments; `count` is of calls.
+    /// Calls with their arguments; `count` is the number of calls.
     pub calls: Amount,
-    /// Texts of results.
+    /// Texts of its results.
     pub results: Amount,
-    /// Images in results.
+    /// Images in its results.
     pub images: Amount,
-    /// Side copies of results.
+    /// Side copies of its results.
     pub sides: Amount,
 }
 
 impl ToolRow {
-    /// All of it; `count` is of calls.
+    /// The sum; `count` is the number of calls.
     pub fn amount(&self) -> Amount {
         Amount {
             count: self.calls.count,
@@ -156,11 +156,11 @@ impl ToolRow {
 /// From one user message to the next. What comes before the first is a turn as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// The line on which it begins.
+    /// Its first line.
     pub line: u64,
-    /// Bytes of its entries; `tokens` is what of it is in the context, `count` its entries.
+    /// `bytes` of its entries, `tokens` of those in the context, `count` of entries.
     pub amount: Amount,
-    /// How full the context was at its end, estimated back from what it is now.
+    /// How full the context was at its end, estimated from how full it is now.
     pub context_tokens: u64,
     /// How many compactions are in it.
     pub compactions: u32,
@@ -173,62 +173,67 @@ pub struct Turn {
 pub struct Large {
     /// Its line, from 1.
     pub line: u64,
+    /// Its turn, as an index of [`Weight::turns`].
+    pub turn: u32,
     /// Its own id, if it has one.
     pub id: String,
     /// What kind of entry it is, as in [`Weight::kinds`].
     pub kind: String,
-    /// The tool that was called or has answered; empty if none was.
+    /// The tool that was called or has answered; empty if there is none.
     pub tool: String,
     /// Whether the model sees it.
     pub standing: Standing,
     /// What most of it is.
-    pub part: Part,
+    pub part: Category,
+    /// Its bytes by what they are.
+    pub parts: [u64; Category::ALL.len()],
     /// How large it is, and what of it is in the context.
     pub amount: Amount,
-    /// Where its longest piece stands, as written.
+    /// Its longest piece, as written.
     pub text: Span,
 }
 
-/// Texts that stand in the file more than once, byte for byte.
+/// Texts that are in the file more than once, byte for byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Duplicates {
-    /// How many texts could go, and how long they are together, the first of each not counted.
+    /// The copies: how many there are and their total length, not counting the first of each text.
     pub again: Amount,
     /// Shorter texts were not compared.
     pub bytes_min: u64,
-    /// There may be more: comparing all would have taken too long.
+    /// There may be more, because comparing all would have taken too long.
     pub at_least: bool,
 }
 
-/// What fills a transcript.
+/// What takes up the space in a transcript.
 pub struct Weight {
-    /// What is in it.
+    /// Counts of what it holds.
     pub facts: Facts,
-    /// The model that spoke last; empty if none is named.
+    /// The last model that is named; may be empty.
     pub model: String,
-    /// All bytes, by what becomes of them.
+    /// All bytes, by whether the model sees them.
     pub standings: Vec<(Standing, Amount)>,
-    /// All bytes, by what they are. Pieces are counted, not entries.
-    pub parts: Vec<(Part, Amount)>,
+    /// All bytes, by category. `count` is of pieces, not of entries.
+    pub parts: Vec<(Category, Amount)>,
     /// All bytes of entries, by their types and roles; largest first. Without `tokens`.
     pub kinds: Vec<Row>,
-    /// All bytes of entries, by field; largest first. What is short counts to the object that it is in. Without
+    /// All bytes of entries, by field; largest first. Short values count for the object that holds them. Without
     /// `tokens`.
     pub fields: Vec<Row>,
-    /// What belongs to calls, by tool; largest first.
+    /// Calls and results, by tool; largest first.
     pub tools: Vec<ToolRow>,
-    /// All bytes of entries, turn by turn.
+    /// All bytes of entries, by turn.
     pub turns: Vec<Turn>,
     /// The largest entries; largest first.
     pub largest: Vec<Large>,
-    /// Images anywhere, also in side copies.
+    /// All images, including those in side copies.
     pub images: Amount,
-    /// Texts that are there twice.
+    /// Texts that are there more than once.
     pub duplicates: Duplicates,
-    /// How many tokens the model would be sent, with what is not in the file. The tables split what is.
+    /// How many tokens the model would be sent, including what is not in the file. The tables only divide what is in
+    /// the file.
     pub context_tokens: ContextTokens,
-    /// All tokens in the tables came from the model's own tokeniser; otherwise some or all are estimated from
-    /// characters.
+    /// Whether all tokens in the tables were counted by the model's own tokeniser. If not, at least some are estimated
+    /// from characters.
     pub tokens_are_exact: bool,
 }
 
@@ -244,7 +249,8 @@ pub type CountTokens = fn(&[u8]) -> u64;
 
 /// Weighs a transcript.
 ///
-/// `tokens_of` is asked once for a model, by its name, and gives its tokeniser. `largest` is how many entries are told.
+/// `tokens_of` is called once with the name of the model, and returns its tokeniser. `largest` is how many of the
+/// largest entries to list.
 pub fn weigh(
     source: &dyn Source,
     largest: usize,
@@ -266,9 +272,9 @@ pub fn weigh(
 impl Weight {
     fn nothing(facts: Facts) -> Self {
         let mut standings: Vec<_> = Standing::ALL.iter().map(|&s| (s, Amount::default())).collect();
-        let mut parts: Vec<_> = Part::ALL.iter().map(|&part| (part, Amount::default())).collect();
+        let mut parts: Vec<_> = Category::ALL.iter().map(|&part| (part, Amount::default())).collect();
         standings[Standing::NoEntry as usize].1.bytes = facts.bytes;
-        parts[Part::Bookkeeping as usize].1.bytes = facts.bytes;
+        parts[Category::Bookkeeping as usize].1.bytes = facts.bytes;
         Self {
             facts,
             model: String::new(),

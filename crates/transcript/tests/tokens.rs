@@ -1,13 +1,13 @@
-//! How far the estimate of tokens is from what providers counted, on real sessions.
+//! Compares the estimate of tokens with what providers counted, on real sessions.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use transcript::tokens::context_tokens;
 
-/// Agents whose sessions hold the provider's numbers, by their folders, and the largest error that is accepted in the
-/// median and at the 95th percentile, in percent. Rates were fitted to the files with odd numbers, in order of their
-/// names from 0; these are judged.
+/// Agents whose sessions hold the provider's counts, by their folders, with the largest accepted error at the median
+/// and at the 95th percentile, in percent. The rates were fitted to every second file in order of names; the others are
+/// judged here.
 const AGENTS: &[(&str, u64, u64)] =
     &[("claude-code", 15, 40), ("codex", 15, 40), ("pi", 15, 40), ("kimi", 15, 40), ("copilot-cli", 15, 40)];
 
@@ -21,10 +21,10 @@ fn errors(bytes: &[u8]) -> Vec<u64> {
     let line_of = |end: usize| memchr::memchr_iter(b'\n', &bytes[..end.saturating_sub(1)]).count() as u64 + 1;
     let mut found = Vec::new();
     for place in 0..4 * PLACES {
-        // The end of the session is one of them.
+        // The last place is the end of the session.
         let end = ends[(ends.len() - 1) * (place + 1) / (4 * PLACES)];
         let Some(counted) = context_tokens(&&bytes[..end]).unwrap() else { continue };
-        // The number has to stand at the end, or something else would be judged as well.
+        // A count from an earlier line would also judge what came after it.
         let Some(count) = counted.counted.filter(|count| count.line == line_of(end)) else { continue };
         found.push(counted.estimated.abs_diff(count.tokens) * 100 / count.tokens);
     }

@@ -1,10 +1,10 @@
-//! That there is no daemon here.
+//! Stands in for the daemon on systems without it.
 
 use crate::{Config, Status};
 use std::fmt;
 use std::path::Path;
 
-/// Why nothing is watched.
+/// There is no daemon on this system.
 #[derive(Debug)]
 pub struct Error;
 
@@ -18,7 +18,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Watches nothing.
+/// Always fails.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub fn run(_: Config, _: &mut dyn FnMut() -> Result<Config, String>) -> Result<(
     Err(Error)
 }
 
-/// Nobody answers.
+/// Always fails.
 ///
 /// # Errors
 ///

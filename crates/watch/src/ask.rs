@@ -1,8 +1,8 @@
-//! Those who ask how things are: `tailor status` over a socket, and whoever collects metrics over HTTP.
+//! Answers clients: `tailor status` over a socket, and metrics over HTTP.
 //!
-//! A few at a time, each with a bound on the length of its request and on the time it takes. Whoever comes when there are
-//! too many takes the place of the one who has been there longest, so that clients that say nothing keep nobody out. What is answered comes from the loop, so
-//! that an answer also shows that the loop is alive. Nothing can be changed from here.
+//! Few clients are served at a time, each with a limit on the length of its request and on its time. If there are too
+//! many, a new client replaces the oldest one, so silent clients cannot block others. The loop itself makes each
+//! answer, so an answer also shows that the loop is alive. Clients cannot change anything.
 
 use crate::config::Listen;
 use crate::event::{Answer, Event};
@@ -21,24 +21,24 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long the loop may take to answer, and a client to ask or to listen.
+/// How long the loop may take to answer, and a client to send or receive.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest request.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
-/// How many are answered at a time.
+/// How many clients are served at a time.
 const CLIENTS_MAX: usize = 16;
 /// Longest answer to `tailor status`.
 const STATUS_BYTES_MAX: u64 = 1 << 20;
-/// An answer is put together by the loop; its client's thread only reads and writes.
+/// The loop makes the answer; the client's thread only reads and writes.
 const STACK_BYTES: usize = 256 * 1024;
-/// How long to wait after a connection that could not be taken.
+/// How long to wait after a connection could not be accepted.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// Asks the daemon behind a socket.
+/// Asks the daemon that listens on a socket.
 ///
 /// # Errors
 ///
-/// When there is none, or it does not answer.
+/// If there is none, or it does not answer.
 pub fn ask(socket: &Path) -> Result<Status, String> {
     let fail = |cause: &dyn fmt::Display| format!("{}: no daemon answers: {cause}", socket.display());
     let stream = UnixStream::connect(socket).map_err(|cause| match cause.kind() {
@@ -84,7 +84,7 @@ enum Listener {
 }
 
 impl Listener {
-    /// The next client. What is done with its stream is the same for both kinds.
+    /// The next client. Both kinds of stream are treated alike.
     fn accept(&self) -> io::Result<UnixStream> {
         match self {
             Self::Tcp(listener) => listener.accept().map(|(stream, _)| OwnedFd::from(stream).into()),
@@ -105,7 +105,7 @@ fn serve(
         if clients.len() >= CLIENTS_MAX
             && let Some((oldest, _)) = clients.pop_front()
         {
-            // Whoever waits for it is woken, and ends.
+            // The thread that waits for it wakes up and ends.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         let (answer, own) = (answer.clone(), Arc::new(stream));
@@ -114,7 +114,7 @@ fn serve(
             if let Err(cause) = answer(&stream) {
                 tracing::debug!(event = "asked", reason = %cause, "could not answer");
             }
-            // The client waits for the end, and the list keeps the stream open.
+            // The client waits for the end of the stream, and the list keeps it open.
             let _ = stream.shutdown(Shutdown::Both);
         })?;
         clients.push_back((own, thread));
@@ -122,7 +122,7 @@ fn serve(
     };
     let serve = move || {
         loop {
-            // Out of descriptors or threads, or a connection that was gone at once.
+            // No descriptors or threads are left, or the connection was closed at once.
             if listener.accept().and_then(&mut begin).is_err() {
                 std::thread::sleep(REFUSED_PAUSE);
             }
@@ -131,7 +131,7 @@ fn serve(
     Builder::new().name(name.to_string()).spawn(serve).map(drop)
 }
 
-/// A socket that only its owner can reach. One that a daemon left behind which was killed is taken over.
+/// Opens a socket that only its owner can reach. Takes over one that a killed daemon left behind.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -154,7 +154,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// What the loop says, if it says anything in time.
+/// The loop's answer, if it comes in time.
 fn question(events: &SyncSender<Event>) -> Option<Box<Answer>> {
     let (answer, answered) = sync_channel(1);
     events.try_send(Event::Ask(answer)).ok()?;
@@ -184,7 +184,7 @@ fn http(mut stream: impl Read + Write, events: &SyncSender<Event>) -> io::Result
     stream.write_all(body.as_bytes())
 }
 
-/// The head of a request, or as much as comes in time.
+/// The head of a request, or what arrived of it in time.
 fn request(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let until = Instant::now() + PATIENCE;
     let mut head = Vec::new();

@@ -1,7 +1,7 @@
-//! What happens in folders, as the system reports it through `notify`, kept until the thread that waits takes it.
+//! Changes in folders, as `notify` reports them, kept until the waiting thread takes them.
 //!
 //! `notify` reports on a thread of its own that also adds watches. That thread must never wait for ours, so changes are
-//! kept under a lock, each once; if there are too many, only the fact that some were lost is kept.
+//! stored under a lock, each once. If there are too many, only the fact that some were lost is stored.
 
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How many changes are kept: as many as the kernel keeps by default.
 const KEPT_MAX: usize = 16_384;
 
-/// Something that happened.
+/// A change in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
     /// A file was written to.
@@ -27,13 +27,13 @@ pub(crate) enum Change {
     Lost,
 }
 
-/// Ends the wait of the other side when it is dropped.
+/// Ends the wait of the receiving side when dropped.
 pub(crate) struct Stop(Arc<Shared>);
 
-/// The side that waits.
+/// The receiving side.
 pub(crate) struct Changes(Arc<Shared>);
 
-/// The other side has stopped.
+/// The sending side has stopped.
 pub(crate) struct Closed;
 
 #[derive(Default)]
@@ -50,7 +50,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// After [`Change::Lost`] nothing more is kept: the look at everything that follows finds it.
+    /// After [`Change::Lost`] nothing more is stored: the walk that follows finds it.
     fn add(&mut self, change: Change) {
         if self.known.contains(&Change::Lost) || !self.known.insert(change.clone()) {
             return;
@@ -89,14 +89,14 @@ impl Drop for Stop {
 }
 
 impl Changes {
-    /// Waits for a while, whatever happens.
+    /// Waits for this time, whatever happens.
     pub(crate) fn pause(&self, time: Duration) -> Result<(), Closed> {
         let waited = self.0.news.wait_timeout_while(self.0.kept(), time, |kept| !kept.stopped);
         let (mut kept, _) = waited.unwrap_or_else(PoisonError::into_inner);
         kept.take().map(drop)
     }
 
-    /// Waits until something happens, and gives it; nothing if the time is over first.
+    /// Waits until something changes and returns it; returns nothing if the time is over first.
     pub(crate) fn wait(&self, time: Duration) -> Result<Vec<Change>, Closed> {
         let is_quiet = |kept: &mut Kept| !kept.stopped && kept.changes.is_empty();
         let waited = self.0.news.wait_timeout_while(self.0.kept(), time, is_quiet);
@@ -105,10 +105,10 @@ impl Changes {
     }
 }
 
-/// Watches on folders.
+/// Watches folders.
 pub(crate) struct Watch {
     watcher: RecommendedWatcher,
-    /// In which walk each watched folder was last seen.
+    /// The walk in which each watched folder was last seen.
     folders: HashMap<PathBuf, u32>,
 }
 
@@ -123,8 +123,8 @@ impl Watch {
             }
         };
         let watcher = RecommendedWatcher::new(report, Config::default().with_follow_symlinks(false))?;
-        // If its thread could not be started, `notify` has dropped what it should report to and says nothing. It would
-        // panic as soon as it is asked for anything, or dropped.
+        // If its thread could not be started, `notify` has dropped the handler and reports nothing. It would panic as
+        // soon as it is used or dropped.
         if is_running.strong_count() == 0 {
             std::mem::forget(watcher);
             return Err(io::Error::other("could not start a thread").into());
@@ -143,28 +143,28 @@ impl Watch {
         Ok(())
     }
 
-    /// Watches a folder that a walk has seen. Fails only if there can be no more watches.
+    /// Watches a folder that a walk found. Fails only if no more watches are possible.
     pub(crate) fn add_found(&mut self, path: &Path, walk: u32) -> notify::Result<()> {
         match self.add(path, walk) {
             Err(error) if is_limit(&error) => return Err(error),
-            // It is gone, or cannot be read; the walk reports that.
+            // The folder is gone or cannot be read. The walk reports that.
             Err(_) => return Ok(()),
             Ok(()) => {}
         }
-        // A link may have taken its place in between, and `notify` follows links.
+        // A link may have replaced the folder meanwhile, and `notify` follows links.
         if !is_real_folder(path) {
             self.remove(path);
         }
         Ok(())
     }
 
-    /// Stops watching a folder and those below it. Gives whether it was watched.
+    /// Stops watching a folder and those below it. Returns whether it was watched.
     pub(crate) fn remove(&mut self, path: &Path) -> bool {
         self.folders.contains_key(path) && self.remove_if(|folder, _| folder.starts_with(path))
     }
 
-    /// Stops watching folders that a complete walk has not seen, other than its root. Gives whether there were any: one
-    /// that was moved may have lost its watch with its old name.
+    /// Stops watching folders below the root that a complete walk has not seen. Returns whether there were any: a
+    /// folder that was moved may have lost its watch with its old name.
     pub(crate) fn remove_unseen(&mut self, root: &Path, walk: u32) -> bool {
         self.remove_if(|folder, seen| seen != walk && folder != root)
     }
@@ -172,19 +172,19 @@ impl Watch {
     fn remove_if(&mut self, is_gone: impl Fn(&Path, u32) -> bool) -> bool {
         let gone: Vec<_> = self.folders.extract_if(|folder, seen| is_gone(folder, *seen)).collect();
         for (folder, _) in &gone {
-            // The watch of a folder that does not exist any more has gone with it.
+            // The watch of a deleted folder is already gone.
             let _ = self.watcher.unwatch(folder);
         }
         !gone.is_empty()
     }
 }
 
-/// Whether there is a folder at the path, not a link to one.
+/// Whether there is a folder at the path, and not a link to one.
 pub(crate) fn is_real_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// What an event says, if it matters. That somebody, ourselves included, has opened or read a file does not.
+/// The change that an event reports, if it matters. Opening or reading a file, which we do ourselves, does not.
 fn change(event: notify::Result<Event>) -> Option<Change> {
     let Ok(mut event) = event else { return Some(Change::Lost) };
     if event.need_rescan() {
@@ -193,7 +193,7 @@ fn change(event: notify::Result<Event>) -> Option<Change> {
     let path = event.paths.pop()?;
     match event.kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Change::Closed(path)),
-        // Both names of a renamed file: each was reported by itself.
+        // Renames: both names are also reported separately.
         EventKind::Access(_)
         | EventKind::Modify(ModifyKind::Metadata(_) | ModifyKind::Name(RenameMode::Both)) => None,
         EventKind::Create(CreateKind::File) | EventKind::Modify(ModifyKind::Data(_)) => {
@@ -212,7 +212,7 @@ pub(crate) fn is_limit(error: &notify::Error) -> bool {
     }
 }
 
-/// Why there is no watch, and what helps.
+/// Why there is no watch, and what to do about it.
 pub(crate) fn no_watch(error: &notify::Error) -> String {
     let too_many_files = rustix::io::Errno::MFILE.raw_os_error();
     match &error.kind {
@@ -236,7 +236,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Writes a file and gives everything that is reported until it is closed.
+    /// Writes a file and returns all changes until it is closed.
     #[track_caller]
     fn reported_until_written(changes: &Changes, path: &Path) -> HashSet<Change> {
         fs::write(path, "x").unwrap();
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(reported, HashSet::from([Change::File(written.clone()), Change::Closed(written)]));
     }
 
-    /// A folder is watched under its new name before it is forgotten under its old one, as when a walk meets it first.
+    /// The new name of a folder is watched before its old one is forgotten, as when a walk finds it first.
     #[test]
     fn a_folder_that_was_moved_takes_those_below_along() {
         let dir = tempfile::tempdir().unwrap();
@@ -312,7 +312,7 @@ mod tests {
         assert!(reported_until_written(&changes, &last).contains(&Change::File(last)));
     }
 
-    /// A walk takes it for a folder, and before it is watched a link is there.
+    /// A walk finds a folder, and a link replaces it before it is watched.
     #[test]
     fn a_folder_that_became_a_link_is_not_watched() {
         let [inside, outside] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];

@@ -1,4 +1,4 @@
-//! What the daemon is asked to do: plain data. Where it was written down is not known here.
+//! The daemon's configuration, as plain data. It does not say where the values came from.
 
 use keeper::{Keep, Policies, Vault, Worth};
 use serde::Deserialize;
@@ -8,42 +8,42 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// All of it.
+/// The whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// What to look after.
     pub roots: Roots,
     /// Whether anything may be written.
     pub mode: Mode,
-    /// What is asked for, of all transcripts and of those of single agents.
+    /// What is wrong and what to do about it, for all transcripts and for those of single agents.
     pub policy: Policies,
-    /// How long a file must have been quiet before its newest part is trimmed and mended.
+    /// How long a file must have been quiet before its newest part is changed.
     pub settle: Duration,
-    /// How long before anything rewrites older history, which prompt caches hold.
+    /// How long a file must have been quiet before older history, which prompt caches hold, is rewritten.
     pub settle_stale: Duration,
-    /// How long before no agent that cannot be seen is taken to remember the conversation.
+    /// How long a file must have been quiet before no invisible agent is assumed to remember the conversation.
     pub memory_settle: Duration,
-    /// Whether files are replaced on a system on which that has not been tried.
+    /// Whether files are replaced on systems on which that was never tried.
     pub untried_systems: bool,
-    /// Whether a session of which its agent says that it is too long is recovered, when it is mended at all.
+    /// Whether to recover a session if its agent says that it is too long. Needs `Mode::Enforce`.
     pub recover: bool,
-    /// What makes it worth while to write a file anew.
+    /// How much a fix must save to be worth writing the file again.
     pub worth: Worth,
-    /// How long between two walks through a root that find what events have missed.
+    /// Time between two walks through a root, which find what events have missed.
     pub rescan: Duration,
-    /// Where what is taken out is kept.
+    /// Where originals are kept.
     pub vault: Vault,
-    /// For how long.
+    /// How long and how much of them.
     pub keep: Keep,
-    /// Where the index of verdicts is, if files that have not changed since the last start are not read again.
+    /// The index of verdicts, if files that have not changed since the last start are not read again.
     pub cache: Option<PathBuf>,
     /// Where metrics are served.
     pub listen: Option<Listen>,
-    /// A file into which they are written now and then.
+    /// A file to which metrics are written regularly.
     pub metrics_textfile: Option<PathBuf>,
-    /// Where `tailor status` asks.
+    /// The socket for `tailor status`.
     pub socket: PathBuf,
-    /// Where the daemon says which roots are its own.
+    /// The folder in which the daemon records its roots.
     pub state: PathBuf,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for Listen {
 /// What to look after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
-    /// Where known agents keep their sessions, also those that come later.
+    /// The folders of known agents, including those that appear later.
     Known,
     /// These folders and files.
     These(Vec<PathBuf>),
@@ -96,7 +96,7 @@ pub enum Roots {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Nothing: findings and metrics only.
+    /// Only findings and metrics; no file changes.
     #[default]
     Observe,
     /// Repairs.

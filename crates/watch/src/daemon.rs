@@ -1,5 +1,5 @@
-//! The loop that everything meets in: events in, looks out. Nothing is done in direct reaction to an event, and nothing
-//! here waits for a disk: root watchers and workers do, on threads of their own.
+//! The main loop: events come in, looks go out. No event is acted on directly, and nothing here waits for a disk: root
+//! watchers and workers do, on threads of their own.
 
 mod answer;
 mod report;
@@ -16,7 +16,7 @@ use crate::queue::{Cure, FILES_MAX, Job, Queue, RootId, Tick};
 use crate::root_discovery::RootDiscovery;
 use crate::systemd;
 use keeper::{Keep, Vault};
-use report::{Told, plain};
+use report::{LastReport, plain};
 use roots::Watched;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -30,20 +30,20 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 use transcript::overflow::Failure;
 
-/// How many events may wait for the loop. Then root watchers wait, and after them the kernel, which reports what it had to
-/// drop.
+/// How many events may wait for the loop. If there are more, root watchers wait, and then the kernel, which reports
+/// that it had to drop events.
 const EVENTS_MAX: usize = 4_096;
 /// How many events are taken before due files are given out again.
 const EVENTS_AT_ONCE: usize = 512;
-/// How many files are looked at at a time. More than there may be cores: most of a run is waiting for the disk.
+/// How many files are looked at at a time. It may exceed the number of cores, because a look mostly waits for the disk.
 const WORKERS: usize = 4;
-/// How often originals are cleared.
+/// Time between two runs that delete old originals.
 const CLEAR_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
-/// When that is first done.
+/// Time before the first such run.
 const CLEAR_FIRST: Duration = Duration::from_secs(10 * 60);
-/// How often the service manager's line is renewed, if there is something new to say.
+/// How often the service manager's status line is updated, if it has changed.
 const STATUS_EVERY: Duration = Duration::from_secs(10);
-/// How often metrics are written to a file, if they are.
+/// How often metrics are written to a file, if configured.
 const TEXTFILE_EVERY: Duration = Duration::from_secs(15);
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
@@ -51,9 +51,9 @@ const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 /// Why the daemon cannot run at all.
 #[derive(Debug)]
 pub enum Error {
-    /// Others look after all of the roots.
+    /// Other daemons watch all of the roots.
     AllTaken(String),
-    /// The system gave no threads, signals or descriptors.
+    /// The system refused threads, signals or descriptors.
     System(io::Error),
 }
 
@@ -74,19 +74,19 @@ enum Work {
     Clear(Vault, Keep),
 }
 
-/// Everything that the loop knows.
+/// The state of the loop.
 struct Daemon {
     config: Arc<Config>,
     looker: Arc<Looker>,
     queue: Queue,
     roots: Vec<Watched>,
     roots_opened: RootId,
-    /// Roots that others look after, and who.
+    /// Roots that other daemons watch, with the reason to print.
     taken: BTreeMap<PathBuf, String>,
-    /// Looks out for folders of known agents, if those are what is looked after.
+    /// Watches for new folders of known agents, unless the roots are configured.
     discovery: Option<RootDiscovery>,
-    told: HashMap<Arc<Path>, Told>,
-    /// Sessions of which their agents say that they are too long.
+    last_reports: HashMap<Arc<Path>, LastReport>,
+    /// Sessions that are too long, as their agents say.
     too_long: HashMap<Arc<Path>, Failure>,
     /// Processes that files wait for.
     exits: Exits,
@@ -103,18 +103,18 @@ struct Daemon {
     status_text: String,
     full: bool,
     stopping: bool,
-    /// The socket that we opened.
+    /// The socket that this daemon opened.
     socket: Option<PathBuf>,
     config_error: Option<String>,
     /// Why metrics could not be written to their file.
     textfile_error: Option<String>,
 }
 
-/// Looks after transcripts until it is told to stop. `reload` reads the configuration anew.
+/// Watches transcripts until it receives the signal to stop. `reload` reads the configuration again.
 ///
 /// # Errors
 ///
-/// When nothing can be looked after.
+/// If nothing can be watched.
 pub fn run(config: Config, reload: &mut dyn FnMut() -> Result<Config, String>) -> Result<(), Error> {
     let (events, inbox) = sync_channel(EVENTS_MAX);
     let work = start_workers(&events).map_err(Error::System)?;
@@ -128,7 +128,7 @@ pub fn run(config: Config, reload: &mut dyn FnMut() -> Result<Config, String>) -
     Ok(())
 }
 
-/// Signals become events like any other.
+/// Turns signals into events.
 fn pass_on_signals(events: SyncSender<Event>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let pass_on = move || {
@@ -196,7 +196,7 @@ impl Daemon {
             roots_opened: 0,
             taken: BTreeMap::new(),
             discovery: None,
-            told: HashMap::new(),
+            last_reports: HashMap::new(),
             too_long: HashMap::new(),
             metrics,
             events,
@@ -216,7 +216,7 @@ impl Daemon {
         })
     }
 
-    /// The only clock.
+    /// The only place that reads the clock.
     fn now(&self) -> Tick {
         Tick::from_millis(i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX))
     }
@@ -239,7 +239,7 @@ impl Daemon {
         }
     }
 
-    /// Opens the sockets. Without one of them the rest goes on.
+    /// Opens the sockets. If one fails, the daemon runs without it.
     fn serve(&mut self) {
         let path = self.config.socket.display();
         if let Err(cause) = serve_status(&self.config.socket, self.events.clone()) {
@@ -254,7 +254,7 @@ impl Daemon {
         }
     }
 
-    /// Goes round until it is told to stop and nothing is at hand any more.
+    /// Runs until it was told to stop and no look is running.
     fn turn(&mut self, inbox: &Receiver<Event>, reload: &mut dyn FnMut() -> Result<Config, String>) {
         while !(self.stopping && self.at_work == 0) {
             self.tick();
@@ -270,7 +270,7 @@ impl Daemon {
         }
     }
 
-    /// Until something is due. With all workers busy, only their coming back matters.
+    /// The time until something is due. If all workers are busy, only their return matters.
     fn sleep(&self) -> Duration {
         let now = self.now();
         let due = self.queue.deadline().filter(|_| self.at_work < WORKERS && !self.stopping);
@@ -282,7 +282,7 @@ impl Daemon {
         next.map_or(SLEEP_MAX, |next| next.since(now)).min(SLEEP_MAX)
     }
 
-    /// What time brings.
+    /// Does what is due.
     fn tick(&mut self) {
         let now = self.now();
         if self.next_alive.is_some_and(|next| next <= now) {
@@ -305,7 +305,7 @@ impl Daemon {
         }
         if self.next_clear <= now && self.at_work < WORKERS {
             self.next_clear = now.after(CLEAR_EVERY);
-            // To observe is to write nothing, and what is kept is not ours to remove.
+            // When only observing, we write nothing, and the originals are not ours to delete.
             if self.looker.enforces() {
                 self.give(Work::Clear(self.config.vault.clone(), self.config.keep));
             }
@@ -318,7 +318,7 @@ impl Daemon {
     }
 
     fn give(&mut self, work: Work) {
-        // There is a place for each worker, and no more is given out than there are workers.
+        // The channel has room for each worker, and there are never more jobs than workers.
         self.at_work += usize::from(self.work.try_send(work).is_ok());
     }
 
@@ -370,7 +370,7 @@ impl Daemon {
                     warn!(event = "trouble", "{text}");
                 }
             }
-            // Who asked may have gone.
+            // The client may have gone.
             Event::Ask(answer) => drop(answer.try_send(self.answer(now))),
             Event::Reload => self.reload(reload()),
             Event::Stop => {
@@ -391,7 +391,7 @@ impl Daemon {
         self.roots.iter().any(|known| known.id == root)
     }
 
-    /// Says it once when there are more files than can be known, and once when there are not any more.
+    /// Logs it once when too many files are known, and once when there is room again.
     fn is_full(&mut self, ignored: bool) {
         if ignored {
             self.metrics.ignored.inc();
@@ -416,13 +416,13 @@ impl Daemon {
         if complete && self.has(root) {
             self.metrics.succeeded();
             self.queue.walked(root, walk);
-            self.told.retain(|path, _| self.queue.knows(path));
+            self.last_reports.retain(|path, _| self.queue.knows(path));
             self.too_long.retain(|path, _| self.queue.knows(path));
             self.full &= self.queue.files() >= FILES_MAX;
         }
     }
 
-    /// The new configuration, or the old one if that is wrong.
+    /// Applies the new configuration, or keeps the old one if the new one is invalid.
     fn reload(&mut self, config: Result<Config, String>) {
         systemd::reloading();
         self.metrics.reloads.inc();

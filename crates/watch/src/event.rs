@@ -1,4 +1,4 @@
-//! Everything that can make the loop do something.
+//! Everything that makes the loop act.
 
 use crate::look::Report;
 use crate::queue::RootId;
@@ -8,56 +8,56 @@ use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-/// The list is closed: nothing else reaches the loop but the passing of time.
+/// The list is closed: besides these, only the passing of time makes the loop act.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Something happened to a file.
+    /// A file has changed.
     Touched { root: RootId, path: PathBuf },
-    /// Somebody who had a file open for writing has closed it.
+    /// A process that had a file open for writing has closed it.
     Closed { root: RootId, path: PathBuf },
     /// A process that a file waits for has ended.
     Exited(u32),
-    /// A walk has come across a file.
+    /// A walk has found a file.
     Found { root: RootId, path: PathBuf, stamp: Stamp, quiet: Duration, walk: u32 },
-    /// A walk is over; `complete` if it has seen everything.
+    /// A walk has ended; `complete` says whether it saw everything.
     Walked { root: RootId, walk: u32, complete: bool, why: Why },
-    /// How it stands with a root.
+    /// The state of a root.
     Root { root: RootId, state: RootState, folders: usize },
-    /// A known agent's folder may have come.
+    /// A known agent's folder may have appeared.
     Roots,
-    /// That cannot be seen at once, because of this.
+    /// New folders of agents cannot be noticed at once, for this reason.
     Blind(String),
-    /// Something is wrong in a root; the rest of it goes on.
+    /// A problem inside a root; the rest of it is still watched.
     Trouble { root: RootId, text: String },
     /// A worker has looked at a file.
     Looked(Box<Report>),
     /// A worker has cleared the vault.
     Cleared { removed_bytes: u64, kept_bytes: u64, errors: Vec<String> },
-    /// Somebody asks how things are.
+    /// A client asks for the status.
     Ask(SyncSender<Answer>),
     /// Read the configuration anew.
     Reload,
-    /// Finish what is at hand, and end.
+    /// Finish the current files, then end.
     Stop,
 }
 
 /// Why a root was walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// It was time.
+    /// The time between walks is over.
     Time,
-    /// It appeared, or we have just begun.
+    /// The root has appeared, or we have just started.
     Begin,
     /// The kernel had to drop events.
     Overflow,
 }
 
-/// How a root is looked after.
+/// How a root is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RootState {
-    /// The kernel tells what happens.
+    /// The kernel reports changes.
     Watched,
-    /// It is walked again and again, because of this.
+    /// It is walked again and again, for this reason.
     Polled(String),
     /// It is not there yet.
     Missing,
@@ -65,7 +65,7 @@ pub(crate) enum RootState {
     Unreadable(String),
 }
 
-/// How things are.
+/// The state of the daemon.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: Status,

@@ -1,4 +1,4 @@
-//! Processes that files wait for: the kernel tells when one ends.
+//! Processes that files wait for. The kernel reports when one ends.
 
 use crate::event::Event;
 use keeper::{Process, Processes};
@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-/// How many processes are waited for at most; files that wait for others are looked at again after a while all the same.
+/// How many processes to wait for at most. Files that wait for others are looked at again after a while anyway.
 const PROCESSES_MAX: usize = 256;
 
-/// The processes that are waited for, and the files that wait for each.
+/// The awaited processes, and the files that wait for each.
 pub(crate) struct Exits {
     processes: Arc<Processes>,
     waiting: HashMap<u32, (Process, HashSet<Arc<Path>>)>,
@@ -34,8 +34,8 @@ impl Exits {
         Ok(Self { processes, waiting: HashMap::new() })
     }
 
-    /// Has a file wait for the end of a process. Nothing happens if there is no such process, as when the number is one
-    /// from a container, or if it has ended: then what the file waits for is not this.
+    /// Makes a file wait for the end of a process. Does nothing if the process has ended or does not exist, as when the
+    /// number is from inside a container: then the file waits for something else.
     pub(crate) fn wait_for(&mut self, pid: u32, path: &Arc<Path>) {
         if let Some((_, paths)) = self.waiting.get_mut(&pid) {
             paths.insert(path.clone());
@@ -46,7 +46,7 @@ impl Exits {
         }
     }
 
-    /// The files that have waited for a process that has ended.
+    /// The files that waited for a process, which has ended.
     pub(crate) fn ended(&mut self, pid: u32) -> HashSet<Arc<Path>> {
         self.waiting.remove(&pid).map(|(_, paths)| paths).unwrap_or_default()
     }
@@ -74,7 +74,7 @@ mod tests {
         let told = inbox.recv_timeout(Duration::from_secs(30)).unwrap();
         assert!(matches!(told, Event::Exited(number) if number == pid));
         assert_eq!(exits.ended(pid), HashSet::from(paths.clone()));
-        // It is a zombie now, and then nothing.
+        // It is a zombie now; after that it does not exist.
         exits.wait_for(pid, &paths[0]);
         child.wait().unwrap();
         exits.wait_for(pid, &paths[0]);

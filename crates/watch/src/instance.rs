@@ -1,4 +1,4 @@
-//! One daemon a root: a file that names it and is locked for as long as it lives.
+//! Allows one daemon per root: a file names the root, and is locked as long as its daemon lives.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fmt;
@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Claim {
     _file: File,
-    /// The folder itself, locked: that tells also a Tailor of another user, whose state lies elsewhere. One that is not
-    /// there yet cannot be.
+    /// The folder itself, locked, which also stops a Tailor of another user, whose state is elsewhere. `None` if the
+    /// folder does not exist yet.
     _folder: Option<File>,
 }
 
-/// Why a root cannot be had.
+/// Why a root cannot be claimed.
 #[derive(Debug)]
 pub(crate) enum Taken {
-    /// Another Tailor has it, or one above or below it.
+    /// Another Tailor has the root, or one above or below it.
     By { root: PathBuf, pid: String },
-    /// That cannot be found out.
+    /// It is not known whether another Tailor has it.
     Unknown { path: PathBuf, cause: io::Error },
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Taken {
 
 const ENDING: &str = "pid";
 
-/// Longest file that is read.
+/// Longest claim file that is read.
 const BYTES_MAX: u64 = 8 * 1024;
 
 /// Claims a root for this process.
@@ -50,7 +50,7 @@ pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, Taken> {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
     let name = &blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex()[..16];
     let path = state.join(name).with_extension(ENDING);
-    // Two that begin at the same moment on roots inside each other see one another: each locks before it looks.
+    // Each locks before it looks, so two that start at the same moment on nested roots see each other.
     let mut own = open(&path).map_err(unknown)?;
     if flock(&own, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(read(&mut own).unwrap_or_else(|| Taken::By { root, pid: "unknown".to_string() }));
@@ -68,7 +68,7 @@ pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, Taken> {
             continue;
         }
         match read(&mut file) {
-            // Roots of our own may lie inside each other.
+            // Our own roots may be nested.
             Some(Taken::By { pid, .. }) if pid == std::process::id().to_string() => {}
             Some(Taken::By { root: theirs, pid })
                 if theirs.starts_with(&root) || root.starts_with(&theirs) =>
@@ -81,7 +81,7 @@ pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, Taken> {
     Ok(Claim { _file: own, _folder: lock_folder(&root)? })
 }
 
-/// Locks a folder, if it is one. Where folders have no locks, nothing is known of others.
+/// Locks a folder, if it is one. On file systems without locks for folders, other claims are not noticed.
 fn lock_folder(root: &Path) -> Result<Option<File>, Taken> {
     let Some(folder) = File::open(root).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_dir()))
     else {
@@ -97,14 +97,14 @@ fn lock_folder(root: &Path) -> Result<Option<File>, Taken> {
     }
 }
 
-/// The process that has locked a file, as `proc_locks(5)` tells it: `1: FLOCK ADVISORY WRITE 4711 fd:01:131 0 EOF`.
+/// The process that has locked a file, according to `proc_locks(5)`: `1: FLOCK ADVISORY WRITE 4711 fd:01:131 0 EOF`.
 fn holder(inode: u64) -> Option<String> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let mut fields = locks.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<&str>>());
     fields.find_map(|fields| match fields[..] {
         ["FLOCK", _, "WRITE", pid, file, ..] => {
             let same = file.rsplit(':').next()?.parse() == Ok(inode);
-            // 0 is a process in a container that we do not see.
+            // 0 is a process in a container that we cannot see.
             (same && pid != "0").then(|| pid.to_string())
         }
         _ => None,
@@ -135,7 +135,7 @@ mod tests {
         let claimed = claim(&state, &root).unwrap();
         let refused = claim(&state, &root).unwrap_err().to_string();
         assert!(refused.contains(&format!("(process {})", std::process::id())), "{refused}");
-        // Another user's, whose state lies elsewhere.
+        // Another user's state folder.
         let elsewhere = dir.path().join("elsewhere");
         let refused = claim(&elsewhere, &root).unwrap_err().to_string();
         assert!(refused.contains(&format!("(process {})", std::process::id())), "{refused}");

@@ -1,9 +1,9 @@
-//! Time: when a transcript is looked at, and when again.
+//! Decides when to look at a transcript, and when to look again.
 //!
-//! Events only mark a path. `queue` says when a path is due: once it has been quiet for its settle time; time is an
-//! argument there. A `root_watcher` for each root turns `changes` on disk into events, and walks the whole root now and
-//! then, so that a lost event costs time and nothing else. Workers `look`; `daemon` is the one loop that everything
-//! meets in. What is wrong with a transcript, and how a file is replaced, is not known here.
+//! Events only mark a path. `queue` says when a path is due, which is once it has been quiet for its settle time; time
+//! is an argument there. A `root_watcher` for each root turns `changes` on disk into events, and regularly walks the
+//! whole root, so that a lost event costs nothing but time. Workers `look`; `daemon` is the single loop that receives
+//! everything. What is wrong with a transcript, and how a file is replaced, is decided in other crates.
 //!
 //! The daemon needs Unix: its sockets, signals and descriptors. Elsewhere it says that there is none.
 
@@ -11,8 +11,6 @@
 mod absent;
 #[cfg(unix)]
 mod ask;
-#[cfg(unix)]
-mod asked;
 #[cfg(unix)]
 mod changes;
 mod config;
@@ -30,6 +28,8 @@ mod look;
 mod memory;
 #[cfg(unix)]
 mod metrics;
+#[cfg(unix)]
+mod options;
 #[cfg(unix)]
 mod queue;
 #[cfg(unix)]

@@ -1,7 +1,7 @@
-//! What workers do: one look at one file, and what the loop has to know of it.
+//! What a worker does: one look at a file, with a report for the loop.
 //!
-//! [`Looker::examine`] is the only call into `keeper` that reads a transcript. Of a long file the end is remembered, so
-//! that an append costs what was appended.
+//! [`Looker::examine`] is the only function here that has `keeper` read a transcript. The end of a long file is
+//! remembered, so that an append costs only what was appended.
 
 use crate::config::{Config, Mode, Roots};
 use crate::memory::Memory;
@@ -9,7 +9,7 @@ use crate::metrics::FindingLabels;
 use crate::queue::{Cure, Done, Job, Pace};
 use keeper::{
     Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp, Tokens, Verdicts,
-    bytes_read, follow, is_hindrance, known_roots, maintain, recover, settle_late,
+    bytes_read, follow, insert_late_lines, is_hindrance, known_roots, maintain, recover,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -20,49 +20,49 @@ use transcript::overflow::Failure;
 use transcript::policy::Selection;
 use transcript::{Examination, Finding};
 
-/// How often in a row a session is recovered before it is given up.
+/// How many times in a row a session is recovered before the daemon gives up.
 const RESCUES_MAX: u64 = 3;
-/// How much memory what is remembered of files may take.
+/// Memory limit for what is remembered of files.
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 
-/// How many entries are named, and how much of the name of one: an agent's ids are short.
+/// How many entries a report names, and how much of each id: agents' ids are short.
 const ENTRIES_MAX: usize = 10;
 const ENTRY_CHARS_MAX: usize = 64;
 
-/// What workers need to know, and what they remember.
+/// What workers need and remember.
 pub(crate) struct Looker {
     enforces: bool,
     soon: Options,
     late: Options,
-    /// How sessions are recovered that are too long, if they are.
+    /// How to recover sessions that are too long; `None` if they are not to be recovered.
     rescue: Option<Options>,
     memory: Mutex<Memory<Remembered>>,
-    /// What earlier looks told, by how far they went.
+    /// Results of earlier looks, by pace.
     verdicts_soon: Option<Verdicts>,
     verdicts_late: Option<Verdicts>,
-    /// Files beside which lines wait for their place. Nothing in the files themselves tells of that.
+    /// Files beside which late lines wait. The files themselves do not show it.
     late_lines: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 /// How many findings there are of each kind.
 pub(crate) type Findings = BTreeMap<FindingLabels, u64>;
 
-/// What came of a look.
+/// The result of a look.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) job: Job,
     pub(crate) done: Done,
-    /// `None` if the file was as before and not read.
+    /// `None` if the file had not changed and was not read.
     pub(crate) seen: Option<Seen>,
     pub(crate) took: Duration,
     /// How much of the file was read.
     pub(crate) read_bytes: u64,
 }
 
-/// What is told about a file that was read.
+/// What was found in a file that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// As in `tailor fix --format json`; or `same`: something was appended, and nothing has changed by that.
+    /// As in `tailor fix --format json`; or `same` if an append changed nothing.
     pub(crate) outcome: &'static str,
     pub(crate) reason: Option<String>,
     /// One word for the reason, for metrics.
@@ -71,20 +71,20 @@ pub(crate) struct Seen {
     pub(crate) before: u64,
     pub(crate) after: u64,
     pub(crate) run: Option<String>,
-    /// Whether findings were counted. If not, there are as many as before.
+    /// Whether findings were counted. If not, their number has not changed.
     pub(crate) counted: bool,
     /// How many findings remain, of each kind.
     pub(crate) findings: Findings,
     pub(crate) saves_bytes: u64,
-    /// What the agent says about a session that is too long.
+    /// The last error of the agent, if it says that the session is too long.
     pub(crate) too_long: Option<Failure>,
-    /// How long it was and is, if it was recovered.
+    /// Tokens before and after, if the session was recovered.
     pub(crate) recovered: Option<Tokens>,
-    /// Codes of what was found, each once; of a file that was mended, of what was mended.
+    /// Codes of the findings, each once; after a fix, of those that it repaired.
     pub(crate) codes: Vec<&'static str>,
-    /// Codes of what was found and is left, if the file was mended.
+    /// Codes of the findings that remain after a fix.
     pub(crate) left: Vec<&'static str>,
-    /// Ids of the entries that it is about, the first of them.
+    /// Ids of the first entries with findings.
     pub(crate) entries: Vec<String>,
 }
 
@@ -103,13 +103,13 @@ impl Looker {
         }
     }
 
-    /// One for another configuration. What was remembered of files was found under this one, and goes; lines that wait
-    /// stay known.
+    /// A looker for a new configuration. What was remembered of files depends on the old one and is forgotten, but
+    /// waiting late lines stay known.
     pub(crate) fn under(&self, config: &Config) -> Self {
         Self { late_lines: self.late_lines.clone(), ..Self::new(config) }
     }
 
-    /// Looks at a file, unless it is as it was.
+    /// Looks at a file, unless it has not changed.
     pub(crate) fn look(&self, job: Job, root: Option<&Path>) -> Report {
         let (began, read_before) = (std::time::Instant::now(), bytes_read());
         let (done, seen) = match std::fs::symlink_metadata(&job.path) {
@@ -146,14 +146,14 @@ impl Looker {
         }
     }
 
-    /// Which fixes are made in such a file.
+    /// Which fixes apply to this file.
     fn selection(&self, pace: Pace, outcome: &Outcome) -> &Selection {
         let options = if pace == Pace::Late { &self.late } else { &self.soon };
         let format = outcome.before.as_ref().and_then(|found| found.facts.format);
         &options.policy.of(format).selection
     }
 
-    /// What is seen of the file, once lines that wait beside it are in their place.
+    /// Looks at the file once no late lines wait beside it.
     fn see(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
         if let Some(why) = self.place_late_lines(&job.path)? {
             return Ok(Looked::of(Some(Outcome::deferred(why)), None));
@@ -165,13 +165,13 @@ impl Looker {
         Ok(looked)
     }
 
-    /// Puts lines into place that an earlier look has left beside the file. Gives why they still have to wait.
+    /// Puts late lines from an earlier look into place. Returns why they still have to wait.
     fn place_late_lines(&self, path: &Path) -> Result<Option<Deferral>, Error> {
         let Some(vault) = self.soon.vault.as_ref().filter(|_| self.enforces) else { return Ok(None) };
         if !self.late_lines().contains(path) {
             return Ok(None);
         }
-        let waits = settle_late(path, vault)?;
+        let waits = insert_late_lines(path, vault)?;
         if waits.is_none() {
             self.late_lines().remove(path);
         }
@@ -182,7 +182,7 @@ impl Looker {
         self.late_lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what there is to read of the file, and mends it if that is what is asked for.
+    /// Reads the file as far as necessary, and repairs it if configured.
     fn examine(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
         if job.pace == Pace::Late { self.examine_late(job, root) } else { self.examine_soon(job, root) }
     }
@@ -193,7 +193,7 @@ impl Looker {
         if let Some(known) = verdicts.as_ref().and_then(|(verdicts, now)| verdicts.known(path, now)) {
             return Ok(Looked::of(Some(known), None));
         }
-        // The next append is judged by what is asked for soon.
+        // `soon` judges the next append.
         let policy = self.late.policy.map(|policy| policy.now_ms = now_ms());
         let outcome = maintain(path, root, &Options { policy, ..self.late.clone() })?;
         if outcome.ending == Ending::Fixed {
@@ -220,10 +220,10 @@ impl Looker {
         Ok(Looked::of(outcome, failed))
     }
 
-    /// Recovers a session of which its agent says that it is too long, if that is asked for: once for each time that the
-    /// agent says so.
+    /// Recovers a session if its agent says that it is too long and the configuration asks for it: once each time that
+    /// the agent says so.
     fn rescued(&self, job: &Job, root: Option<&Path>, looked: Looked) -> Result<Looked, Error> {
-        // What a repair would save says nothing about a session that the API refuses.
+        // That a repair would not be worth it does not matter if the API refuses the session.
         let is_put_off = looked.outcome.as_ref().is_some_and(|outcome| match &outcome.ending {
             Ending::Deferred(reason) => !matches!(
                 reason,
@@ -247,7 +247,7 @@ impl Looker {
         Ok(Looked { recovered, ..Looked::of(Some(done.outcome), failed) })
     }
 
-    /// How many files are remembered, and how much memory that takes.
+    /// How many files are remembered, and how many bytes that takes.
     pub(crate) fn remembers(&self) -> (usize, usize) {
         let memory = self.memory();
         (memory.files(), memory.weight())
@@ -263,16 +263,16 @@ impl Looker {
     }
 }
 
-/// What was seen of a file.
+/// What a look has found.
 struct Looked {
-    /// `None` if what was appended changes nothing.
+    /// `None` if the append changes nothing.
     outcome: Option<Outcome>,
     too_long: Option<Failure>,
     recovered: Option<Tokens>,
 }
 
 impl Looked {
-    /// `failed` is what is known of a file that was not read as a whole.
+    /// `failed` is the last known error if the file was not read as a whole.
     fn of(outcome: Option<Outcome>, failed: Option<Failure>) -> Self {
         let read = outcome.as_ref().and_then(|outcome| outcome.after.as_ref().or(outcome.before.as_ref()));
         let failed = read.map_or(failed, |read| read.facts.failed);
@@ -281,7 +281,7 @@ impl Looked {
     }
 }
 
-/// What earlier looks told. Without them all is read.
+/// The results of earlier looks. If they cannot be opened, every file is read.
 fn verdicts(config: &Config, options: &Options) -> Option<Verdicts> {
     let roots = match &config.roots {
         Roots::Known => known_roots(),
@@ -308,7 +308,7 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
             let gain = outcome.remaining_count() < found;
             Done::Mended { now: untouched(path, outcome, stamp), lines, gain }
         }
-        // It is looked at again when it has changed.
+        // The next look is after a change.
         Ending::Deferred(Deferral::NotWorth { .. }) => Done::Settled(stamp),
         Ending::Deferred(reason) => {
             let cure = match reason {
@@ -330,20 +330,20 @@ fn failed(hindered: bool) -> Done {
     if hindered { Done::Hindered } else { Done::Failed }
 }
 
-/// What was wrong in a file that was mended and has been put right.
+/// The findings that were repaired.
 fn mended<'a>(outcome: &'a Outcome, selection: &Selection) -> impl Iterator<Item = &'a Finding> {
     let found = outcome.before.iter().flat_map(|found| &found.findings);
     found.filter(|finding| selection.applies(finding))
 }
 
-/// First and last line of what was mended.
+/// The first and the last repaired line.
 fn mended_lines(outcome: &Outcome, selection: &Selection) -> (u64, u64) {
     let mut lines = mended(outcome, selection).map(|finding| finding.line);
     let first = lines.next().unwrap_or(1);
     lines.fold((first, first), |(low, high), line| (low.min(line), high.max(line)))
 }
 
-/// The codes of findings, each once, in their order.
+/// The codes of findings, each once, in order.
 fn codes<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<&'static str> {
     let mut codes = Vec::new();
     for finding in findings {
@@ -354,7 +354,7 @@ fn codes<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<&'static str> {
     codes
 }
 
-/// How many findings remain, of each kind.
+/// The number of remaining findings of each kind.
 fn tally(outcome: &Outcome) -> Findings {
     let agent = outcome.agent().unwrap_or("unknown");
     let mut tally = Findings::new();
@@ -366,7 +366,7 @@ fn tally(outcome: &Outcome) -> Findings {
     tally
 }
 
-/// The ids of the entries that findings are about, the first of them.
+/// The ids of the first entries with findings.
 fn entries<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for entry in findings.filter_map(|finding| finding.labels.entry.as_ref()) {
@@ -377,7 +377,7 @@ fn entries<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<String> {
     entries
 }
 
-/// The new file, if it is as we left it: what comes later makes it longer, or sets its time anew.
+/// The stamp of the new file, if nothing has changed it since: an append would change its length or time.
 fn untouched(path: &Path, outcome: &Outcome, before: Stamp) -> Option<Stamp> {
     let now = Stamp::of(&std::fs::symlink_metadata(path).ok()?);
     (now.bytes == outcome.bytes_after && now.modified == before.modified).then_some(now)
@@ -417,18 +417,18 @@ impl Seen {
     }
 }
 
-/// Why nothing was done.
+/// Why nothing was done; `None` if something was.
 fn reason(outcome: &Outcome) -> Option<String> {
     match &outcome.ending {
-        Ending::Deferred(why) => Some(why.told(SetBy::Configuration).to_string()),
+        Ending::Deferred(why) => Some(why.describe(SetBy::Configuration).to_string()),
         _ => outcome.reason(),
     }
 }
 
-/// One list of words: a counter begins with each, and a new reason has to have one.
+/// The list of causes. Each has a counter, and a new reason needs a cause.
 macro_rules! causes {
     ($($reason:pat => $word:literal,)*) => {
-        /// All words for why a file is put off.
+        /// All causes of deferrals.
         pub(crate) const CAUSES: &[&str] = &[$($word),*];
 
         fn word(reason: &Deferral) -> &'static str {
@@ -503,7 +503,7 @@ mod tests {
     fn lines_that_wait_are_not_forgotten_with_the_configuration() {
         let looker = Looker::new(&config());
         let renewed = looker.under(&config());
-        // Somebody may be at work under the old one.
+        // A worker may still use the old one.
         looker.late_lines().insert("a.jsonl".into());
         assert!(renewed.late_lines().contains(Path::new("a.jsonl")));
     }

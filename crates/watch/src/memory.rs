@@ -1,14 +1,13 @@
-//! What is remembered of single files, within a bound: what was not asked for longest goes first. What it is about is
-//! not known here.
+//! Remembers values for single files within a bound. The one that was used longest ago is forgotten first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Something about files, and how much memory it takes.
+/// Values for files, with the memory that they take.
 pub(crate) struct Memory<T> {
     files: HashMap<Arc<Path>, Kept<T>>,
-    /// By when it was put here.
+    /// By when a value was stored.
     order: BTreeMap<u64, Arc<Path>>,
     put: u64,
     weight: usize,
@@ -22,12 +21,12 @@ struct Kept<T> {
 }
 
 impl<T> Memory<T> {
-    /// Of at most so many bytes.
+    /// Holds at most so many bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { files: HashMap::new(), order: BTreeMap::new(), put: 0, weight: 0, limit }
     }
 
-    /// Gives away what is remembered of a file.
+    /// Removes and returns the value for a file.
     pub(crate) fn take(&mut self, path: &Path) -> Option<T> {
         let kept = self.files.remove(path)?;
         self.order.remove(&kept.order);
@@ -35,7 +34,7 @@ impl<T> Memory<T> {
         Some(kept.what)
     }
 
-    /// Remembers this of a file, which takes so many bytes, and forgets others if it must.
+    /// Stores a value of this size for a file, and forgets others if necessary.
     pub(crate) fn put(&mut self, path: &Arc<Path>, what: T, weight: usize) {
         drop(self.take(path));
         self.put += 1;

@@ -1,4 +1,4 @@
-//! Numbers for Prometheus: present from the start, and few. Which file, is in the log and in `tailor status`.
+//! Metrics for Prometheus: few, and present from the start. Single files are in the log and in `tailor status`.
 //!
 //! All names are in [`Metrics::new`]; alert rules and dashboards are tested against what is served.
 
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 type By = Family<[(&'static str, &'static str); 1], Counter>;
-/// The severity, rule and agent of findings: all of them are names of our own, so there are only so many.
+/// Severity, rule and agent of findings. All are names of our own, so there is a limited number of them.
 pub(crate) type FindingLabels = [(&'static str, &'static str); 3];
 
 const OUTCOMES: &[&str] = &[
@@ -30,7 +30,7 @@ const OUTCOMES: &[&str] = &[
 ];
 const WALKS: &[&str] = &["begin", "time", "overflow"];
 
-/// All of them.
+/// All metrics.
 pub(crate) struct Metrics {
     pub(crate) enforce: Gauge,
     pub(crate) roots: Gauge,
@@ -115,23 +115,23 @@ impl Metrics {
         }
     }
 
-    /// Remembers that something went well just now.
+    /// Remembers that a look just succeeded.
     pub(crate) fn succeeded(&self) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last_success.set(whole(since.as_secs()));
     }
 
-    /// As Prometheus reads it, and the collectors that read files.
+    /// All metrics in Prometheus's text format, which collectors that read files understand as well.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        // A string takes all that is written to it.
+        // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
         plain_text(&text)
     }
 }
 
-/// The older format, from `OpenMetrics`: collectors that read files know no other. A counter is described there by the
-/// name of its samples.
+/// Converts from `OpenMetrics` to the older text format, the only one that collectors of files read. It describes a
+/// counter by the name of its samples.
 fn plain_text(text: &str) -> String {
     let is_counter = |name: &str| text.contains(&format!("\n# TYPE {name} counter\n"));
     let mut plain = String::new();
@@ -139,7 +139,7 @@ fn plain_text(text: &str) -> String {
         let mut words = line.splitn(4, ' ');
         match (words.next(), words.next(), words.next(), words.next()) {
             (Some("#"), Some(what), Some(name), Some(rest)) if is_counter(name) => {
-                // A string takes all that is written to it.
+                // Writing to a string cannot fail.
                 let _ = writeln!(plain, "# {what} {name}_total {rest}");
             }
             _ => {
@@ -151,7 +151,7 @@ fn plain_text(text: &str) -> String {
     plain
 }
 
-/// Makes them known as they are made.
+/// Registers metrics as it makes them.
 struct Maker {
     registry: Registry,
 }
@@ -198,7 +198,7 @@ impl Maker {
     }
 }
 
-/// A number as gauges take it.
+/// Converts a number for a gauge.
 pub(crate) fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

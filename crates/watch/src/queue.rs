@@ -1,9 +1,9 @@
 //! When a file is due. A pure state machine: time is an argument, and nothing here looks at a clock, a file or a thread.
 //!
-//! A file is due when it has been quiet for its settle time. It is given out once at a time; what happens to it
-//! meanwhile makes it due again. One that was put off comes back when it was said to, less and less often; one that
-//! keeps failing, or that is mended again and again to no end, is left alone for a long while. What fails because of the
-//! surroundings (a full disk) does so through no fault of its own, and is tried again every few minutes.
+//! A file is due when it has been quiet for its settle time. Only one look at a file runs at a time; changes meanwhile
+//! make it due again. A deferred file comes back after the time that the deferral asks for, less and less often. A file
+//! that keeps failing, or is repaired again and again without lasting effect, rests for a long time. Failures with
+//! another cause, such as a full disk, do not count against the file, and are retried every few minutes.
 
 use keeper::Stamp;
 use std::collections::{BTreeSet, HashMap};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A moment, in milliseconds from one that does not matter.
+/// A moment, in milliseconds since an arbitrary start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tick(i64);
 
@@ -22,18 +22,18 @@ impl Tick {
         Self(millis)
     }
 
-    /// So much later, rounded up.
+    /// This much later, rounded up.
     pub(crate) fn after(self, time: Duration) -> Self {
         let millis = time.as_nanos().div_ceil(1_000_000);
         Self(self.0.saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)))
     }
 
-    /// So much earlier.
+    /// This much earlier.
     pub(crate) fn before(self, time: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// How long ago another moment is; nothing if it is yet to come.
+    /// The time since an earlier moment; zero if that is in the future.
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -42,22 +42,22 @@ impl Tick {
 /// How long a file must have been quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settle {
-    /// Before its newest part is looked at.
+    /// Before its newest part may be changed.
     pub(crate) soon: Duration,
-    /// Before older history may be rewritten; `None` if nothing is asked for that does.
+    /// Before older history may be rewritten; `None` if no selected rule does so.
     pub(crate) late: Option<Duration>,
 }
 
-/// How far a look may go.
+/// What a look may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pace {
-    /// What the agent wrote last; the cache of its prompt may be warm.
+    /// What the agent wrote last; a prompt cache may still hold the rest.
     Soon,
     /// Everything.
     Late,
 }
 
-/// Which root, never used twice.
+/// A number for a root, never used again.
 pub(crate) type RootId = u32;
 
 /// A file to look at now.
@@ -66,72 +66,73 @@ pub(crate) struct Job {
     pub(crate) path: Arc<Path>,
     pub(crate) root: RootId,
     pub(crate) pace: Pace,
-    /// As it was when it was last looked at as far as this; if it still is, there is nothing to look at.
+    /// The file's stamp at the last look of this pace. If it is still the same, there is nothing to do.
     pub(crate) known: Option<Stamp>,
     /// Since when it has been due.
     pub(crate) due: Tick,
 }
 
-/// How a look ended, as far as time is concerned.
+/// How a look ended, as far as the queue is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
-    /// Nothing more is to be done as long as it stays like this.
+    /// Nothing is left to do until the file changes.
     Settled(Stamp),
-    /// It was mended: from which line to which, and what it is now if nothing came meanwhile.
+    /// The file was repaired. Holds the first and last line that changed, and the new stamp unless the file has changed
+    /// since.
     Mended { now: Option<Stamp>, lines: (u64, u64), gain: bool },
     /// Not now.
     Deferred { as_it_is: Option<Stamp>, after: Duration, cure: Cure },
     /// It could not be read or written.
     Failed,
-    /// The same, and what is in the way is nothing about the file.
+    /// It could not be read or written, but not because of the file.
     Hindered,
-    /// It is not there any more.
+    /// It does not exist any more.
     Gone,
 }
 
 /// What ends a deferral.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cure {
-    /// Time, or the next line: a change is worth another look at once.
+    /// Time or a change: when the file changes, look again at once.
     Change,
-    /// That somebody closes it who has it open for writing.
+    /// A process that has the file open for writing closes it.
     Close,
-    /// That this process ends.
+    /// This process ends.
     Exit(u32),
-    /// Somebody else: looking earlier is in vain.
+    /// Something that we cannot notice: looking earlier would be useless.
     Others,
 }
 
-/// What came of reporting a look.
+/// What happens to a file after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// It comes back when it changes.
+    /// It waits for a change.
     Rests,
-    /// It comes back by itself.
+    /// It is looked at again after this time.
     Retries(Duration),
-    /// It has failed, or was mended in vain, too often: it is left alone for so long.
+    /// It has failed, or was repaired without lasting effect, too often, and rests for this time.
     Tripped(Duration),
 }
 
-/// How many files are known at most; more are not looked at until others go.
+/// How many files can be known. Others are ignored until known ones disappear.
 pub(crate) const FILES_MAX: usize = 100_000;
-/// How often in a row a file may fail, or be mended in vain, before it is left alone.
+/// How many times in a row a file may fail, or be repaired without lasting effect, before it rests.
 pub(crate) const STRIKES_MAX: u8 = 5;
-/// For how long at first; twice as long each time.
+/// How long it rests the first time. The time doubles each time.
 pub(crate) const REST_MIN: Duration = Duration::from_secs(60 * 60);
 const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest that a file waits for its surroundings.
+/// The longest wait between retries after a failure with another cause.
 pub(crate) const HINDERED_MAX: Duration = Duration::from_secs(5 * 60);
 const RETRY_MIN: Duration = Duration::from_secs(1);
-/// The longest that waiting may grow to by itself; what the reason asks for is waited for in any case.
+/// The longest wait that doubling leads to. If a deferral asks for a longer time, that counts.
 pub(crate) const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// Why a file is not looked at although it has been quiet.
+/// Why a file is not looked at although it is quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stuck {
-    /// It has failed, or was mended in vain, again and again.
+    /// It has failed, or was repaired without lasting effect, too often.
     Tripped,
-    /// The surroundings are in the way.
+    /// Something else, such as a full disk, prevents it.
     Hindered,
 }
 
@@ -140,20 +141,20 @@ enum Stuck {
 enum Wait {
     /// Nothing.
     None,
-    /// This.
+    /// This cure.
     For(Cure),
-    /// Something that is over, as far as is known.
+    /// A cure that has happened, as far as is known.
     Over,
 }
 
 impl Wait {
-    /// What it is once this has come.
+    /// The wait after this cure has happened.
     fn met_by(self, cure: Cure) -> Self {
         if self == Self::For(cure) { Self::Over } else { self }
     }
 }
 
-/// How many files are stuck.
+/// How many files are stuck, by reason.
 #[derive(Debug, Default)]
 struct Counts {
     tripped: usize,
@@ -168,23 +169,23 @@ impl Counts {
     }
 }
 
-/// What is known of a file.
+/// The state of a known file.
 #[derive(Debug)]
 struct File {
     root: RootId,
-    /// In which walk it was last seen.
+    /// The walk in which it was last seen.
     walk: u32,
     /// When it last changed.
     changed: Tick,
     due: Option<Tick>,
     not_before: Tick,
-    /// At the last walk, or at the last look.
+    /// Its stamp at the last walk or look.
     last: Option<Stamp>,
-    /// How far it has been looked at as it was then.
+    /// The pace of the last look at this stamp.
     looked: Option<Pace>,
     at_work: bool,
     changed_meanwhile: bool,
-    /// Somebody has closed it, or has ended, meanwhile.
+    /// It was closed, or its process ended, during the look.
     freed_meanwhile: bool,
     wait: Wait,
     retries: u8,
@@ -192,7 +193,7 @@ struct File {
     vain: u8,
     trips: u8,
     stuck: Option<Stuck>,
-    /// The last line that was mended.
+    /// The last line that was repaired.
     mended_line: u64,
 }
 
@@ -210,7 +211,7 @@ impl Queue {
         Self { settle, files: HashMap::new(), due: BTreeSet::new(), stuck: Counts::default(), limit }
     }
 
-    /// Something happened to a file just now. False if there are too many to know it.
+    /// A file has just changed. Returns `false` if too many files are known.
     pub(crate) fn touch(&mut self, path: &Path, root: RootId, now: Tick) -> bool {
         let Some((path, file)) = self.know(path, root, now) else { return false };
         file.changed = now;
@@ -223,7 +224,8 @@ impl Queue {
         true
     }
 
-    /// A walk has found a file like this, last written to so long ago. False if there are too many to know it.
+    /// A walk has found a file with this stamp, last written to this long ago. Returns `false` if too many files are
+    /// known.
     pub(crate) fn found(
         &mut self,
         path: &Path,
@@ -246,7 +248,7 @@ impl Queue {
         true
     }
 
-    /// What a file may have waited for is over: whoever waits for this comes back as soon as it is quiet.
+    /// Something that the file may wait for has happened. If it does, it is due once it is quiet.
     pub(crate) fn free(&mut self, path: &Path, cure: Cure) {
         let Some((path, _)) = self.files.get_key_value(path) else { return };
         let path = path.clone();
@@ -259,27 +261,27 @@ impl Queue {
         }
     }
 
-    /// Whether what a file had to wait for at its last look is over, as far as is known.
+    /// Whether what the file waits for has happened, as far as is known.
     pub(crate) fn wait_is_over(&self, path: &Path) -> bool {
         self.files.get(path).is_some_and(|file| file.wait == Wait::Over)
     }
 
-    /// A walk of a root is complete: what it has not seen is gone.
+    /// A walk of a root is complete: files that it has not seen are gone.
     pub(crate) fn walked(&mut self, root: RootId, walk: u32) {
         self.retain(|file| file.root != root || file.walk == walk || file.at_work);
     }
 
-    /// A root has got another number.
+    /// A root has a new number.
     pub(crate) fn renumber(&mut self, root: RootId, to: RootId) {
         self.files.values_mut().filter(|file| file.root == root).for_each(|file| file.root = to);
     }
 
-    /// A root is not looked at any more.
+    /// A root is not watched any more.
     pub(crate) fn drop_root(&mut self, root: RootId) {
         self.retain(|file| file.root != root || file.at_work);
     }
 
-    /// Rules or times have changed: everything is to be looked at anew.
+    /// Rules or times have changed: all files are looked at again.
     pub(crate) fn renew(&mut self, settle: Settle) {
         self.settle = settle;
         let paths: Vec<Arc<Path>> = self.files.keys().cloned().collect();
@@ -311,12 +313,12 @@ impl Queue {
         Some(Job { path, root: file.root, pace, known, due })
     }
 
-    /// When something is due next.
+    /// When the next file is due.
     pub(crate) fn deadline(&self) -> Option<Tick> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// A file that was given out comes back.
+    /// A look at a file has ended.
     pub(crate) fn done(&mut self, job: &Job, done: &Done, now: Tick) -> After {
         let Some(file) = self.files.get_mut(&job.path) else { return After::Rests };
         file.at_work = false;
@@ -346,7 +348,7 @@ impl Queue {
         let freed = std::mem::take(&mut file.freed_meanwhile);
         let waits_for_late = file.looked == Some(Pace::Soon) && self.settle.late.is_some();
         match again {
-            // A change counts from when it came; what was put off for others' sake stays so.
+            // A change counts from when it happened. A file that waits for what we cannot notice keeps waiting.
             _ if changed => self.schedule(&job.path),
             Again::At(wait) | Again::Rest(wait) => self.set_due(&job.path, now.after(wait)),
             Again::OnChange if file.looked.is_none() => self.schedule(&job.path),
@@ -376,7 +378,7 @@ impl Queue {
         self.stuck.tripped
     }
 
-    /// How many wait for their surroundings.
+    /// How many files are stuck for reasons other than the file.
     pub(crate) fn hindered(&self) -> usize {
         self.stuck.hindered
     }
@@ -399,7 +401,7 @@ impl Queue {
         Some((key, file))
     }
 
-    /// Due as soon as it has been quiet for long enough.
+    /// Makes it due once it has been quiet for long enough.
     fn schedule(&mut self, path: &Arc<Path>) {
         let Some(file) = self.files.get(path) else { return };
         let due = file.changed.after(self.settle.soon).max(file.not_before);
@@ -432,7 +434,7 @@ impl Queue {
     }
 }
 
-/// When a file comes back.
+/// When a file is due again.
 #[derive(Clone, Copy)]
 enum Again {
     OnChange,
@@ -463,7 +465,7 @@ impl File {
         }
     }
 
-    /// Keeps count of how looks end, and says when to look again.
+    /// Counts how looks end, and decides when to look again.
     fn end(&mut self, pace: Pace, done: &Done) -> Again {
         self.stuck = self.stuck.filter(|stuck| *stuck != Stuck::Hindered);
         self.wait = Wait::None;
@@ -476,7 +478,8 @@ impl File {
             Done::Mended { now, lines, gain } => {
                 (self.last, self.looked) = (now.or(self.last), now.map(|_| pace));
                 (self.retries, self.failures) = (0, 0);
-                // What appends leaves nothing to mend in front of what was mended. Somebody writes the old text back.
+                // Normal appends leave nothing to repair before the last repaired line. So a program is writing the old
+                // text back.
                 let came_back = self.mended_line > 0 && lines.0 <= self.mended_line;
                 self.mended_line = lines.1;
                 if *gain && !came_back {
@@ -522,7 +525,7 @@ impl File {
     }
 }
 
-/// At least as long as asked for; at each further time twice as long, up to a bound.
+/// At least as long as asked for, and twice as long with each further time, up to a bound.
 fn back_off(first: Duration, times: u8) -> Duration {
     let grown = first.max(RETRY_MIN).saturating_mul(1 << u32::from(times.saturating_sub(1)).min(16));
     grown.min(RETRY_MAX).max(first)

@@ -1,5 +1,5 @@
-//! Looks out for folders of known agents that are not there yet; a thread of its own. Which folders those are is
-//! `keeper`'s; what becomes of them is the loop's.
+//! Watches for folders of known agents that do not exist yet, on a thread of its own. `keeper` knows these folders; the
+//! loop decides what to do about them.
 
 use crate::changes::{Change, Changes, Closed, Stop, Watch, is_limit, is_real_folder, no_watch};
 use crate::event::Event;
@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-/// How long folders may go on coming before we look again.
+/// How long to wait after a change, so that folders created together are found together.
 const AGAIN_PAUSE: Duration = Duration::from_millis(50);
-/// Without anything to wait for.
+/// The wait if there is nothing to wait for.
 const FOREVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Looks out until it is dropped.
+/// Watches until it is dropped.
 pub(crate) struct RootDiscovery {
     _stop: Stop,
 }
@@ -24,7 +24,7 @@ impl RootDiscovery {
     pub(crate) fn spawn(out: SyncSender<Event>) -> io::Result<Self> {
         let (stop, changes) = Stop::new();
         std::thread::Builder::new().name("discovery".to_string()).spawn(move || {
-            // Nobody listens any more: that is how it ends.
+            // The receiver is gone, so discovery ends.
             let Err(Closed) = discover(&out, &changes);
         })?;
         Ok(Self { _stop: stop })
@@ -36,13 +36,13 @@ fn discover(out: &SyncSender<Event>, changes: &Changes) -> Result<Infallible, Cl
     loop {
         let above = known_roots_above();
         match watch(changes, &above) {
-            // What came before the folders were watched would be missed.
+            // Folders that appeared before these were watched would be missed.
             Ok(_) if known_roots_above() != above => {}
             Ok(_watch) => {
                 send(Event::Roots)?;
                 while !changes.wait(FOREVER)?.iter().any(|change| is_about_folders(change, &above)) {}
             }
-            // The loop looks for them now and then in any case.
+            // The loop looks for folders regularly anyway.
             Err(error) => {
                 send(Event::Blind(no_watch(&error)))?;
                 changes.pause(FOREVER)?;
@@ -52,11 +52,11 @@ fn discover(out: &SyncSender<Event>, changes: &Changes) -> Result<Infallible, Cl
     }
 }
 
-/// Watches some folders, and not what is below them.
+/// Watches folders, but nothing below them.
 fn watch(changes: &Changes, folders: &[PathBuf]) -> notify::Result<Watch> {
     let mut watch = Watch::new(changes)?;
     for folder in folders {
-        // One that is gone, or not ours to see, has nothing for us.
+        // A folder that does not exist or cannot be read has nothing to report.
         if let Err(error) = watch.add(folder, 0)
             && is_limit(&error)
         {
@@ -66,7 +66,7 @@ fn watch(changes: &Changes, folders: &[PathBuf]) -> notify::Result<Watch> {
     Ok(watch)
 }
 
-/// Whether a folder came, or one that is watched went.
+/// Whether a folder has appeared, or a watched one has disappeared.
 fn is_about_folders(change: &Change, watched: &[PathBuf]) -> bool {
     match change {
         Change::Entry(path) => watched.contains(path) || is_real_folder(path),

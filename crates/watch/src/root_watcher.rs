@@ -1,13 +1,13 @@
-//! What happens below one root, as events; a thread of its own, so that a disk that hangs holds up nothing else.
+//! Turns changes below one root into events, on a thread of its own, so that a disk that hangs blocks nothing else.
 //!
-//! The system reports what happens in folders that are watched. Each folder is watched before it is listed, so nothing
-//! falls in between. Where the system cannot report (network file systems, no watches left), and now and then in any
-//! case, the root is walked. Links are not followed. What is in a file is not known here.
+//! The system reports changes in watched folders. Each folder is watched before it is listed, so no change is missed.
+//! Where the system cannot report (network file systems, no watches left), and regularly in any case, the root is
+//! walked. Links are not followed, and files are not opened.
 
 use crate::changes::{Change, Changes, Closed, Stop, Watch, is_real_folder, no_watch};
 use crate::event::{Event, RootState, Why};
 use crate::queue::RootId;
-use keeper::{DEPTH_MAX, FileId, Stamp, Vault, is_candidate, network, quiet_for, settle_all};
+use keeper::{DEPTH_MAX, FileId, Stamp, Vault, finish_all, is_candidate, network, quiet_for};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::io;
@@ -16,18 +16,18 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant, SystemTime};
 use walkdir::WalkDir;
 
-/// How often we see whether a root that was missing has come.
+/// Time between checks whether a missing root has appeared.
 const MISSING_PAUSE: Duration = Duration::from_secs(1);
-/// The same for one that cannot be read.
+/// Time between checks whether an unreadable root has become readable.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(10);
-/// How long we wait before we look at a root from the start.
+/// How long to wait before a root is examined from the start.
 const AGAIN_PAUSE: Duration = Duration::from_millis(200);
-/// How often a root is walked where nothing is reported: a hundredth of the time at most goes into it.
+/// Shortest time between walks where nothing is reported; at most a hundredth of the time is spent walking.
 const POLL_PAUSE: Duration = Duration::from_secs(2);
 const POLL_SHARE: u32 = 100;
-/// How often we see whether a watched root is still the same folder: nothing reports that it was unmounted.
+/// Time between checks whether a watched root is still the same folder: nothing reports that it was unmounted.
 const ROOT_PAUSE: Duration = Duration::from_secs(60);
-/// How many folders that cannot be read are remembered, so as to say it once.
+/// How many unreadable folders are remembered, so that each is reported once.
 const TROUBLES_MAX: usize = 1_000;
 
 /// What to watch, and where events go.
@@ -36,7 +36,7 @@ pub(crate) struct Task {
     pub(crate) root: PathBuf,
     pub(crate) rescan: Duration,
     /// The vault of interrupted runs that are to be finished; `None` if nothing may be written.
-    pub(crate) settle: Option<Vault>,
+    pub(crate) vault: Option<Vault>,
     pub(crate) out: SyncSender<Event>,
 }
 
@@ -50,33 +50,33 @@ impl RootWatch {
         let (stop, changes) = Stop::new();
         let name = format!("root-{}", task.id);
         std::thread::Builder::new().name(name).spawn(move || {
-            // Nobody listens any more: that is how it ends.
+            // The receiver is gone, so watching ends.
             let Err(Closed) =
-                RootWatcher { task, changes, reported: None, unsettled: BTreeSet::new() }.watch();
+                RootWatcher { task, changes, reported: None, unfinished: BTreeSet::new() }.watch();
         })?;
         Ok(Self { _stop: stop })
     }
 }
 
-/// What there is to see has to be looked for from the start.
+/// The root has to be examined from the start.
 struct Again;
 
 struct RootWatcher {
     task: Task,
     changes: Changes,
     reported: Option<(RootState, usize)>,
-    /// What could not be finished of interrupted runs, as it was said.
-    unsettled: BTreeSet<String>,
+    /// Which interrupted runs could not be finished, as reported.
+    unfinished: BTreeSet<String>,
 }
 
 impl RootWatcher {
-    /// Looks after the root, whatever becomes of it, until nobody listens.
+    /// Watches the root, whatever happens to it, until the receiver is gone.
     fn watch(mut self) -> Result<std::convert::Infallible, Closed> {
         let mut walk = 0;
         loop {
             match readable(&self.task.root) {
                 Ok(metadata) => {
-                    self.settle()?;
+                    self.finish_runs()?;
                     let Again = self.watch_session(&metadata, &mut walk)?;
                     self.changes.pause(AGAIN_PAUSE)?;
                 }
@@ -92,17 +92,17 @@ impl RootWatcher {
         }
     }
 
-    /// Finishes what interrupted runs have left, if anything may be written.
-    fn settle(&mut self) -> Result<(), Closed> {
-        if let Some(vault) = &self.task.settle {
-            let left = settle_all(&self.task.root, vault).iter().map(ToString::to_string).collect();
-            let before = std::mem::replace(&mut self.unsettled, left);
-            self.unsettled.difference(&before).try_for_each(|text| self.trouble(text.clone()))?;
+    /// Finishes interrupted runs, if anything may be written.
+    fn finish_runs(&mut self) -> Result<(), Closed> {
+        if let Some(vault) = &self.task.vault {
+            let left = finish_all(&self.task.root, vault).iter().map(ToString::to_string).collect();
+            let before = std::mem::replace(&mut self.unfinished, left);
+            self.unfinished.difference(&before).try_for_each(|text| self.trouble(text.clone()))?;
         }
         Ok(())
     }
 
-    /// As long as it is the same folder at that path.
+    /// Watches as long as the same folder is at the path.
     fn watch_session(&mut self, metadata: &Metadata, walk: &mut u32) -> Result<Again, Closed> {
         let mut session =
             WatchSession { watcher: self, watch: None, retry: None, troubles: HashSet::new(), walk: *walk };
@@ -118,9 +118,9 @@ impl RootWatcher {
                 return Ok(Again);
             }
             if is_quiet && Instant::now() >= next {
-                // What somebody held open before may be free by now.
-                if !session.watcher.unsettled.is_empty() {
-                    session.watcher.settle()?;
+                // A file that another process had open may be free by now.
+                if !session.watcher.unfinished.is_empty() {
+                    session.watcher.finish_runs()?;
                 }
                 next = session.walk(Why::Time)?;
             }
@@ -137,7 +137,7 @@ impl RootWatcher {
                     Change::Lost => next = session.walk(Why::Overflow)?,
                 }
             }
-            // The limit was reached by a new folder: from now on it is walked.
+            // A new folder needed more watches than there are, so from now on the root is walked.
             if session.watch.is_none() {
                 next = next.min(Instant::now() + POLL_PAUSE);
             }
@@ -148,7 +148,7 @@ impl RootWatcher {
         self.task.out.send(event).map_err(|_| Closed)
     }
 
-    /// Says how the root stands, if that is news.
+    /// Reports the state of the root, if it has changed.
     fn report(&mut self, state: RootState, folders: usize) -> Result<(), Closed> {
         if self.reported.as_ref().is_some_and(|reported| (&reported.0, reported.1) == (&state, folders)) {
             return Ok(());
@@ -162,7 +162,7 @@ impl RootWatcher {
     }
 }
 
-/// What there is at the path, if it can be listed.
+/// The metadata of the root, if it can be listed.
 fn readable(root: &Path) -> io::Result<Metadata> {
     let metadata = std::fs::metadata(root)?;
     if metadata.is_dir() {
@@ -178,19 +178,19 @@ fn same(before: &Metadata, root: &Path) -> bool {
     now.is_ok_and(|now| FileId::of(&now) == FileId::of(before) || !before.is_dir())
 }
 
-/// One folder at the path of the root, until another takes its place.
+/// Watches one folder at the root's path, until another replaces it.
 struct WatchSession<'a> {
     watcher: &'a mut RootWatcher,
-    /// `None` if the system cannot report what happens.
+    /// `None` if the system cannot report changes.
     watch: Option<Watch>,
-    /// When to see whether it can.
+    /// When to check whether it can.
     retry: Option<Instant>,
     troubles: HashSet<PathBuf>,
     walk: u32,
 }
 
 impl WatchSession<'_> {
-    /// Has the system report what happens, if it can.
+    /// Asks the system to report changes, if it can.
     fn begin(&mut self, metadata: &Metadata) {
         let root = self.watcher.task.root.clone();
         let why = if metadata.is_dir() {
@@ -211,7 +211,7 @@ impl WatchSession<'_> {
 
     fn watch_root(&mut self, root: &Path) -> notify::Result<()> {
         let mut watch = Watch::new(&self.watcher.changes)?;
-        // The root itself may be a link; what is below may not.
+        // The root itself may be a link, but nothing below it.
         watch.add(root, self.walk)?;
         self.watch = Some(watch);
         Ok(())
@@ -221,11 +221,11 @@ impl WatchSession<'_> {
     fn polled(&mut self, why: String) {
         self.watch = None;
         self.retry = Some(Instant::now() + self.watcher.task.rescan.max(POLL_PAUSE));
-        // If nobody listens, the next event finds out.
+        // If the receiver is gone, the next event will notice.
         let _ = self.watcher.report(RootState::Polled(why), 0);
     }
 
-    /// Sees all there is, and says when to do so again.
+    /// Walks everything, and returns when to do so again.
     fn walk(&mut self, why: Why) -> Result<Instant, Closed> {
         let began = Instant::now();
         self.walk += 1;
@@ -247,8 +247,8 @@ impl WatchSession<'_> {
         Ok(Instant::now() + pause)
     }
 
-    /// Tells of all files below a folder that lies so deep, and has the kernel watch it first. Gives whether
-    /// everything could be seen.
+    /// Reports all files below a folder of this depth, and watches the folder first. Returns whether everything could
+    /// be seen.
     fn see(&mut self, folder: &Path, depth: usize) -> Result<bool, Closed> {
         let mut complete = true;
         let now = SystemTime::now();
@@ -342,8 +342,8 @@ mod tests {
         let (out, events) = sync_channel(100_000);
         let (root, rescan) = (dir.path().to_path_buf(), Duration::from_millis(20));
         let vault = tempfile::tempdir().unwrap();
-        let settle = Some(Vault::new(vault.path().to_path_buf()));
-        let watch = RootWatch::spawn(Task { id: 0, root, rescan, settle, out }).unwrap();
+        let vault = Some(Vault::new(vault.path().to_path_buf()));
+        let watch = RootWatch::spawn(Task { id: 0, root, rescan, vault, out }).unwrap();
         let reported = trouble(&events);
         assert!(reported.contains(".tailor-one.tmp") && reported.contains("left alone"), "{reported}");
         leave(".tailor-two.tmp");

@@ -1,61 +1,62 @@
-//! How things are, as `tailor status` gets it: one JSON object. Fields are added over time, never renamed.
+//! The daemon's state, as `tailor status` receives it: one JSON object. Fields are added over time, never renamed.
 
 use serde::{Deserialize, Serialize};
 
 /// The state of a daemon.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Status {
-    /// Of the program.
+    /// The program's version.
     pub version: String,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// `observe` or `enforce`.
     pub mode: String,
-    /// How long it has been running.
+    /// Time since it was started.
     pub uptime_seconds: u64,
-    /// What it looks after.
+    /// The roots that it watches.
     pub roots: Vec<RootStatus>,
     /// How many files it knows.
     pub files: u64,
-    /// How many of them are to be looked at, now or later.
+    /// How many of them will be looked at, now or later.
     pub waiting: u64,
-    /// How many are being looked at.
+    /// How many are being looked at now.
     pub at_work: u64,
-    /// How many are left alone for a while, because they keep failing or were mended in vain.
+    /// How many rest for a while, because they keep failing or were repaired without lasting effect.
     pub tripped: u64,
-    /// How many wait for their surroundings (room on a disk, rights), and are tried again every few minutes.
+    /// How many wait for something else, such as space on a disk or permissions, and are retried every few minutes.
     #[serde(default)]
     pub hindered: u64,
-    /// Sessions of which their agents say that they are too long; the first of them.
+    /// The first sessions that are too long, as their agents say.
     #[serde(default)]
     pub too_long: Vec<String>,
     /// How many looks read a file.
     pub looks: u64,
-    /// How many of them had to read no more than what was appended.
+    /// How many of them only had to read an append.
     #[serde(default)]
     pub same: u64,
-    /// How much they read together, in bytes.
+    /// How many bytes they read in total.
     #[serde(default)]
     pub read_bytes: u64,
-    /// How many of them mended it.
+    /// How many of them repaired it.
     pub fixed: u64,
-    /// By how much that made files shorter.
+    /// How many bytes that saved.
     pub saved_bytes: u64,
     /// How many findings there are now.
+    #[serde(rename = "findings_total")]
     pub findings: u64,
-    /// How much shorter files would be without them.
+    /// How many bytes repairs of them would save.
     pub saves_bytes: u64,
-    /// Files that are put off, refused or left alone, and why; the first of them.
+    /// The first files that are deferred, refused or resting, with the reason.
     pub troubles: Vec<Trouble>,
-    /// Why the configuration that is in the files now is not in use.
+    /// Why the configuration in the files is not in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_error: Option<String>,
 }
 
-/// A folder that is looked after.
+/// A watched folder.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RootStatus {
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// `watched`, `polled`, `missing`, `unreadable`, `taken` or `new`.
     pub state: String,
@@ -68,16 +69,16 @@ pub struct RootStatus {
     pub files: u64,
 }
 
-/// A file about which something is to be said.
+/// A file with a problem.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Trouble {
     /// The file.
     pub path: String,
     /// `deferred`, `refused`, `error` or `tripped`; `fixed` if lines that came late still wait.
     pub outcome: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// How long ago the file was looked at, which is when that was so.
+    /// Time since the file was looked at, which is when the reason held.
     #[serde(default)]
     pub looked_seconds_ago: u64,
 }

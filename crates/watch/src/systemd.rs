@@ -1,41 +1,41 @@
-//! What the service manager is told. Without one, nothing is.
+//! Messages to the service manager. Without one, they do nothing.
 
 use sd_notify::NotifyState;
 use std::time::Duration;
 
-/// That we are ready, also after a reload.
+/// We are ready, also after a reload.
 pub(crate) fn ready() {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 }
 
-/// That the configuration is being read anew.
+/// The configuration is being read again.
 pub(crate) fn reloading() {
     if let Ok(now) = NotifyState::monotonic_usec_now() {
-        tell(&[NotifyState::Reloading, now]);
+        notify(&[NotifyState::Reloading, now]);
     }
 }
 
-/// That we are about to end.
+/// We are about to end.
 pub(crate) fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
-/// One line on how things are.
+/// The status line.
 pub(crate) fn status(text: &str) {
-    tell(&[NotifyState::Status(text)]);
+    notify(&[NotifyState::Status(text)]);
 }
 
-/// That we are alive.
+/// We are alive.
 pub(crate) fn alive() {
-    tell(&[NotifyState::Watchdog]);
+    notify(&[NotifyState::Watchdog]);
 }
 
-/// How often it wants to know that: twice as often as it asks for.
+/// How often to send `alive`: twice as often as the service manager requires.
 pub(crate) fn alive_every() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|time| time / 2)
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
         tracing::debug!(event = "systemd", reason = %cause, "could not tell the service manager");
     }

@@ -1,28 +1,28 @@
 //! Metrics for a collector that reads files, such as the textfile collector of `node_exporter`.
 //!
-//! Readable by all: another user collects them, and there is nothing in them but numbers of a few kinds; neither paths
-//! nor ids nor anything of a transcript. Written beside its place and renamed, so that nobody reads a half. The folder
-//! is the collector's: it is never made here.
+//! The file is readable by all, because another user collects it; it holds nothing but numbers of a few kinds, no
+//! paths, ids or content. It is written beside its place and renamed, so that nobody reads half of it. The folder
+//! belongs to the collector and is never created here.
 
 use std::fs::Permissions;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What a collector reads must end in this; what is being written does not.
+/// Collectors read only files with this ending; the temporary file has another one.
 const ENDING: &str = "prom";
 const MODE: u32 = 0o644;
 
-/// Puts a text at a path, whole or not at all.
+/// Replaces the file at a path as a whole, or not at all.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     if path.extension().is_none_or(|ending| ending != ENDING) {
         return Err(io::Error::other("its name does not end in .prom, so no collector would read it"));
     }
-    // A name alone lies in the folder that we are in.
+    // A bare name is in the current folder.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".tailor-").suffix(".tmp").tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
-    // Set behind the making, so that no mask takes anything away.
+    // Set after creation, so that the umask does not apply.
     file.as_file().set_permissions(Permissions::from_mode(MODE))?;
     file.persist(path).map_err(|failed| failed.error)?;
     Ok(())

@@ -15,7 +15,7 @@ use super::target::{
 };
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::platform::{ProcessState, facts, process};
+use crate::platform::{ProcessState, metadata, process};
 use serde::Deserialize;
 use std::fs::{DirEntry, File};
 use std::io;
@@ -55,7 +55,7 @@ fn compacting(path: &Path) -> Option<Deferral> {
     };
     let copies = std::fs::read_dir(path.parent()?).ok()?.flatten().filter(is_copy);
     let ages =
-        copies.filter_map(|copy| Some(quiet_for(&facts::of_link(&copy.path()).ok()?, SystemTime::now())));
+        copies.filter_map(|copy| Some(quiet_for(&metadata::of_link(&copy.path()).ok()?, SystemTime::now())));
     let age = ages.min().filter(|age| *age < COPY_MAX)?;
     Some(Deferral::Compacting { age, grace: COPY_MAX })
 }

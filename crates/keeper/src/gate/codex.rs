@@ -12,7 +12,7 @@
 use super::target::{Answer, GateTarget, Held, first_line, is_plain_name, root_above};
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::platform::facts::Metadata;
+use crate::platform::metadata::Metadata;
 use crate::platform::{owner, process, writing};
 use crate::refusal::Refusal;
 use crate::stop::Stop;

@@ -9,7 +9,7 @@ use super::openclaw;
 use super::target::{GateTarget, first_line, quiet_for};
 use crate::deferral::Deferral;
 use crate::identity::FileId;
-use crate::platform::facts::{self, Metadata};
+use crate::platform::metadata::{self, Metadata};
 use crate::platform::owner::{self, User};
 use crate::platform::process;
 use std::io;
@@ -53,12 +53,12 @@ pub(crate) fn waits(target: &GateTarget<'_>, wanted: Duration) -> Option<Deferra
     if format.gates_know_memory || openclaw::is_openclaws(target.path) {
         return None;
     }
-    let works_here = session_folder(target).and_then(|folder| facts::at(&folder).ok());
+    let works_here = session_folder(target).and_then(|folder| metadata::at(&folder).ok());
     let mut homes = format.roots.iter().map(|root| Path::new(root.home));
     let home = homes.find_map(|home| target.path.ancestors().find(|above| above.ends_with(home)));
     let folders: Vec<Metadata> =
-        works_here.iter().cloned().chain(home.and_then(|home| facts::at(home).ok())).collect();
-    let seen = look(&folders, owner::user(target.metadata));
+        works_here.iter().cloned().chain(home.and_then(|home| metadata::at(home).ok())).collect();
+    let seen = find_worker(&folders, owner::user(target.metadata));
     if let Some((pid, name)) = seen.worker {
         return Some(Deferral::Remembered { pid, name });
     }
@@ -83,7 +83,7 @@ struct Seen {
     hidden: bool,
 }
 
-fn look(folders: &[Metadata], user: User) -> Seen {
+fn find_worker(folders: &[Metadata], user: User) -> Seen {
     let mut seen = Seen::default();
     // The program that started us is asking for the repair, so it is not at work on the session.
     let ours = process::ancestors(std::process::id());
@@ -172,7 +172,10 @@ mod tests {
         // With the folder there, only processes that we cannot see are in doubt.
         let here = Case::new(dir.path().join("here.jsonl"), &session(dir.path()));
         let found = waits(&here.target(), DAY);
-        assert_eq!(found.is_some(), !process::sees_all() || look(&[], owner::user(&here.metadata)).hidden);
+        assert_eq!(
+            found.is_some(),
+            !process::sees_all() || find_worker(&[], owner::user(&here.metadata)).hidden
+        );
     }
 
     #[test]

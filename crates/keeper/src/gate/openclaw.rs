@@ -15,7 +15,7 @@ use super::target::{Answer, GateTarget, Held, LockFile, lock_beside, pid_of};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
-use crate::platform::facts::{self, Metadata};
+use crate::platform::metadata::{self, Metadata};
 use crate::platform::{FileExt, ProcessState, owner, process, writing};
 use std::fs::File;
 use std::io::{self, Write};
@@ -117,7 +117,7 @@ fn remove_stale(path: &Path, note: &LockFile) -> Result<(), Error> {
 }
 
 fn is_same(path: &Path, metadata: &Metadata) -> bool {
-    facts::of_link(path).is_ok_and(|now| FileId::of(&now) == FileId::of(metadata))
+    metadata::of_link(path).is_ok_and(|now| FileId::of(&now) == FileId::of(metadata))
 }
 
 /// The lock, held.
@@ -152,7 +152,7 @@ impl Lock {
     fn is_ours(&self) -> bool {
         let mut now = vec![0; self.content.len() + 1];
         let unchanged = matches!(self.file.read_at(&mut now, 0), Ok(length) if now[..length] == self.content);
-        unchanged && facts::of(&self.file).is_ok_and(|metadata| is_same(&self.path, &metadata))
+        unchanged && metadata::of(&self.file).is_ok_and(|metadata| is_same(&self.path, &metadata))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::new_text::read_up_to;
-use crate::platform::facts::{self, Metadata, MetadataExt};
+use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::writing;
 use crate::stop::Stop;
 use std::fs::File;
@@ -78,7 +78,7 @@ impl LockFile {
     pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "read the lock", cause);
         let Some(file) = open_lock(path).map_err(fail)? else { return Ok(None) };
-        let metadata = facts::of(&file).map_err(fail)?;
+        let metadata = metadata::of(&file).map_err(fail)?;
         if !metadata.is_file() {
             return Err(fail(io::Error::other("it is not a regular file")));
         }

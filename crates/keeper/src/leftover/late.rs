@@ -4,7 +4,7 @@ use super::left::{FINISH, Leftover};
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span, read_up_to, same_bytes};
 use crate::platform::FileExt;
-use crate::platform::facts::MetadataExt;
+use crate::platform::metadata::MetadataExt;
 use crate::restore::text_before;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;

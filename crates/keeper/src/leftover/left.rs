@@ -3,7 +3,7 @@
 use crate::beside::run_of;
 use crate::error::Error;
 use crate::place::Place;
-use crate::platform::facts::{self, Metadata, MetadataExt};
+use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{OFlags, owner};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
@@ -74,13 +74,13 @@ impl Leftover {
         let file = match place.open(name, OFlags::RDONLY | OFlags::NONBLOCK) {
             Ok(file) => file,
             Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Opened::Gone),
-            Err(cause) if facts::is_link(&cause) => return Ok(Opened::NotOurs("it is a link")),
+            Err(cause) if metadata::is_link(&cause) => return Ok(Opened::NotOurs("it is a link")),
             Err(cause) if cause.kind() == ErrorKind::PermissionDenied => {
                 return Ok(Opened::NotOurs("it cannot be read"));
             }
             Err(cause) => return Err(cause),
         };
-        let found = facts::of(&file)?;
+        let found = metadata::of(&file)?;
         let inode = found.ino();
         if !found.is_file() || found.nlink() != 1 || !owner::is_ours_or_of(&file, &found, transcript) {
             return Ok(Opened::NotOurs("it is somebody else's, or has another name"));

@@ -3,7 +3,7 @@
 use crate::step::Step;
 use crate::step::fault::{self, Fault};
 use crate::vault::Ledger;
-use crate::{Deferral, Ending, Extent, Mode, Options, Outcome, Vault, maintain, settle_all, undo};
+use crate::{Deferral, Ending, Extent, Mode, Options, Outcome, Vault, finish_all, maintain, undo};
 use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -59,7 +59,7 @@ impl World {
 
     /// As the command does it: what is left comes first.
     fn fix(&self) -> Outcome {
-        settle_all(self.folder(), &self.vault());
+        finish_all(self.folder(), &self.vault());
         maintain(&self.path, None, &self.options()).unwrap()
     }
 
@@ -207,12 +207,12 @@ fn late_lines_come_over_once_whenever_a_run_dies() {
             .unwrap()
             .write_all(turn("c", 10).as_bytes())
             .unwrap();
-        let die = |at| fault::with(Some(Fault::Death { at }), || settle_all(world.folder(), &world.vault()));
+        let die = |at| fault::with(Some(Fault::Death { at }), || finish_all(world.folder(), &world.vault()));
         let _ = die(at);
         held.write_all(turn("d", 10).as_bytes()).unwrap();
         let _ = die(30 - at);
         drop(held);
-        assert!(settle_all(world.folder(), &world.vault()).is_empty());
+        assert!(finish_all(world.folder(), &world.vault()).is_empty());
         world.fix();
         assert_eq!(world.fix().ending, Ending::Clean, "{at}");
         assert_eq!((world.told(), world.beside()), (names(&["a", "b", "d", "c"]), Vec::new()), "{at}");
@@ -230,7 +230,7 @@ fn nothing_comes_over_twice_when_a_run_dies_that_brings_lines_over() {
         let mut other = OpenOptions::new().append(true).open(&world.path).unwrap();
         other.write_all(turn("c", 10).as_bytes()).unwrap();
         drop((held, other));
-        let _ = fault::with(Some(Fault::Death { at }), || settle_all(world.folder(), &world.vault()));
+        let _ = fault::with(Some(Fault::Death { at }), || finish_all(world.folder(), &world.vault()));
         world.fix_all();
         assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c"]), Vec::new()), "{at}");
     }
@@ -519,7 +519,7 @@ fn a_file_that_no_run_has_left_is_not_believed() {
     let run = records[0].as_ref().unwrap().run.clone();
     let named = evil(&format!(".tailor-{run}.tmp"));
     let errors: Vec<String> =
-        settle_all(world.folder(), &world.vault()).iter().map(ToString::to_string).collect();
+        finish_all(world.folder(), &world.vault()).iter().map(ToString::to_string).collect();
     assert!(errors.len() == 3 && errors.iter().all(|error| error.contains("left alone")), "{errors:?}");
     assert_eq!(world.fix().ending, Ending::Clean);
     let undone = undo(&world.path, None, &world.options(), None, Extent::Whole).unwrap();
@@ -541,14 +541,14 @@ fn late_lines_stay_in_a_copied_folder_and_come_over_in_a_moved_one() {
     for name in ["s.jsonl", &left] {
         fs::copy(world.folder().join(name), copy.join(name)).unwrap();
     }
-    let errors = settle_all(&copy, &world.vault());
+    let errors = finish_all(&copy, &world.vault());
     assert!(errors.len() == 1 && errors[0].to_string().contains("left alone"), "{errors:?}");
     assert_eq!(maintain(&copy.join("s.jsonl"), None, &world.options()).unwrap().ending, Ending::Clean);
     assert!(fs::read_to_string(copy.join(&left)).unwrap().contains("question b"));
 
     let moved = world.dir.path().join("moved");
     fs::rename(world.folder(), &moved).unwrap();
-    assert!(settle_all(&moved, &world.vault()).is_empty());
+    assert!(finish_all(&moved, &world.vault()).is_empty());
     let world = World { path: moved.join("s.jsonl"), dir: world.dir };
     assert_eq!((world.told(), world.beside()), (names(&["a", "b"]), Vec::new()));
 }
@@ -560,12 +560,12 @@ fn an_old_file_whose_transcript_is_gone_is_kept_only_for_late_lines() {
     let mut held = world.fix_while_held(None);
     held.write_all(turn("b", 10).as_bytes()).unwrap();
     fs::remove_file(&world.path).unwrap();
-    let errors = settle_all(world.folder(), &world.vault());
+    let errors = finish_all(world.folder(), &world.vault());
     assert!(errors.len() == 1 && errors[0].to_string().contains("its transcript is gone"), "{errors:?}");
     assert_eq!(world.beside().len(), 1);
     held.set_len(turn("a", BIG_CHARS).len() as u64).unwrap();
     drop(held);
-    assert!(settle_all(world.folder(), &world.vault()).is_empty());
+    assert!(finish_all(world.folder(), &world.vault()).is_empty());
     assert!(world.beside().is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Answers for a system that does not have or cannot tell something, chosen so that nothing is written too early.
+//! Answers for what a system does not have or cannot know, chosen so that nothing is written too early.
 
 /// There are no leases.
 pub(crate) mod lease {
@@ -18,7 +18,7 @@ pub(crate) mod lease {
     }
 }
 
-/// Nothing tells when a process ends, so no daemon can run.
+/// Nothing reports the end of a process, so no daemon can run.
 pub(crate) mod exits {
     use std::io::{self, ErrorKind};
 
@@ -50,7 +50,7 @@ pub(crate) mod exits {
     }
 }
 
-/// Which mounts there are is not known.
+/// Mounts are unknown.
 pub(crate) mod mounts {
     use crate::refusal::Refusal;
     use std::fs::File;
@@ -61,7 +61,7 @@ pub(crate) mod mounts {
     }
 }
 
-/// When a process started, and whether all that it has open is shown, is not known.
+/// Unknown: when a process started, and whether all its open files are visible.
 pub(crate) mod process {
     pub(crate) fn start(_: u32) -> Option<u64> {
         None

@@ -2,7 +2,7 @@
 
 pub(crate) use super::nothing::{exits, lease, mounts};
 
-/// Files are made under a name, and exchange names in two steps.
+/// Temporary files have a name, and names are exchanged in two steps.
 pub(crate) mod files {
     use rustix::fs::{Mode, OFlags};
     use rustix::io::Errno;
@@ -50,12 +50,12 @@ pub(crate) mod files {
     }
 }
 
-/// Which file systems are on a network is not known. There are no leases that could deceive.
+/// Network file systems are not recognised. There are no leases that could deceive us.
 pub(crate) mod network {
     use std::fs::File;
     use std::path::Path;
 
-    /// What kind of network file system a file or folder is on; `None`, for it cannot be told.
+    /// The kind of network file system of a file or folder; always `None`, because it is unknown.
     pub fn network(_: &Path) -> Option<&'static str> {
         None
     }

@@ -1,4 +1,4 @@
-//! What the systems tell about processes, in types that all of them share.
+//! What the systems report about processes, in types that all of them share.
 
 /// What has become of a process that a lock names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 pub(crate) mod around;
 pub(crate) mod attributes;
-pub(crate) mod facts;
 pub(crate) mod folder;
 pub(crate) mod limits;
 pub(crate) mod lock;
+pub(crate) mod metadata;
 pub(crate) mod name;
 pub(crate) mod own_folder;
 pub(crate) mod owner;

@@ -1,17 +1,17 @@
-//! Windows: no leases, and not all who have a file open are seen, so what is promised is `quiet`. A folder that is held
-//! open cannot be renamed, so what is in it is reached by its path. What we write is for its owner alone by its access
-//! list.
+//! Windows: there are no leases, and not all programs that have a file open are visible, so the guarantee is `quiet`. A
+//! folder that is held open cannot be renamed, so files in it are reached by their path. Access lists make our files
+//! readable only by their owner.
 
 pub(crate) mod around;
 pub(crate) mod attributes;
-#[allow(unsafe_code, reason = "the standard library gives neither the number of a file nor its last change")]
-pub(crate) mod facts;
 pub(crate) mod files;
 pub(crate) mod folder;
 #[allow(unsafe_code, reason = "jobs are in no safe wrapper")]
 pub(crate) mod limits;
 #[allow(unsafe_code, reason = "locks of a range of bytes are in no safe wrapper")]
 pub(crate) mod lock;
+#[allow(unsafe_code, reason = "the standard library gives neither the number of a file nor its last change")]
+pub(crate) mod metadata;
 pub(crate) mod name;
 pub(crate) mod network;
 mod open;

@@ -221,5 +221,5 @@ impl Sweep {
 
 /// Length of a file; 0 if it cannot be read.
 fn size(folder: &Folder, name: &str) -> u64 {
-    folder.look(name).ok().flatten().map_or(0, |found| found.len())
+    folder.metadata_of(name).ok().flatten().map_or(0, |found| found.len())
 }

@@ -1,6 +1,8 @@
 //! What a check is asked for: limits of its own, where its results go, and what makes it fail.
 
-use crate::value::{or_meant, size};
+use crate::names::severities;
+use crate::say::is_verbose;
+use crate::value::{count, size};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
 use transcript::Severity;
@@ -10,17 +12,17 @@ use transcript::policy::Budget;
 #[derive(ClapArgs)]
 #[command(next_help_heading = "What a check allows (anything, unless asked for)")]
 pub(crate) struct Allowed {
-    /// Largest file (L1), such as 500kB or 2MiB.
+    /// Largest file (L1), such as 500kB or 2M.
     #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
     max_file_size: Option<u64>,
     /// Longest line (L2).
     #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
     max_line_size: Option<u64>,
     /// Longest text of a tool result (L3).
-    #[arg(long, hide_short_help = true, value_name = "CHARS")]
+    #[arg(long, hide_short_help = true, value_name = "CHARS", value_parser = count)]
     max_result_chars: Option<u64>,
     /// Most characters in the results of one model message (L4).
-    #[arg(long, hide_short_help = true, value_name = "CHARS")]
+    #[arg(long, hide_short_help = true, value_name = "CHARS", value_parser = count)]
     max_turn_chars: Option<u64>,
     /// Largest context (L5); `window` is each session's own context window.
     #[arg(long, hide_short_help = true, value_name = "TOKENS|window", value_parser = context_max)]
@@ -55,7 +57,7 @@ impl Allowed {
     }
 }
 
-/// The option without which a rule finds nothing, whatever there is.
+/// The option without which this rule never finds anything.
 pub(super) fn limit_missing(code: &str, budget: &Budget) -> Option<&'static str> {
     let no_context = budget.context_tokens_max == 0 && !budget.context_fits_window;
     let limits = [
@@ -78,7 +80,9 @@ pub(crate) struct Results {
     /// The same as --format json.
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Write the results to this file at the end, instead of to standard output (`-`).
+    /// Write the results to this file at the end.
+    ///
+    /// Instead of to standard output, which is `-`.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Ignore the findings listed in this file; `--format json -o FILE` writes one.
@@ -105,13 +109,15 @@ impl Results {
 #[command(next_help_heading = "Results")]
 pub(crate) struct Listing {
     /// `all` lists each finding by itself, and each file that is not a transcript.
-    #[arg(long, value_enum, default_value_t = Show::Folded)]
+    #[arg(long, value_enum, default_value_t = Show::Folded, hide_short_help = true)]
     show: Show,
-    /// List only findings of this severity or worse [default: note; of `scan` without a PATH: warning]
-    #[arg(long, value_name = "note|warning|error", value_parser = severity)]
+    /// List only findings of this severity or worse.
+    ///
+    /// [default: note; of `scan` without a PATH: warning]
+    #[arg(long, value_name = "note|warning|error", value_parser = severities(), hide_possible_values = true)]
     min_severity: Option<Severity>,
     /// List how many findings there are of each rule, instead of the findings.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) statistics: bool,
     #[arg(skip)]
     pub(crate) layout: Layout,
@@ -150,24 +156,15 @@ impl Listing {
         }
     }
 
-    /// Whether notes are left to a number, although nobody asked for that.
+    /// Whether notes are only counted, although the user did not ask for that.
     pub(crate) fn leaves_notes_out(&self) -> bool {
         self.layout == Layout::Overview && self.min_severity.is_none() && !self.shows_all()
     }
 
-    /// Whether nothing is folded or left to a number.
+    /// Whether every finding is listed by itself.
     pub(crate) fn shows_all(&self) -> bool {
-        self.show == Show::All
+        self.show == Show::All || is_verbose()
     }
-}
-
-/// A severity by its name.
-pub(super) fn severity(text: &str) -> Result<Severity, String> {
-    let all = [Severity::Note, Severity::Warning, Severity::Error];
-    let named = all.into_iter().find(|severity| severity.name() == text);
-    named.ok_or_else(|| {
-        or_meant("none of note, warning and error".to_string(), text, &all.map(Severity::name))
-    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -189,13 +186,13 @@ pub(crate) enum ReportFormat {
 fn context_max(text: &str) -> Result<ContextMax, String> {
     match text {
         "window" => Ok(ContextMax::Window),
-        _ => text.parse().map(ContextMax::Tokens).map_err(|_| {
+        _ => count(text).map(ContextMax::Tokens).map_err(|_| {
             "neither a number of tokens nor `window`, each session's own context window".to_string()
         }),
     }
 }
 
-/// A share, with or without its sign.
+/// A percentage, with or without its sign.
 fn percent(text: &str) -> Result<u64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     number.parse().map_err(|_| "not a whole number of percent, such as 10%".to_string())

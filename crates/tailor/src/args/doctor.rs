@@ -1,7 +1,8 @@
 //! What `doctor` and `resume` may be asked.
 
-use super::Change;
 use super::file::ConfigFile;
+use super::{Change, Json};
+use crate::names::agents;
 use crate::sessions::path_or_id;
 use clap::Args as ClapArgs;
 use clap::ValueHint::AnyPath;
@@ -18,14 +19,13 @@ pub(crate) struct Doctor {
     #[arg(long)]
     pub(crate) broken: bool,
     /// List only sessions of this agent, such as claude or codex.
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", value_parser = agents(), hide_possible_values = true)]
     pub(crate) agent: Option<String>,
     /// List only sessions whose project folder has this text in its path.
     #[arg(long, value_name = "TEXT")]
     pub(crate) project: Option<String>,
-    /// One JSON object for each session, and one with totals.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
     /// Add the title of each session, or its first words, to --json.
     #[arg(long, requires = "json")]
     pub(crate) titles: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Doctor {
 #[derive(ClapArgs)]
 pub(crate) struct Resume {
     /// The agent, such as claude, codex or pi.
-    #[arg(value_name = "AGENT")]
+    #[arg(value_name = "AGENT", value_parser = agents(), hide_possible_values = true)]
     pub(crate) agent: String,
     /// The session's id, or how it begins; by default the agent's newest session.
     #[arg(value_name = "ID")]

@@ -1,12 +1,21 @@
-//! The flags that the table of settings has, read as what they do or as text.
+//! The flags from the table of settings.
 
-use crate::settings::{Edit, Flag, SETTINGS, Setting};
-use clap::builder::{StringValueParser, ValueParser};
+use crate::settings::{Edit, Flag, Kind, SETTINGS, Setting};
+use clap::builder::{PossibleValuesParser, StringValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use std::sync::LazyLock;
 
-/// What such flags are read as.
+/// Flags of the daemon that few need.
+const SELDOM: [&str; 2] = ["metrics-textfile", "vault"];
+
+/// How else flags may be written, by the keys of their settings.
+static ALIASES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
+    SETTINGS.iter().filter_map(|setting| Some((setting.key, setting.flag_alias()?))).collect()
+});
+
+/// What the value of such a flag is parsed into.
 pub(crate) trait Value: Clone + Send + Sync + 'static {
-    /// How a flag is read, if it is read as this.
+    /// The parser for a flag's value; `None` if the flag is not of this type.
     fn parser(setting: &Setting, flag: &Flag) -> Option<ValueParser>;
 }
 
@@ -17,14 +26,18 @@ impl Value for Edit {
     }
 }
 
-/// Flags of the daemon, which stand for lines of its configuration.
+/// Flags of the daemon, which are read as lines of its configuration.
 impl Value for String {
-    fn parser(_: &Setting, flag: &Flag) -> Option<ValueParser> {
-        flag.heading.is_none().then(|| StringValueParser::new().into())
+    fn parser(setting: &Setting, flag: &Flag) -> Option<ValueParser> {
+        let modes = [watch::Mode::Observe, watch::Mode::Enforce].map(watch::Mode::name);
+        flag.heading.is_none().then(|| match setting.kind {
+            Kind::Mode => PossibleValuesParser::new(modes).into(),
+            _ => StringValueParser::new().into(),
+        })
     }
 }
 
-/// The values that are given, by key, in the order of the settings.
+/// The given values, by key, in the order of the settings.
 pub(crate) struct Given<V>(pub(super) Vec<(&'static str, V)>);
 
 impl<V: Value> Given<V> {
@@ -44,11 +57,14 @@ impl<V: Value> Given<V> {
 impl<V: Value> Args for Given<V> {
     fn augment_args(command: Command) -> Command {
         command.args(Self::settings().map(|(setting, flag, parser)| {
+            let alias = ALIASES.iter().find(|(key, _)| *key == setting.key).map(|(_, alias)| alias.as_str());
             let action = if setting.kind.is_list() { ArgAction::Append } else { ArgAction::Set };
             let arg = Arg::new(flag.name).long(flag.name).value_name(flag.unit).help(setting.flag_help());
             // Limits are many, and seldom wanted.
-            arg.help_heading(flag.heading)
-                .hide_short_help(flag.heading.is_some())
+            arg.aliases(alias)
+                .help_heading(flag.heading)
+                .hide_short_help(flag.heading.is_some() || SELDOM.contains(&flag.name))
+                .hide_possible_values(setting.key == "profile" || setting.key == "mode")
                 .action(action)
                 .value_parser(parser)
         }))

@@ -1,4 +1,4 @@
-//! `tailor chunk`: what is in context, in chunks that a summariser can take.
+//! `tailor chunk`: prints the context in chunks that a summariser can take.
 
 use super::{failed, one_session, output_closed};
 use crate::args::Chunk as Asked;
@@ -52,7 +52,7 @@ fn end(printer: Printer, totals: &Totals) -> Status {
     printer.finish(totals).map_or_else(|error| output_closed("standard output", &error), |()| Status::Clean)
 }
 
-/// Says why there may be no message.
+/// Explains why there are no messages.
 fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&Format>) -> Status {
     let path = asked.path.display();
     if let Some(Level::ReadOnly(why)) = format.map(|format| format.level) {
@@ -64,7 +64,7 @@ fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&Forma
     end(printer, totals)
 }
 
-/// What came of reading, or why nothing did, in a sentence.
+/// The value, or the error in a sentence.
 pub(super) fn told<T>(path: &Path, done: Result<Result<T, Unable>, Stop>) -> Result<T, String> {
     let verb = "read the conversation";
     match done {
@@ -78,7 +78,7 @@ pub(super) fn told<T>(path: &Path, done: Result<Result<T, Unable>, Stop>) -> Res
     }
 }
 
-/// Prints chunks as lines of JSON, each as soon as it is there.
+/// Prints chunks as lines of JSON, each as soon as it is ready.
 pub(super) struct Printer {
     out: BufWriter<io::StdoutLock<'static>>,
     tokenizer: Tokenizer,
@@ -123,7 +123,7 @@ struct TotalsLine {
     #[serde(rename = "type")]
     kind: &'static str,
     chunks: u64,
-    messages: u64,
+    messages_total: u64,
     replaced: u64,
     left_out: u64,
     chars: u64,
@@ -154,7 +154,7 @@ impl Printer {
         Self { out: BufWriter::new(io::stdout().lock()), tokenizer, number: 0, done: Ok(()) }
     }
 
-    /// Prints a chunk. An error means that nobody listens any more, and is remembered.
+    /// Prints a chunk. An error means that output was closed, and is remembered.
     pub(super) fn chunk(&mut self, chunk: &Chunk) -> Result<(), ()> {
         self.number += 1;
         let messages = chunk.messages.iter().map(MessageLine::new).collect();
@@ -168,7 +168,7 @@ impl Printer {
         self.line(&TotalsLine {
             kind: "summary",
             chunks: totals.chunks,
-            messages: totals.messages,
+            messages_total: totals.messages,
             replaced: totals.replaced,
             left_out: totals.left_out,
             chars: totals.chars,
@@ -183,7 +183,7 @@ impl Printer {
         self.out.flush()
     }
 
-    /// Prints the totals and says how it went.
+    /// Prints the totals, and returns the first error.
     pub(super) fn finish(mut self, totals: &Totals) -> io::Result<()> {
         let said = self.totals(totals);
         self.done.and(said)

@@ -1,16 +1,16 @@
-//! `tailor compact`: what is older gives way to a summary that a command of the user's writes.
+//! `tailor compact`: replaces older messages by a summary that the user's command writes.
 
 use super::chunk::{Printer, told};
 use super::{failed, one_session, output_closed};
 use crate::amount::{plural, size};
-use crate::args::{Compact, Format};
+use crate::args::{Compact, Json};
 use crate::place::shown;
 use crate::remedy;
 use crate::report::Changed;
-use crate::say::eprint_message;
+use crate::say::{eprint_message, print_json};
 use crate::sessions::describe_error;
 use crate::status::Status;
-use crate::terminal::{Screen, json, plain};
+use crate::terminal::{Screen, plain};
 use crate::tokens;
 use crate::value::Tokenizer;
 use keeper::{Compacting, Ending, Options, Refusal};
@@ -21,13 +21,13 @@ use std::process::{Command, Stdio};
 use transcript::chunk::{Chunk, Limits, Totals, chunks};
 use transcript::compact::{Shares, Stay, divide};
 
-/// Longest answer of a command that is taken; a summary is to be short.
+/// Longest answer that is accepted from a command: a summary should be short.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// Most answers together: what is put in must not become the next thing that is too long.
+/// Largest sum of answers: the summary itself must not become too long.
 const SUMMARY_BYTES_MAX: usize = 4 << 20;
 
-/// What its line of JSON is.
+/// The `type` of its line of JSON.
 const KIND: &str = "compaction";
 
 pub(crate) fn run(asked: &Compact) -> Status {
@@ -46,9 +46,7 @@ fn compact(asked: &Compact) -> Result<Status, String> {
     let shares = match divided {
         Ok(Err(unable)) if unable != transcript::compact::Unable::UnknownFormat => {
             let ending = Ending::Refused(Refusal::Unable(unable));
-            return Ok(
-                Report::ended(asked, &ending, 0, Shares::default()).print(asked.change.format, &ending)
-            );
+            return Ok(Report::ended(asked, &ending, 0, Shares::default()).print(asked.change.json, &ending));
         }
         other => told(&asked.path, other)?,
     };
@@ -60,7 +58,7 @@ fn compact(asked: &Compact) -> Result<Status, String> {
         return dry_run(asked, &limits, shares, &closed.unwrap_or(Ending::WouldFix));
     }
     if let Some(ending) = closed {
-        return Ok(Report::ended(asked, &ending, 0, shares).print(asked.change.format, &ending));
+        return Ok(Report::ended(asked, &ending, 0, shares).print(asked.change.json, &ending));
     }
     let total = each_chunk(&asked.path, &limits, shares, &mut |_| true)?.chunks;
     let mut answers = Answers { command: asked.with.as_deref().unwrap_or_default(), total, done: Vec::new() };
@@ -78,7 +76,7 @@ fn compact(asked: &Compact) -> Result<Status, String> {
     put_in(asked, &options, shares, &answers)
 }
 
-/// Goes over what is to be left out.
+/// Calls the function for each chunk of what is to be left out.
 fn each_chunk(
     path: &Path,
     limits: &Limits<'_>,
@@ -107,17 +105,17 @@ fn put_in(
     let Compacting { outcome, shares: now } = done;
     let change = Changed::new(KIND, &asked.path, &outcome);
     let report = Report::new(change, answers.total, now);
-    Ok(report.print(asked.change.format, &outcome.ending))
+    Ok(report.print(asked.change.json, &outcome.ending))
 }
 
 fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares, ending: &Ending) -> Result<Status, String> {
-    if asked.change.format == Format::Json {
+    if asked.change.json.is_json() {
         let mut printer = Printer::new(asked.limits.tokenizer);
         let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if let Err(error) = printer.finish(&totals) {
             return Ok(output_closed("standard output", &error));
         }
-        return Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.format, ending));
+        return Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.json, ending));
     }
     let mut number = 0;
     let about = if asked.limits.tokenizer == Tokenizer::Chars4 { "about " } else { "" };
@@ -136,10 +134,10 @@ fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares, ending: &Ending
             plural(totals.left_out, "older message")
         ));
     }
-    Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.format, ending))
+    Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.json, ending))
 }
 
-/// What the command has said so far.
+/// The answers of the command so far.
 struct Answers<'a> {
     command: &'a str,
     total: u64,
@@ -161,13 +159,13 @@ impl Answers<'_> {
         let text = chunk.text();
         let read = std::thread::scope(|scope| {
             let write = move || {
-                // Whether the command reads all of it is its own affair.
+                // The command need not read all of its input.
                 let _: Option<io::Result<()>> = stdin.map(|mut stdin| stdin.write_all(text.as_bytes()));
             };
             std::thread::Builder::new().spawn_scoped(scope, write)?;
             let Some(mut stdout) = stdout else { return Ok(()) };
             let read = stdout.by_ref().take(ANSWER_BYTES_MAX + 1).read_to_end(&mut answer);
-            // Nobody listens any more to a command that goes on for ever.
+            // Closes the pipe, so that a command that never stops writing fails.
             drop(stdout);
             read.map(|_| ())
         });
@@ -188,7 +186,7 @@ impl Answers<'_> {
     }
 }
 
-/// The line of `--format json`.
+/// The line of `--json`.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -203,25 +201,21 @@ impl Report {
         Self { change, chunks, kept: shares.kept, left_out: shares.left_out }
     }
 
-    /// What ended before anything was to be changed.
+    /// An ending before anything was to be changed.
     fn ended(asked: &Compact, ending: &Ending, chunks: u64, shares: Shares) -> Self {
         Self::new(Changed::ended(KIND, &asked.path, ending), chunks, shares)
     }
 
     /// Says what was done, and gives the exit code.
-    fn print(&self, format: Format, ending: &Ending) -> Status {
-        match format {
-            Format::Json => {
-                if let Ok(line) = serde_json::to_string(self) {
-                    println!("{}", json(&line));
-                }
-            }
-            Format::Human => {
-                let screen = Screen::of_stdout();
-                self.sentence(ending).lines().for_each(|line| println!("{}", screen.fit(line)));
-            }
-        }
-        Status::of_change(ending)
+    fn print(&self, json: Json, ending: &Ending) -> Status {
+        let printed = if json.is_json() {
+            print_json(self)
+        } else {
+            let screen = Screen::of_stdout();
+            self.sentence(ending).lines().for_each(|line| println!("{}", screen.fit(line)));
+            Status::Clean
+        };
+        Status::of_change(ending).max(printed)
     }
 
     fn sentence(&self, ending: &Ending) -> String {

@@ -1,26 +1,21 @@
-//! `tailor config`: whether the configuration is right, what it comes to, and what may be in it.
+//! `tailor config`: checks, prints and creates configurations.
 
 use super::failed;
-use crate::args::{ConfigAt, ConfigWhat};
+use crate::args::{ConfigRead, ConfigWhat};
 use crate::config::{Loaded, own_file};
-use crate::say::eprint_message;
+use crate::say::{eprint_message, print_json};
 use crate::settings::{commented, schema};
 use crate::status::Status;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(what: &ConfigWhat) -> Status {
     match what {
-        ConfigWhat::Check(at) => read(at, |files, loaded| {
-            if loaded.strays.is_empty() {
-                println!("configuration OK ({files})");
-            }
-        }),
-        ConfigWhat::Print(at) => read(at, |files, loaded| {
-            println!("# from {files}");
-            print!("{}", loaded.table);
-        }),
+        ConfigWhat::Check(asked) => check(asked),
+        ConfigWhat::Print(asked) => print(asked),
         ConfigWhat::Init(init) => write(init.file.clone().or_else(own_file)),
         ConfigWhat::Schema => {
             println!("{:#}", schema());
@@ -29,30 +24,98 @@ pub(crate) fn run(what: &ConfigWhat) -> Status {
     }
 }
 
-/// Says all that is wrong, or goes on with the files that were read and what they come to.
-fn read(at: &ConfigAt, go_on: impl FnOnce(&str, &Loaded)) -> Status {
-    let read = at.read().and_then(|loaded| match loaded.senseless() {
+/// One line of `config check --json`.
+#[derive(Serialize)]
+struct Problem<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    severity: &'static str,
+    message: &'a str,
+}
+
+/// The line of `config print --json`, and the last one of `config check --json`.
+#[derive(Serialize)]
+struct Configuration<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    config_files: Vec<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings: Option<&'a toml::Table>,
+}
+
+impl<'a> Configuration<'a> {
+    fn of(loaded: &'a Loaded, with_settings: bool) -> Self {
+        let config_files = loaded.files.iter().map(|path| path.to_string_lossy()).collect();
+        let settings = with_settings.then_some(&loaded.table);
+        Self { kind: "configuration", config_files, settings }
+    }
+}
+
+fn check(asked: &ConfigRead) -> Status {
+    let loaded = match read(asked) {
+        Ok(loaded) => loaded,
+        Err(status) => return status,
+    };
+    let warnings = warnings(&loaded);
+    for warning in &warnings {
+        tell(asked, "warning", warning);
+    }
+    let status = if warnings.is_empty() { Status::Clean } else { Status::Findings };
+    if asked.json.is_json() {
+        return status.max(print_json(&Configuration::of(&loaded, false)));
+    }
+    if warnings.is_empty() {
+        println!("configuration OK ({})", loaded.files_in_words());
+    }
+    status
+}
+
+fn print(asked: &ConfigRead) -> Status {
+    let loaded = match read(asked) {
+        Ok(loaded) => loaded,
+        Err(status) => return status,
+    };
+    let warnings = warnings(&loaded);
+    for warning in &warnings {
+        eprint_message(warning);
+    }
+    let status = if warnings.is_empty() { Status::Clean } else { Status::Findings };
+    if asked.json.is_json() {
+        return status.max(print_json(&Configuration::of(&loaded, true)));
+    }
+    println!("# from {}", loaded.files_in_words());
+    print!("{}", loaded.table);
+    status
+}
+
+/// What is probably not meant: variables without a meaning, and roots that are not there.
+fn warnings(loaded: &Loaded) -> Vec<String> {
+    loaded.strays.iter().map(ToString::to_string).chain(loaded.missing_roots()).collect()
+}
+
+/// Reads the configuration, or says all that is wrong.
+fn read(asked: &ConfigRead) -> Result<Loaded, Status> {
+    let read = asked.at.read().and_then(|loaded| match loaded.senseless() {
         wrong if wrong.is_empty() => Ok(loaded),
         wrong => Err(wrong),
     });
-    let loaded = match read {
-        Ok(loaded) => loaded,
-        Err(wrong) => {
-            for wrong in &wrong {
-                eprint_message(wrong);
-            }
-            return Status::Error;
+    read.map_err(|wrong| {
+        for wrong in &wrong {
+            tell(asked, "error", wrong);
         }
-    };
-    for stray in &loaded.strays {
-        eprint_message(&stray.to_string());
-    }
-    let files: Vec<String> = loaded.files.iter().map(|path| path.display().to_string()).collect();
-    go_on(&if files.is_empty() { "no file".to_string() } else { files.join(", ") }, &loaded);
-    if loaded.strays.is_empty() { Status::Clean } else { Status::Findings }
+        Status::Error
+    })
 }
 
-/// Writes a file to begin with, beside nothing that is there.
+fn tell(asked: &ConfigRead, severity: &'static str, message: &str) {
+    if asked.json.is_json() {
+        print_json(&Problem { kind: "problem", severity, message });
+    } else {
+        eprint_message(message);
+    }
+}
+
+/// Writes an initial file; never replaces one.
 fn write(path: Option<PathBuf>) -> Status {
     let Some(path) = path else { return failed(&"no home folder is known; name the file") };
     if path == Path::new("-") {

@@ -1,4 +1,4 @@
-//! `--diff`: each change with its place. What was taken out is a size unless text was asked for.
+//! `--diff`: each change with its place. Removed text is shown as a size unless `--show-content` is given.
 
 use crate::terminal::plain;
 use spans::source::read_span;
@@ -9,7 +9,7 @@ use transcript::{Fault, Source, Span};
 /// How much of a text is shown.
 const SHOWN_BYTES_MAX: u64 = 2000;
 
-/// The changes of a plan for a text, as lines to print; none if it changes nothing.
+/// The changes of a plan, as lines to print; empty if there are none.
 pub(crate) fn describe(
     path: &Path,
     source: &dyn Source,
@@ -32,8 +32,8 @@ pub(crate) fn describe(
     Ok(lines)
 }
 
-/// How far the line breaks of the text are counted. A plan may come of several looks, of which the later ones count
-/// other lines: those of the file are counted here.
+/// How far line breaks have been counted. A plan may combine several rounds, and later rounds count the lines of a
+/// changed text, so lines of the file are counted here.
 #[derive(Default)]
 struct Place {
     at: u64,
@@ -43,7 +43,7 @@ struct Place {
 }
 
 impl Place {
-    /// The line of an edit, from 1; what only comes in at the beginning of a line is behind the one before.
+    /// The line of an edit, from 1. Text inserted at the beginning of a line belongs to the line before.
     fn line_of(&mut self, source: &dyn Source, edit: Span) -> Result<u64, Fault> {
         source.pieces(Span::new(self.at, edit.start), &mut |bytes| {
             // One piece more than breaks.

@@ -1,20 +1,22 @@
-//! `tailor explain`: what a rule means, what an error of an API is about, which session has it and which lines are to blame,
-//! or what a profile does.
+//! `tailor explain`: what a rule means; what an API error is about, which session has it and which lines cause it; or
+//! what a profile does.
 
 use super::failed;
 use super::resume::in_folder;
 use super::search::{Fit, Search, is_length};
 use crate::amount::{age, grouped, percent, plural};
 use crate::args::Explain;
-use crate::place::{shown, shown_word};
+use crate::place::{portable_text, shown, shown_word};
 use crate::remedy;
-use crate::say::eprint_message;
+use crate::report::FindingReport;
+use crate::say::{eprint_message, print_json};
 use crate::sessions::{Looks, Session, describe_error, is_refused};
 use crate::status::Status;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
 use keeper::{Policies, Stop, Vault, is_same, known_roots, read, recovered_from};
+use serde::Serialize;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
@@ -27,10 +29,10 @@ use transcript::{Examination, Finding, examine};
 
 /// How much of a title is shown.
 const TITLE_COLUMNS: usize = 60;
-/// How many findings are named.
+/// How many findings are listed.
 const FINDINGS_MAX: usize = 10;
 
-/// How much of standard input is read: no error is longer.
+/// How much of standard input is read: errors are shorter.
 const STDIN_BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) fn run(mut explain: Explain) -> Status {
@@ -41,7 +43,7 @@ pub(crate) fn run(mut explain: Explain) -> Status {
         }
         explain.what = Some(String::from_utf8_lossy(&text).trim().to_string());
     }
-    // `explain FILE 'ERROR TEXT'` is meant the other way round.
+    // `explain FILE 'ERROR TEXT'` has its arguments swapped.
     if let (Some(what), Some(file)) = (&explain.what, &explain.file)
         && Path::new(what).exists()
         && !file.exists()
@@ -49,10 +51,108 @@ pub(crate) fn run(mut explain: Explain) -> Status {
         let text = file.to_string_lossy().into_owned();
         explain.file = explain.what.replace(text).map(PathBuf::from);
     }
-    answer(&explain)
+    let mut ask = Ask { explain: &explain, answer: Answer::default() };
+    let status = answer(&mut ask);
+    if ask.is_json() && ask.answer.kind == KIND { status.max(print_json(&ask.answer)) } else { status }
 }
 
-fn answer(explain: &Explain) -> Status {
+/// What is asked, and what is answered to a program.
+struct Ask<'e> {
+    explain: &'e Explain,
+    answer: Answer,
+}
+
+impl Ask<'_> {
+    fn is_json(&self) -> bool {
+        self.explain.json.is_json()
+    }
+
+    /// Prints lines for people, as wide as the screen.
+    fn say(&self, text: &str) {
+        if !self.is_json() {
+            print_lines(text);
+        }
+    }
+
+    /// Prints a line for people as it is.
+    fn whole(&self, text: &str) {
+        if !self.is_json() {
+            println!("{text}");
+        }
+    }
+}
+
+/// What the line of `--json` about an error, or about a session, is called.
+const KIND: &str = "explanation";
+
+/// That line.
+#[derive(Default, Serialize)]
+struct Answer {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// What the error is about; absent if nobody knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<&'static str>,
+    codes: Vec<&'static str>,
+    /// What to do about it in general.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+    /// The session that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// The lines that the error names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    named_lines: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<FindingReport>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_tokens: Option<u64>,
+    /// What to do about this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// Repairs this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    /// Goes on with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume: Option<String>,
+}
+
+/// The line of `--json` about a rule.
+#[derive(Serialize)]
+struct RuleLine {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    code: &'static str,
+    rule: &'static str,
+    what: &'static str,
+    why: &'static str,
+    remedy: &'static str,
+    source: &'static str,
+}
+
+impl RuleLine {
+    fn new(rule: &Rule) -> Self {
+        let help = rule.help();
+        let (what, why, remedy, source) = (help.what, help.why, help.fix, help.source);
+        Self { kind: "rule", code: rule.code(), rule: rule.name(), what, why, remedy, source }
+    }
+}
+
+/// The line of `--json` about a profile.
+#[derive(Serialize)]
+struct ProfileLine {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    profile: &'static str,
+    what: &'static str,
+    source: &'static str,
+}
+
+fn answer(ask: &mut Ask<'_>) -> Status {
+    let explain = ask.explain;
     let Some(what) = &explain.what else {
         let mut rules: Vec<&Rule> = RULES.to_vec();
         rules.sort_by_key(|rule| {
@@ -60,35 +160,48 @@ fn answer(explain: &Explain) -> Status {
             (letter, number.parse::<u32>().unwrap_or(0))
         });
         for rule in rules {
-            print_lines(&format!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what));
+            if ask.is_json() {
+                print_json(&RuleLine::new(rule));
+            }
+            ask.say(&format!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what));
         }
         return Status::Clean;
     };
     if let Some(profile) = profile::find(what) {
-        print_lines(&format!("{}\n\n{}\n\nSource: {}", profile.name, profile.what, profile.source));
+        let (name, what, source) = (profile.name, profile.what, profile.source);
+        if ask.is_json() {
+            return print_json(&ProfileLine { kind: "profile", profile: name, what, source });
+        }
+        print_lines(&format!("{name}\n\n{what}\n\nSource: {source}"));
     } else if let Some(rule) = rule::find(what) {
-        describe(rule);
+        describe(rule, ask);
         if let Some(path) = &explain.file {
-            println!();
+            ask.whole("");
             let none = format!(
                 "{} is not found in this file. Check it for everything: tailor scan {}",
                 rule.code(),
                 shown_word(path)
             );
             let is_it = |finding: &Finding| finding.rule.code() == rule.code();
-            return in_file(path, "", explain, None, &is_it, &|found| {
+            ask.answer.kind = KIND;
+            ask.answer.codes = vec![rule.code()];
+            return in_file(path, "", ask, None, &is_it, &|found| {
                 settles(&found.findings, path, "").unwrap_or_else(|| none.clone())
             });
         }
     } else if let Some(known) = refusal::find(what) {
-        return error(known, what, explain);
+        return error(known, what, ask);
     } else {
-        return unknown(what, explain);
+        return unknown(what, ask);
     }
     Status::Clean
 }
 
-fn describe(rule: &Rule) {
+fn describe(rule: &Rule, ask: &Ask<'_>) {
+    if ask.is_json() {
+        print_json(&RuleLine::new(rule));
+        return;
+    }
     let help = rule.help();
     println!("{} {}", rule.code(), rule.name());
     for (name, text) in [("", help.what), ("Why: ", help.why), ("Fix: ", help.fix), ("Source: ", help.source)]
@@ -98,11 +211,13 @@ fn describe(rule: &Rule) {
 }
 
 /// Neither a code nor an error that is known: what to do then.
-fn unknown(what: &str, explain: &Explain) -> Status {
+fn unknown(what: &str, ask: &mut Ask<'_>) -> Status {
+    ask.answer.kind = KIND;
+    let explain = ask.explain;
     let file = explain.file.as_deref();
     if what.trim().is_empty() {
         eprint_message("the text is empty: pass the whole text of an error");
-    // What holds a space is no name.
+    // A text with a space is not a name.
     } else if what.contains(char::is_whitespace) {
         let report = "finds nothing and the session still fails, please report the error text";
         eprint_message(&match file {
@@ -121,41 +236,53 @@ fn unknown(what: &str, explain: &Explain) -> Status {
         eprint_message(&or_meant(message, what, &names));
     }
     if let Some(path) = file {
-        // Whether one of these is the reason nobody knows, so no repair is proposed.
+        // It is unknown whether one of these is the cause, so no repair is proposed.
         let is_error = |finding: &Finding| finding.severity == Severity::Error;
-        in_file(path, what, explain, Some("errors that a scan finds"), &is_error, &|found| match &found
-            .findings[..]
-        {
-            [] => "No errors found.".to_string(),
-            _ => String::new(),
-        });
+        in_file(
+            path,
+            what,
+            ask,
+            Some("errors that a scan finds"),
+            &is_error,
+            &|found| match &found.findings[..] {
+                [] => "No errors found.".to_string(),
+                _ => String::new(),
+            },
+        );
     }
     Status::Error
 }
 
-fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
+fn error(known: &'static Refusal, text: &str, ask: &mut Ask<'_>) -> Status {
+    let explain = ask.explain;
+    ask.answer = Answer {
+        kind: KIND,
+        what: Some(known.what),
+        codes: known.codes.to_vec(),
+        remedy: Some(paragraphs(&[known.fix, known.advice])),
+        ..Answer::default()
+    };
     let rules: Vec<&Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
     let names: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.code(), rule.name())).collect();
     let names = names.join(", ");
-    let screen = Screen::of_stdout();
-    println!("{}\n", screen.fit(known.what));
+    ask.say(&format!("{}\n\n", known.what));
     if known.codes.is_empty() {
-        println!("This error is not about the session; there is nothing to fix.");
-        println!("{}", screen.fit(known.advice));
+        ask.say("This error is not about the session; there is nothing to fix.");
+        ask.say(known.advice);
         return Status::Clean;
     }
     if !rules.is_empty() {
-        println!("{}\n", screen.fit(&format!("Rules: {names}")));
+        ask.say(&format!("Rules: {names}\n\n"));
     }
     let folder = explain.file.as_ref().filter(|file| file.is_dir());
     let searched;
     let path = match (&explain.file, folder) {
         (Some(file), None) => file,
         _ if rules.is_empty() => {
-            print_lines(&paragraphs(&[known.fix, known.advice]));
+            ask.say(&paragraphs(&[known.fix, known.advice]));
             return Status::Clean;
         }
-        (_, folder) => match search(known, text, explain, folder) {
+        (_, folder) => match search(known, text, ask, folder) {
             Err(error) => return failed(&error),
             Ok(None) => return Status::Clean,
             Ok(Some(path)) => {
@@ -166,9 +293,9 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     };
     let is_about = |finding: &Finding| known.codes.contains(&finding.rule.code());
     if is_length(text) {
-        return too_long(path, text, explain, &is_about);
+        return too_long(path, text, ask, &is_about);
     }
-    in_file(path, text, explain, None, &is_about, &|found| {
+    in_file(path, text, ask, None, &is_about, &|found| {
         let file = shown_word(path);
         let settled = match settles(&found.findings, path, text) {
             _ if rules.is_empty() => known.fix.to_string(),
@@ -181,15 +308,15 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     })
 }
 
-/// What to do about a session that was recovered after it had been refused.
+/// Advice for a session that was recovered after the error.
 const SHORTENED: &str = "The session was shortened since this error, and fits now.";
 
 /// What to do about a session that is too long.
-fn too_long(path: &Path, text: &str, explain: &Explain, is_about: &dyn Fn(&Finding) -> bool) -> Status {
-    let vault = explain.config.load().and_then(|config| config.vault()).ok().map(Vault::new);
+fn too_long(path: &Path, text: &str, ask: &mut Ask<'_>, is_about: &dyn Fn(&Finding) -> bool) -> Status {
+    let vault = ask.explain.config.load().and_then(|config| config.vault()).ok().map(Vault::new);
     let from = |vault: &Vault| recovered_from(vault, &path.canonicalize().ok()?, text).ok();
     let was_recovered = vault.as_ref().and_then(from).unwrap_or(false);
-    in_file(path, text, explain, None, is_about, &|Found { findings, looked, window, said }| {
+    in_file(path, text, ask, None, is_about, &|Found { findings, looked, window, said }| {
         let is_over = looked.context_tokens.tokens > *window;
         let is_refused = is_refused(looked, path, vault.as_ref());
         let is_met = was_recovered || said.as_ref().is_some_and(|said| is_same(said, text));
@@ -198,7 +325,7 @@ fn too_long(path: &Path, text: &str, explain: &Explain, is_about: &dyn Fn(&Findi
         }
         let is_known = is_over || is_refused;
         let error = if is_known { String::new() } else { format!("--error {} ", shell_word(text)) };
-        // Cutting what is too long by itself is often not enough.
+        // It is often not enough to cut what is too long by itself.
         let fewer = remedy::command(findings, path, text)
             .map(|command| format!("To shorten only long results, run: {command}"));
         let file = shown_word(path);
@@ -207,19 +334,19 @@ fn too_long(path: &Path, text: &str, explain: &Explain, is_about: &dyn Fn(&Findi
     })
 }
 
-/// The session that has an error, after saying which one it is. `None` if there is none, after saying what can be done.
+/// Finds the session that has the error, and prints its name. If there is none, prints advice and returns `None`.
 fn search(
     known: &'static Refusal,
     text: &str,
-    explain: &Explain,
+    ask: &Ask<'_>,
     folder: Option<&PathBuf>,
 ) -> Result<Option<PathBuf>, String> {
     let paths: Vec<PathBuf> = folder.into_iter().cloned().collect();
     if paths.is_empty() && known_roots().is_empty() {
-        print_lines(&paragraphs(&[known.fix, known.advice]));
+        ask.say(&paragraphs(&[known.fix, known.advice]));
         return Ok(None);
     }
-    let looks = Looks::new(&explain.config.load()?, &paths);
+    let looks = Looks::new(&ask.explain.config.load()?, &paths);
     let ids = if is_length(text) { Vec::new() } else { ids(text) };
     let found = Search { known, text, ids: &ids }.run(&looks, &paths);
     let sessions = plural(found.sessions as u64, "session");
@@ -232,8 +359,8 @@ fn search(
         let none = format!(
             "None of {sessions} here {what}. If you know the file, name it: tailor explain 'ERROR TEXT' FILE"
         );
-        print_lines(&none);
-        print_lines(&paragraphs(&[known.fix, known.advice]));
+        ask.say(&none);
+        ask.say(&paragraphs(&[known.fix, known.advice]));
         return Ok(None);
     };
     let title = &session.headline.title;
@@ -246,32 +373,32 @@ fn search(
         Fit::HasDefect => "The newest session with such a defect",
         Fit::Near | Fit::Likely => "Most likely this session",
         Fit::Repaired => {
-            repaired(session, &name);
+            repaired(session, &name, ask);
             return Ok(None);
         }
     };
-    print_lines(&format!("{which}, of {sessions}: {name}"));
+    ask.say(&format!("{which}, of {sessions}: {name}"));
     Ok(Some(session.path.clone()))
 }
 
 /// What to say of a session that holds an id of the error, but not what the error is about.
-fn repaired(session: &Session, name: &str) {
-    print_lines(&format!("The call is in this session: {name}"));
-    println!("{}", plain(&shown(&session.path)));
+fn repaired(session: &Session, name: &str, ask: &Ask<'_>) {
+    ask.say(&format!("The call is in this session: {name}"));
+    ask.whole(&plain(&shown(&session.path)));
     match session.command.as_ref().filter(|_| session.state.is_stuck()) {
         Some(command) => {
-            print_lines(&format!(
+            ask.say(&format!(
                 "Tailor no longer finds what this error is about, but something else. Run: {command}"
             ));
         }
-        None => println!("Tailor finds nothing wrong with it any more."),
+        None => ask.say("Tailor finds nothing wrong with it any more."),
     }
     if let Some((words, folder)) = session.resume() {
-        println!("Go on with: {}", in_folder(&words, folder.filter(|folder| folder.is_dir())));
+        ask.whole(&format!("Go on with: {}", in_folder(&words, folder.filter(|folder| folder.is_dir()))));
     }
 }
 
-/// What there is of these, each on a line.
+/// The texts that are not empty, each as a line.
 fn paragraphs(parts: &[&str]) -> String {
     let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
     parts.join("\n")
@@ -282,7 +409,7 @@ fn print_lines(text: &str) {
     text.lines().for_each(|line| println!("{}", Screen::of_stdout().fit(line)));
 }
 
-/// What an error was found to be about in a file.
+/// What an error is about in a file.
 struct Found {
     findings: Vec<Finding>,
     looked: Examination,
@@ -292,65 +419,74 @@ struct Found {
     said: Option<String>,
 }
 
-/// Prints what of a file is to blame, under a heading if there is one, then what `end` says about it, and how to go on.
+/// Prints the findings that cause the error, under a heading if there is one, then the text of `end`, and how to
+/// continue.
 fn in_file(
     path: &Path,
     text: &str,
-    explain: &Explain,
+    ask: &mut Ask<'_>,
     heading: Option<&str>,
     is_about: &dyn Fn(&Finding) -> bool,
     end: &dyn Fn(&Found) -> String,
 ) -> Status {
-    let policies = explain.config.load().map(|config| config.policies());
+    let policies = ask.explain.config.load().map(|config| config.policies());
     let (policies, (blame, looked, said)) =
         match policies.and_then(|policies| Ok((look(path, text, &policies)?, policies))) {
             Ok((found, policies)) => (policies, found),
             Err(why) => return failed(&why),
         };
     let window = looked.context_tokens.window(policies.of(looked.facts.format));
-    println!("{}:", plain(&shown(path)));
-    tell(&blame, text);
+    ask.whole(&format!("{}:", plain(&shown(path))));
+    ask.answer.path = Some(portable_text(path));
+    tell(&blame, text, ask);
     let mut findings = looked.findings.clone();
     findings.retain(is_about);
     if is_length(text) {
         // What is not sent makes no request longer.
         findings.retain(|finding| blame.unsent.binary_search(&finding.line).is_err());
-        tell_context(looked.context_tokens.tokens, window);
+        tell_context(looked.context_tokens.tokens, window, ask);
     }
     if let Some(heading) = heading.filter(|_| !findings.is_empty()) {
-        println!("  {heading}:");
+        ask.whole(&format!("  {heading}:"));
     }
     let (listed, rest) = findings.split_at(findings.len().min(FINDINGS_MAX));
     for found in listed {
         let (line, rule) = (found.line, found.rule);
-        print_lines(&format!("  line {line}: {} {}: {}", rule.code(), rule.name(), found.message));
+        ask.say(&format!("  line {line}: {} {}: {}", rule.code(), rule.name(), found.message));
     }
     let more: u64 = rest.iter().map(Finding::count).chain(listed.iter().map(|found| found.more)).sum();
     if more > 0 {
-        println!("  and {more} more (tailor scan)");
+        ask.whole(&format!("  and {more} more (tailor scan)"));
     }
     let found = Found { findings, looked, window, said };
     let end = end(&found);
     if !end.is_empty() {
-        println!();
-        print_lines(&end);
+        ask.whole("");
+        ask.say(&end);
     }
     if end.contains(", run: ") || end == SHORTENED {
-        go_on(path, &found.looked);
+        go_on(path, &found.looked, ask);
     }
+    let command = end.lines().find_map(|line| line.split_once(", run: "));
+    ask.answer.command = command.map(|(_, command)| command.to_string());
+    ask.answer.message = Some(end).filter(|end| !end.is_empty());
+    let reports = found.findings.into_iter().map(|finding| FindingReport::new(path, finding));
+    ask.answer.findings = Some(reports.collect());
     Status::Clean
 }
 
 /// How much the context has of what it may have.
-fn tell_context(tokens: u64, window: u64) {
+fn tell_context(tokens: u64, window: u64, ask: &mut Ask<'_>) {
+    ask.answer.tokens = Some(tokens);
     if window > 0 {
+        ask.answer.window_tokens = Some(window);
         let percent = percent(tokens, window);
-        println!("  context: {} of {} tokens ({percent})", grouped(tokens), grouped(window));
+        ask.whole(&format!("  context: {} of {} tokens ({percent})", grouped(tokens), grouped(window)));
     }
 }
 
 /// How to go on once the session is repaired, where the agent is known.
-fn go_on(path: &Path, looked: &Examination) {
+fn go_on(path: &Path, looked: &Examination, ask: &mut Ask<'_>) {
     let (Some(format), Some(name)) = (looked.facts.format, path.to_str()) else { return };
     let agent = format.agent(name);
     let Some(words) = agent.resume(name) else { return };
@@ -358,10 +494,11 @@ fn go_on(path: &Path, looked: &Examination) {
     let command = in_folder(&words.collect::<Vec<_>>(), folder);
     let text =
         format!("Quit {} first if it has this session open. Afterwards, go on with: {command}", agent.name);
-    print_lines(&text);
+    ask.say(&text);
+    ask.answer.resume = Some(command);
 }
 
-/// The places of a file that a text names, and all that is found in it.
+/// The places of a file that the error names, and all findings in the file.
 fn look(
     path: &Path,
     text: &str,
@@ -383,26 +520,27 @@ fn look(
 }
 
 /// The lines that the error names, by number and by id; and ids that are not in the file.
-fn tell(blame: &Blame, text: &str) {
+fn tell(blame: &Blame, text: &str, ask: &mut Ask<'_>) {
+    ask.answer.named_lines.clone_from(&blame.at);
     match (&blame.place, &blame.at[..]) {
         (Some(place), []) => {
             let messages = plural(blame.messages as u64, "message");
-            println!("  {place} is not in the session: it has {messages} now");
+            ask.whole(&format!("  {place} is not in the session: it has {messages} now"));
         }
-        (Some(place), lines) => println!("  {place} is {} of the file", in_words(lines)),
+        (Some(place), lines) => ask.whole(&format!("  {place} is {} of the file", in_words(lines))),
         (None, _) => {}
     }
     for (id, lines) in &blame.named {
-        println!("  {} is on {}", plain(id), in_words(lines));
+        ask.whole(&format!("  {} is on {}", plain(id), in_words(lines)));
     }
     for id in ids(text) {
         if !blame.named.iter().any(|(named, _)| named == id) {
-            println!("  {} is not in this file", plain(id));
+            ask.whole(&format!("  {} is not in this file", plain(id)));
         }
     }
 }
 
-/// Words of a text that can be nothing but ids of calls or items, each once.
+/// Words of a text that can only be ids of calls or items, each once.
 fn ids(text: &str) -> Vec<&str> {
     const BEGIN: [&str; 6] = ["toolu_", "srvtoolu_", "call_", "chatcmpl-tool-", "fc_", "rs_"];
     /// Fields of requests, which errors name.
@@ -426,7 +564,7 @@ fn in_words(lines: &[u64]) -> String {
     }
 }
 
-/// The command that repairs what was found and nothing else, or why there is none; `None` if nothing was found.
+/// The command that repairs these findings and nothing else, or why there is none; `None` without findings.
 fn settles(findings: &[Finding], path: &Path, error: &str) -> Option<String> {
     findings.first()?;
     if let Some(command) = remedy::command(findings, path, error) {

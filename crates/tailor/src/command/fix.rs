@@ -1,6 +1,6 @@
-//! `tailor fix`: what is wrong, mended.
+//! `tailor fix`: repairs transcripts.
 
-use super::{OutputOptions, asked_rules, diff, failed, finish, is_stream, output_closed, over_files};
+use super::{OutputOptions, asked_rules, diff, failed, finish, is_stream, lines, output_closed, over_files};
 use crate::amount::plural;
 use crate::args::{Fix, Layout};
 use crate::output::is_stdout;
@@ -9,7 +9,7 @@ use crate::report::{FailPolicy, FileReport};
 use crate::say::eprint_message;
 use crate::sessions::roots;
 use crate::status::Status;
-use keeper::{Found, Mode, Options, Vault, has_ended, maintain_shown, maintain_stream, settle_all};
+use keeper::{Found, Mode, Options, Vault, finish_all, has_ended, maintain_shown, maintain_stream};
 use std::io::{self, IsTerminal, Write};
 use std::path::{self, Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 use transcript::plan::Plan;
 use transcript::{Fault, Severity, Source};
 
-/// How often `--wait` looks again whether the program that uses a file is gone. What names a longer time than `POLL_MAX`
-/// waits for nothing but that time.
+/// How often `--wait` checks whether the program that uses a file is gone. A deferral that names a longer time than
+/// `POLL_MAX` waits for that time.
 const POLL: Duration = Duration::from_secs(5);
 const POLL_MAX: Duration = Duration::from_secs(60);
 
-/// How often it is asked whether a process is gone.
+/// How often to check whether a process is gone.
 const BLINK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(fix: &Fix) -> Status {
@@ -35,12 +35,15 @@ pub(crate) fn run(fix: &Fix) -> Status {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
+    if fix.data_set.lines {
+        return lines::run(&fix.data_set, &fix.shared, &judge, !fix.dry_run);
+    }
     match is_stream(&fix.shared.paths) {
         Ok(false) => {}
         Ok(true) => return stream(fix, &asked.options, &judge),
         Err(error) => return failed(&error),
     }
-    if fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.out.is_some()) {
+    if fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.copy_to.is_some()) {
         match ask(fix, &asked.options, &judge) {
             Ok(()) => {}
             Err(status) => return status,
@@ -51,7 +54,7 @@ pub(crate) fn run(fix: &Fix) -> Status {
         return failed(&format!("nothing was changed: process {pid} has not ended"));
     }
     if let Some(vault) =
-        asked.options.vault.as_ref().filter(|_| asked.options.mode == Mode::Fix && fix.out.is_none())
+        asked.options.vault.as_ref().filter(|_| asked.options.mode == Mode::Fix && fix.copy_to.is_none())
     {
         settle(&fix.shared.paths, vault);
     }
@@ -65,8 +68,8 @@ pub(crate) fn run(fix: &Fix) -> Status {
     status
 }
 
-/// Lists what a repair of all known sessions would change, and asks whether it is to be made. An error is how the
-/// program ends otherwise.
+/// Lists what a repair of all known sessions would change, and asks whether to make it. The error is the exit status if
+/// it is not made.
 fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Status> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Err(failed(
@@ -101,14 +104,14 @@ fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Statu
     Err(Status::Findings)
 }
 
-/// Finishes what interrupted runs left. What cannot be finished is reported and stops nothing.
+/// Finishes interrupted runs. Errors are reported and do not stop anything.
 fn settle(paths: &[PathBuf], vault: &Vault) {
-    for error in roots(paths).iter().flat_map(|path| settle_all(path, vault)) {
+    for error in roots(paths).iter().flat_map(|path| finish_all(path, vault)) {
         eprint_message(&error.to_string());
     }
 }
 
-/// Waits for the end of a process; whether it came in time.
+/// Waits for the end of a process. Returns whether it ended in time.
 fn ends(pid: u32, until: Option<Instant>) -> bool {
     while until.is_none_or(|until| Instant::now() < until) {
         if has_ended(pid) {
@@ -119,7 +122,7 @@ fn ends(pid: u32, until: Option<Instant>) -> bool {
     false
 }
 
-/// What came of a file that is tried again until then, as long as it is put off.
+/// Retries a file as long as it is deferred, until this time.
 fn retried(until: Option<Instant>, one: impl Fn() -> FileReport) -> FileReport {
     loop {
         let report = one();
@@ -135,27 +138,31 @@ fn retried(until: Option<Instant>, one: impl Fn() -> FileReport) -> FileReport {
 
 fn one(fix: &Fix, options: &Options, judge: &FailPolicy<'_>, found: &Found) -> FileReport {
     let copying = fix
-        .out
+        .copy_to
         .as_ref()
         .map(|out| Options { mode: Mode::CopyTo(copy_path(out, fix, found)), ..options.clone() });
     let options = copying.as_ref().unwrap_or(options);
+    let copy = match &options.mode {
+        Mode::CopyTo(copy) => Some(copy.as_path()),
+        _ => None,
+    };
     let show = |source: &dyn Source, plan: &Plan| changes(fix, &found.path, source, plan);
     match maintain_shown(&found.path, found.root.as_deref(), options, show) {
         Ok((outcome, changes)) => {
             let diff = changes.filter(|_| !outcome.plan.is_empty()).unwrap_or_default();
-            FileReport::new(&found.path, found.root.is_none(), outcome, judge).with_diff(diff)
+            FileReport::new(&found.path, found.root.is_none(), outcome, judge).with_diff(diff).in_copy(copy)
         }
         Err(error) => FileReport::failed_at(&found.path, &error),
     }
 }
 
-/// What a plan changes, if that is asked for.
+/// The lines of `--diff`, if it is given.
 fn changes(fix: &Fix, path: &Path, source: &dyn Source, plan: &Plan) -> Result<Vec<String>, Fault> {
     if fix.diff { diff::describe(path, source, plan, fix.show_content) } else { Ok(Vec::new()) }
 }
 
-/// Where in the folder of copies a file goes: where it lies below the folder that was asked for. Of several folders the
-/// whole path is kept, because each may hold a file of the same name.
+/// The path of a file's copy: its path below the folder that the user named. If there are several folders, the whole
+/// path is kept, because each may hold a file of the same name.
 fn copy_path(out: &Path, fix: &Fix, found: &Found) -> PathBuf {
     if fix.shared.paths.len() != 1 {
         let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_));
@@ -167,7 +174,7 @@ fn copy_path(out: &Path, fix: &Fix, found: &Found) -> PathBuf {
     out.join(below.unwrap_or_else(|| Path::new(found.path.file_name().unwrap_or_default())))
 }
 
-/// Standard input to standard output; what is said about it goes to standard error.
+/// Repairs standard input to standard output; messages go to standard error.
 fn stream(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Status {
     let results = &fix.shared.results;
     let printer = match &results.output {

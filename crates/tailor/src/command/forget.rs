@@ -1,11 +1,22 @@
-//! `tailor forget`: a text that was cut, removed from the vault for good.
+//! `tailor forget`: removes a text that was cut from the vault for good.
 
 use super::failed;
 use crate::amount::plural;
 use crate::args::Forget;
-use crate::say::eprint_message;
+use crate::say::{eprint_message, print_json};
 use crate::status::Status;
 use keeper::Verdicts;
+use serde::Serialize;
+
+/// One line of `--json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'a str,
+    /// From how many runs it was removed; 0 if it was forgotten before.
+    runs: u64,
+}
 
 pub(crate) fn run(forget: &Forget) -> Status {
     let vault = match forget.config.load().and_then(|config| forget.vault.open(&config)) {
@@ -13,12 +24,15 @@ pub(crate) fn run(forget: &Forget) -> Status {
         Err(error) => return failed(&error),
     };
     let mut status = Status::Clean;
-    // Titles of sessions are in there. It begins anew with the next look.
+    // The index holds titles of sessions, so it is deleted as well. The next look creates a new one.
     if let Some(Err(cause)) = Verdicts::default_folder().map(|folder| Verdicts::forget(&folder)) {
         status = failed(&format!("could not remove the index of verdicts: {cause}"));
     }
     for id in &forget.ids {
         match vault.forget(id) {
+            Ok(done) if forget.json.is_json() => {
+                status = status.max(print_json(&Line { kind: "forgotten", id: &done.id, runs: done.runs }));
+            }
             Ok(done) if done.runs == 0 => println!("{id}: already forgotten"),
             Ok(done) => {
                 println!("{id}: removed from {}; undo cannot put it back", plural(done.runs, "run"));

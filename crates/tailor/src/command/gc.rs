@@ -1,23 +1,44 @@
-//! `tailor gc`: removes runs from the vault that are too old or too many.
+//! `tailor gc`: deletes old originals from the vault, and the oldest if there are too many.
 
 use super::failed;
 use crate::amount::{plural, size};
 use crate::args::Gc;
-use crate::say::eprint_message;
+use crate::say::{eprint_message, print_json};
 use crate::status::Status;
 use keeper::Keep;
+use serde::Serialize;
+
+/// The line of `--json`.
+#[derive(Serialize)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    outcome: &'static str,
+    runs: u64,
+    leftovers: u64,
+    bytes: u64,
+    runs_kept: u64,
+    bytes_kept: u64,
+}
 
 pub(crate) fn run(gc: &Gc) -> Status {
     let vault = match gc.config.load().and_then(|config| gc.vault.open(&config)) {
         Ok(vault) => vault,
         Err(error) => return failed(&error),
     };
-    let freed = match vault.gc(Keep { age: gc.older_than, bytes: gc.max_bytes }, gc.dry_run) {
+    let freed = match vault.gc(Keep { age: gc.older_than, bytes: gc.max_size }, gc.dry_run) {
         Ok(freed) => freed,
         Err(error) => return failed(&error),
     };
     for error in &freed.errors {
         eprint_message(&format!("{error}; kept"));
+    }
+    let status = if freed.errors.is_empty() { Status::Clean } else { Status::Error };
+    if gc.json.is_json() {
+        let outcome = if gc.dry_run { "would-remove" } else { "removed" };
+        let keeper::Freed { runs, leftovers, bytes, runs_kept, bytes_kept, .. } = freed;
+        let line = Line { kind: "gc", outcome, runs, leftovers, bytes, runs_kept, bytes_kept };
+        return status.max(print_json(&line));
     }
     let leftovers =
         if freed.leftovers > 0 { plural(freed.leftovers, "leftover") + ", " } else { String::new() };
@@ -29,5 +50,5 @@ pub(crate) fn run(gc: &Gc) -> Status {
         plural(freed.runs_kept, "run"),
         size(freed.bytes_kept)
     );
-    if freed.errors.is_empty() { Status::Clean } else { Status::Error }
+    status
 }

@@ -1,8 +1,8 @@
-//! `tailor hook`: what an agent runs when a session begins or ends.
+//! `tailor hook`: agents run it when a session begins or ends.
 //!
-//! The process that runs it may hold the session in memory, so nothing is changed while that lives: a hook at the start
-//! only says what is wrong, and one at the end leaves the repair to a process of its own, which waits. Whatever fails here
-//! is a line on standard error and no more, so that an agent never stops over it.
+//! The process that runs it may hold the session in memory, so nothing is changed while that process lives. A hook at
+//! the start only warns; one at the end starts a process that waits for the agent's end and then repairs. Errors are
+//! only printed to standard error, so that an agent never stops because of a hook.
 
 use crate::amount::grouped;
 use crate::args::{Hook, HookEvent};
@@ -15,19 +15,19 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// More than any agent tells about an event.
+/// More than any agent writes about an event.
 const INPUT_BYTES_MAX: u64 = 1 << 20;
-/// A longer session takes noticeable time to read, and the agent waits for that.
+/// Reading a longer session takes noticeable time, while the agent waits.
 const SESSION_BYTES_MAX: u64 = 64 << 20;
-/// A session that fills this part of the window will be refused soon.
+/// If a session fills this much of the window, the API will refuse it soon.
 const FULL_PERCENT: u64 = 90;
 /// How long an agent may take to end.
 const WAIT: &str = "10m";
 
-/// What agents tell of an event, as far as it matters here.
+/// The fields that we need of an agent's event.
 #[derive(Deserialize)]
 struct Event {
-    /// Missing where a session is not kept.
+    /// Absent if the session is not stored.
     #[serde(default)]
     transcript_path: Option<PathBuf>,
 }
@@ -51,7 +51,7 @@ fn obey(hook: &Hook) -> Result<(), String> {
     }
 }
 
-/// Says what is wrong with the session in the form in which agents show it to their users.
+/// Prints what is wrong with the session, in the form that agents show to their users.
 fn warn(hook: &Hook, path: PathBuf) -> Result<(), String> {
     let paths = [path];
     let looks = Looks::new(&hook.config.load()?, &paths);
@@ -67,7 +67,7 @@ fn warn(hook: &Hook, path: PathBuf) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a session, and what to do about it; `None` if it can go on.
+/// What is wrong with a session, and what to do about it; `None` if it can be resumed.
 fn warning(session: &Session) -> Option<String> {
     let agent = session.agent_name();
     let size = || format!("{} of {} tokens", grouped(session.tokens.unwrap_or(0)), grouped(session.window));
@@ -87,7 +87,7 @@ fn warning(session: &Session) -> Option<String> {
     Some(format!("{wrong}. Quit {agent} and run: {command}{}", resume.unwrap_or_default()))
 }
 
-/// Has another process repair the session. It outlives the agent, and waits until that is gone.
+/// Starts a process that waits for the agent's end and then repairs the session.
 fn repair_later(path: &Path) -> Result<(), String> {
     let agent = keeper::starter().to_string();
     let program = std::env::current_exe().map_err(|error| error.to_string())?;

@@ -1,17 +1,20 @@
-//! One file a command, and what commands over many files share.
+//! One file per command, and what commands over many files share.
 
 pub(crate) mod chunk;
 pub(crate) mod compact;
+pub(crate) mod compare;
 pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod fix;
 pub(crate) mod forget;
 pub(crate) mod gc;
 pub(crate) mod generate;
 pub(crate) mod hook;
 mod interrupt;
+mod lines;
 mod progress;
 pub(crate) mod recover;
 pub(crate) mod report;
@@ -25,7 +28,7 @@ pub(crate) mod top;
 pub(crate) mod undo;
 pub(crate) mod watch;
 
-use crate::args::{Format, Layout, Listing, ReportFormat, Results};
+use crate::args::{Json, Layout, Listing, ReportFormat, Results};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::FileReport;
@@ -38,10 +41,10 @@ use rayon::prelude::*;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many files are worked on before results are printed, so that memory stays bounded and order is kept.
+/// How many files are processed before results are printed, so that memory is bounded and order is kept.
 const BATCH_FILES: usize = 64;
 
-/// Whether the paths are standard input, which stands alone.
+/// Whether the path is `-`, which must be the only one.
 fn is_stream(paths: &[PathBuf]) -> Result<bool, String> {
     let is_stdin = |path: &PathBuf| path == Path::new("-");
     if paths.len() > 1 && paths.iter().any(is_stdin) {
@@ -50,13 +53,13 @@ fn is_stream(paths: &[PathBuf]) -> Result<bool, String> {
     Ok(paths.iter().any(is_stdin))
 }
 
-/// What becomes of the results.
+/// How to print results, and what makes the run fail.
 struct OutputOptions<'a> {
     format: ReportFormat,
     file: Option<&'a Path>,
-    /// That there is nothing to do is no error.
+    /// Having no transcripts is not an error.
     if_any: bool,
-    /// The rules that were asked for; none stands for all.
+    /// The rules selected by the user; empty means all.
     by: Vec<String>,
     listing: Listing,
 }
@@ -69,11 +72,8 @@ impl<'a> OutputOptions<'a> {
     }
 
     /// Results to standard output.
-    fn plain(format: Format) -> Self {
-        let format = match format {
-            Format::Human => ReportFormat::Human,
-            Format::Json => ReportFormat::Json,
-        };
+    fn plain(json: Json) -> Self {
+        let format = if json.is_json() { ReportFormat::Json } else { ReportFormat::Human };
         Self { format, file: None, if_any: false, by: Vec::new(), listing: Listing::default() }
     }
 
@@ -92,14 +92,14 @@ impl<'a> OutputOptions<'a> {
     }
 }
 
-/// The rules that were chosen; none stands for all.
+/// The rules selected by the user; empty means all.
 fn asked_rules(policies: &Policies) -> Vec<String> {
     let selection = &policies.all().selection;
     selection.select.iter().filter(|code| selection.includes(code)).cloned().collect()
 }
 
-/// Does `work` to each file that the paths lead to and prints what came of it, if that is worth a word. An interrupted
-/// run ends after the files at hand, and says what it has left out.
+/// Applies `work` to each file below the paths, and prints the results worth printing. After an interruption, finishes
+/// the current files and reports how many are left.
 fn over_files(
     paths: &[PathBuf],
     telling: &OutputOptions<'_>,
@@ -139,7 +139,7 @@ fn over_files(
     status
 }
 
-/// Ends the results.
+/// Ends the output.
 fn finish(printer: Printer) -> Status {
     let name = printer.name();
     printer.finish().unwrap_or_else(|error| output_closed(&name, &error))
@@ -154,7 +154,7 @@ fn nothing_found(paths: &[PathBuf]) -> Status {
     Status::Error
 }
 
-/// A folder is an error where the work is on one session.
+/// An error if the path is a folder: the command works on a single session.
 fn one_session(path: &Path, verb: &str) -> Result<(), String> {
     if path.is_dir() {
         let path = path.display();
@@ -163,13 +163,13 @@ fn one_session(path: &Path, verb: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Nothing could be begun.
+/// Reports an error that prevented the command from starting.
 fn failed(error: &impl std::fmt::Display) -> Status {
     eprint_message(&error.to_string());
     Status::Error
 }
 
-/// Nobody reads our output any more: quietly stop, unless something else is wrong with it.
+/// Handles a failure to write output: quiet if nobody reads it any more, otherwise an error.
 fn output_closed(name: &str, error: &io::Error) -> Status {
     if error.kind() != io::ErrorKind::BrokenPipe {
         eprint_message(&format!("{name}: could not write results: {error}"));
@@ -181,7 +181,7 @@ fn gather(paths: &[PathBuf]) -> Vec<Result<Found, Error>> {
     roots(paths).iter().flat_map(|path| find(path)).collect()
 }
 
-/// The paths, or where known agents keep their sessions.
+/// The paths, or the folders of known agents.
 fn roots(paths: &[PathBuf]) -> Vec<PathBuf> {
     if paths.is_empty() { [known_roots(), known_stores()].concat() } else { paths.to_vec() }
 }

@@ -1,12 +1,13 @@
-//! How far it is, on a terminal, once it takes long enough to wonder.
+//! A progress bar, on terminals, once a run takes noticeable time.
 
+use crate::say::is_quiet;
 use crate::terminal::Screen;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use keeper::{Error, Found};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long it takes to wonder.
+/// Time before the bar appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How often the bar is drawn.
 const DRAWINGS_PER_SECOND: u8 = 5;
@@ -17,12 +18,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// How far it is goes by bytes: files differ too much in size to count them.
+    /// Progress is measured in bytes, because files differ too much in size.
     pub(super) fn new(files: &[Result<Found, Error>]) -> Self {
         Self::of(files.iter().flatten().map(|found| found.path.as_path()))
     }
 
-    /// The same for files that are known to be there.
+    /// The same for files that are known to exist.
     pub(super) fn of<'p>(files: impl Iterator<Item = &'p Path>) -> Self {
         let bytes = files.map(bytes_at).sum();
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
@@ -39,20 +40,20 @@ impl Progress {
         self.bar.inc(found.as_ref().map_or(0, |found| bytes_at(&found.path)));
     }
 
-    /// The same of one that is known to be there.
+    /// The same for a file that is known to exist.
     pub(super) fn passed(&self, path: &Path) {
         self.show();
         self.bar.inc(bytes_at(path));
     }
 
-    /// Shows the bar if it takes long enough.
+    /// Shows the bar once the run has taken long enough.
     fn show(&self) {
-        if self.bar.is_hidden() && self.started.elapsed() > PATIENCE {
+        if self.bar.is_hidden() && !is_quiet() && self.started.elapsed() > PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND));
         }
     }
 
-    /// Prints without the bar in the way.
+    /// Prints while the bar is hidden.
     pub(super) fn behind<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }

@@ -1,15 +1,15 @@
-//! `tailor recover`: a session that is too long for the API, made shorter.
+//! `tailor recover`: shortens a session that is too long for the API.
 
 use super::{failed, one_session};
 use crate::amount::{grouped, percent, plural};
-use crate::args::{Format, Recover};
+use crate::args::Recover;
 use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::report::{Changed, retry_seconds};
-use crate::say::eprint_message;
+use crate::say::{hint, print_json};
 use crate::sessions::describe_error;
 use crate::status::Status;
-use crate::terminal::{Screen, json, plain, shell_word};
+use crate::terminal::{Screen, plain, shell_word};
 use keeper::{Ending, Recovered, Refusal, Tokens};
 use serde::Serialize;
 use std::path::Path;
@@ -32,27 +32,21 @@ pub(crate) fn run(asked: &Recover) -> Status {
         Err(error) => return failed(&describe_error(&asked.path, &error)),
     };
     let report = Report::new(asked, &done);
-    match asked.format() {
-        Format::Json => {
-            if let Ok(line) = serde_json::to_string(&report) {
-                println!("{}", json(&line));
-            }
-        }
-        Format::Human => {
-            println!("{}", Screen::of_stdout().fit(&report.sentence(&done)));
-            report.go_on(&done);
-        }
+    if asked.change.json.is_json() {
+        return status(&done).max(print_json(&report));
     }
+    println!("{}", Screen::of_stdout().fit(&report.sentence(&done)));
+    report.go_on(&done);
     status(&done)
 }
 
-/// How the program ends: what is still too long will be refused again.
+/// The exit status: a session that is still too long will be refused again.
 pub(super) fn status(done: &Recovered) -> Status {
     let over = done.tokens.is_some_and(|tokens| tokens.is_over());
     Status::of_change(&done.outcome.ending).max(if over { Status::Findings } else { Status::Clean })
 }
 
-/// What was done to a session, in a line.
+/// What was done to a session, as a sentence.
 pub(super) fn sentence(asked: &Recover, done: &Recovered) -> String {
     Report::new(asked, done).sentence(done)
 }
@@ -130,7 +124,7 @@ impl Advice {
                 ..plain("wait", "Retry after retry_seconds, or pass --settle 0 if no agent is running.")
             },
             (Ending::Clean, Some(Cause::OutputCutOff)) => {
-                match escalate(asked.output_tokens, asked.output_tokens_max, 0) {
+                match escalate(asked.output_tokens, asked.max_output_tokens, 0) {
                     Some(next) => {
                         Self { max_tokens: Some(next.tokens_max), ..plain("continue", next.message) }
                     }
@@ -148,27 +142,27 @@ impl Advice {
     }
 }
 
-/// What to do about a session that is not too long.
+/// Advice for a session that is not too long.
 const ANYWAY: &str = "If the API refuses the session, pass the error with --error \"TEXT\". To shorten the session anyway, \
                       pass --target-tokens N or --level N.";
 
-/// What to do about an error from before a recovery.
+/// Advice for an error from before a recovery.
 const OVER: &str = "The error is older than the last recovery, so nothing was changed: resume the session. To shorten it \
                     further, pass --target-tokens N.";
 
-/// What to do if it is still too long.
+/// Advice for a session that is still too long.
 fn harder(done: &Recovered, file: &str) -> String {
     let next = done.level.and_then(|level| Level::of_number(level.number() + 1));
     match next {
         Some(next) => format!("It is still too long. Run: tailor recover --level {next} {file}"),
         None => format!(
             "It is still over the target. If the API refuses it again, shorten results further: tailor fix \
-             --result-chars-max 4000 {file}"
+             --cut-results 4000 {file}"
         ),
     }
 }
 
-/// What to do if nothing was changed.
+/// The advice if nothing was changed.
 fn refused(refusal: &Refusal, asked: &Recover, done: &Recovered) -> (&'static str, String) {
     let file = shown_word(&asked.path);
     match refusal {
@@ -191,9 +185,7 @@ fn refused(refusal: &Refusal, asked: &Recover, done: &Recovered) -> (&'static st
         }
         Refusal::Unable(_) | Refusal::StillTooLong { .. } => (
             "give-up",
-            format!(
-                "Start a new session, or shorten results further: tailor fix --result-chars-max 4000 {file}"
-            ),
+            format!("Start a new session, or shorten results further: tailor fix --cut-results 4000 {file}"),
         ),
         _ => ("none", "Nothing was changed.".into()),
     }
@@ -253,7 +245,7 @@ impl Report {
         format!("{path}: {said}{reason}")
     }
 
-    /// What to do next.
+    /// Prints what to do next.
     fn go_on(&self, done: &Recovered) {
         if done.outcome.ending == Ending::Fixed {
             println!("  {}", remedy::undo(Path::new(&self.change.path)));
@@ -265,7 +257,7 @@ impl Report {
         if let Some(tokens) = self.advice.max_tokens {
             advice = format!("continue with a limit of {tokens} output tokens and this message: {advice}");
         }
-        eprint_message(&advice);
+        hint(&advice);
     }
 
     /// What was done, in tokens and messages.
@@ -275,7 +267,7 @@ impl Report {
         let would = if done.outcome.ending == Ending::WouldFix { "would " } else { "" };
         let left_out = self.left_out.unwrap_or(0);
         let is_over = tokens.is_over();
-        // What is no shorter was broken, and is whole now.
+        // A session that did not become shorter had other damage, which is repaired now.
         let mended = left_out == 0 && after >= before && !is_over;
         let word = match (mended, is_over) {
             (true, _) => "repair",
@@ -302,7 +294,7 @@ impl Report {
                 format!("still over the target of {}{why}", grouped(target))
             }));
         }
-        // As other commands count it until the model answers.
+        // Other commands use this estimate until the model answers.
         if let Some(estimated) = counted(done).filter(|estimated| *estimated != after) {
             parts.push(format!("estimated at {} from the file alone", grouped(estimated)));
         }
@@ -310,13 +302,13 @@ impl Report {
     }
 }
 
-/// How many tokens every command counts in the new text; `None` if it was not looked at.
+/// How many tokens other commands count in the new text; `None` if it was not examined.
 fn counted(done: &Recovered) -> Option<u64> {
     done.outcome.after.as_ref().map(|after| after.context_tokens.tokens)
 }
 
-/// How many tokens it has now, on the scale of what it had: as every command counts them, unless the number before is the
-/// API's and the one after cannot be.
+/// How many tokens the context has now, comparable with the number before: as other commands count them, unless the
+/// number before is the API's and the number after cannot be.
 fn tokens_after(done: &Recovered, tokens: Tokens) -> Option<u64> {
     let after = tokens.after?;
     let (Some(before), Some(now)) = (&done.outcome.before, &done.outcome.after) else { return Some(after) };

@@ -1,13 +1,13 @@
-//! `tailor report`: a page with pictures.
+//! `tailor report`: writes an HTML page with charts.
 
 use super::progress::Progress;
-use super::top::contents;
+use super::top::measure::contents;
 use super::{BATCH_FILES, failed, gather, nothing_found, output_closed};
 use crate::amount::plural;
 use crate::args::Report;
 use crate::output::{Output, is_stdout};
-use crate::page::{Page, ScanResult, may_replace};
-use crate::say::eprint_message;
+use crate::page::{Page, ScanResult, Shown, may_replace};
+use crate::say::{eprint_message, hint};
 use crate::size_report::SizeReport;
 use crate::status::Status;
 use crate::tokens;
@@ -58,9 +58,11 @@ pub(crate) fn run(report: &Report) -> Status {
     if page.is_empty() {
         return failed(&format!("{name}: could not write the report: there is no transcript to report on"));
     }
-    match write(page, out, report.show_content) {
+    // Nobody else reads a file of ours; who reads a pipe is not known.
+    let titles = !report.no_titles && (out.replaces().is_some() || report.show_content);
+    match write(page, out, Shown { content: report.show_content, titles }) {
         Ok(sessions) => {
-            eprint_message(&format!("{name}: a report on {}", plural(sessions, "session")));
+            hint(&format!("{name}: a report on {}", plural(sessions, "session")));
             status
         }
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => output_closed(&name, &error),
@@ -68,8 +70,8 @@ pub(crate) fn run(report: &Report) -> Status {
     }
 }
 
-/// Where the page goes, and what that is called. Only a file is asked whether it is a report: a pipe would wait for
-/// somebody to answer, and neither it nor a device is replaced.
+/// The output for the page, and its name. Only a regular file is checked for being a report: reading a pipe would
+/// block, and pipes and devices are not replaced anyway.
 fn place(path: &Path) -> Result<(Output, String), String> {
     if is_stdout(path) {
         return Ok((Output::stdout(), "standard output".to_string()));
@@ -91,7 +93,7 @@ fn unwritten(name: &str, error: &io::Error) -> String {
     format!("{name}: could not write the report: {error}")
 }
 
-/// Of what lies in a folder and is no transcript only the number is told.
+/// Files in a folder that are not transcripts are only counted.
 fn trouble(page: &mut Page, weighed: SizeReport, named: bool) -> Status {
     let told = named || weighed.outcome != "unsupported";
     if told {
@@ -113,7 +115,7 @@ fn one(found: &Found, report: &Report, policies: &Policies) -> Result<ScanResult
         .unwrap_or_else(|stop| Err(Box::new(SizeReport::stopped(&found.path, &stop))))
 }
 
-/// Weighs a transcript before and after a fix, and says what is wrong with it.
+/// Measures a transcript before and after a fix, and lists what is wrong with it.
 fn look(
     path: &Path,
     source: &dyn Source,
@@ -126,7 +128,8 @@ fn look(
     if weighed.outcome != "weighed" {
         return Ok(Err(Box::new(weighed)));
     }
-    let mended = mend(source, policies.choose(source)?)?;
+    let policy = policies.choose(source)?;
+    let mended = mend(source, policy)?;
     let after = match &mended.repair {
         Ok(repair) if !repair.plan.is_empty() => {
             let weight = weigh(&Rendered::new(source, &repair.plan), 0, &mut tokens::of_model)?;
@@ -134,14 +137,15 @@ fn look(
         }
         _ => None,
     };
-    Ok(Ok(ScanResult::new(weighed, after.as_ref(), &mended)))
+    let window = mended.before.context_tokens.window(policy);
+    Ok(Ok(ScanResult::new(weighed, after.as_ref(), &mended, window)))
 }
 
 /// Writes the page and puts it in its place when it is whole.
-fn write(page: Page, mut out: Output, content: bool) -> io::Result<u64> {
+fn write(page: Page, mut out: Output, shown: Shown) -> io::Result<u64> {
     let sessions = page.sessions();
     let made = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
-    page.write(&mut out, made, content)?;
+    page.write(&mut out, made, shown)?;
     out.finish()?;
     Ok(sessions)
 }

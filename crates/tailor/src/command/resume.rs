@@ -4,14 +4,15 @@ use super::failed;
 use super::recover::{sentence, status};
 use crate::amount::{age, plural};
 use crate::args::{Recover, Resume};
-use crate::place::shown_word;
+use crate::place::{portable_text, shown_word};
 use crate::remedy;
-use crate::say::eprint_message;
+use crate::say::{eprint_message, hint, is_quiet, print_json};
 use crate::sessions::{Candidate, Looks, Session, ambiguous, candidates, is_called};
 use crate::status::Status;
 use crate::system::give_way_to;
 use crate::terminal::plain;
-use keeper::{Ending, Options, Outcome, maintain, settle_all};
+use keeper::{Ending, Options, Outcome, finish_all, maintain};
+use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
@@ -28,16 +29,29 @@ pub(crate) fn run(resume: &Resume) -> Status {
         Err(error) => return failed(&error),
     };
     if let Some(vault) = &options.vault {
-        for error in settle_all(&session.path, vault) {
+        for error in finish_all(&session.path, vault) {
             eprint_message(&error.to_string());
         }
     }
     let name = session.headline.title.as_deref().unwrap_or("(no title)");
-    eprintln!("{}, {} ago: {}", session.agent_name(), age(session.age), plain(name));
+    if !is_quiet() {
+        eprintln!("{}, {} ago: {}", session.agent_name(), age(session.age), plain(name));
+    }
     match repair(&session, &options).and_then(|()| shorten(&session, resume)) {
         Ok(()) => start(resume, &session),
         Err(status) => status,
     }
+}
+
+/// What `--json` says.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    path: String,
+    agent: &'static str,
+    /// Starts the agent on the session.
+    command: &'a str,
 }
 
 /// The agent's session with this id, or its newest one.
@@ -56,7 +70,7 @@ fn find(resume: &Resume) -> Result<Session, String> {
     let is_named = |candidate: &&Candidate| resume.id.as_ref().is_none_or(|id| candidate.has_id(id));
     let (mut found, all): (Option<Session>, _) = (None, candidates(&[]));
     for candidate in all.iter().filter(is_named) {
-        // The path tells most of it, and reading waits until it is the one.
+        // The path has most of the id; only a matching file is read.
         let path = candidate.path().to_string_lossy();
         if !agents().any(|(agent, format)| {
             is_called(Some(agent), Some(format), &resume.agent) && agent.session_id(&path).is_some()
@@ -84,7 +98,7 @@ fn find(resume: &Resume) -> Result<Session, String> {
     })
 }
 
-/// Makes the safe repairs. An error is how the program ends where the session cannot be resumed.
+/// Makes the safe repairs. The error is the exit status if the session cannot be resumed.
 fn repair(session: &Session, options: &Options) -> Result<(), Status> {
     let outcome = maintain(&session.path, None, options).map_err(|error| failed(&error))?;
     let path = shown_word(&session.path);
@@ -96,7 +110,7 @@ fn repair(session: &Session, options: &Options) -> Result<(), Status> {
     if outcome.ending == Ending::Fixed {
         let rules = repaired_rules(&outcome);
         let repaired = plural(repaired(&outcome), "problem");
-        eprint_message(&format!("repaired {repaired}{rules}. {}", remedy::undo(&session.path)));
+        hint(&format!("repaired {repaired}{rules}. {}", remedy::undo(&session.path)));
     }
     let now = outcome.after.as_ref().or(outcome.before.as_ref());
     let errors = now.iter().flat_map(|now| &now.findings).filter(|f| f.severity == Severity::Error);
@@ -110,7 +124,7 @@ fn repair(session: &Session, options: &Options) -> Result<(), Status> {
     Ok(())
 }
 
-/// Recovers a session that is too long, as the agent would be refused.
+/// Recovers a session that is too long, because the API would refuse it.
 fn shorten(session: &Session, resume: &Resume) -> Result<(), Status> {
     if !session.is_long {
         return Ok(());
@@ -120,7 +134,7 @@ fn shorten(session: &Session, resume: &Resume) -> Result<(), Status> {
     let done =
         keeper::recover(&session.path, None, &asked.recovery(), &options).map_err(|error| failed(&error))?;
     eprint_message(&sentence(&asked, &done));
-    // What misses the target may fit all the same.
+    // A context above the target may fit nevertheless.
     let fits =
         done.tokens.is_some_and(|tokens| tokens.after.is_some_and(|after| after <= tokens.before.window));
     match status(&done) {
@@ -136,7 +150,7 @@ fn shorten(session: &Session, resume: &Resume) -> Result<(), Status> {
     }
 }
 
-/// Which rules have fewer findings than before, in brackets.
+/// The rules with fewer findings than before, in parentheses.
 fn repaired_rules(outcome: &Outcome) -> String {
     let count = |looked: &Option<Examination>, code: &str| -> u64 {
         let all = looked.iter().flat_map(|looked| &looked.findings);
@@ -160,17 +174,27 @@ fn repaired(outcome: &Outcome) -> u64 {
     count(&outcome.before).saturating_sub(count(&outcome.after)).max(1)
 }
 
-/// Puts the agent in our place.
+/// Replaces this process by the agent.
 fn start(resume: &Resume, session: &Session) -> Status {
     let Some((words, folder)) = session.resume() else { return Status::Error };
     let folder = folder.filter(|folder| folder.is_dir());
     if resume.no_start {
-        println!("{}", in_folder(&words, folder));
+        let command = in_folder(&words, folder);
+        if resume.change.json.is_json() {
+            let path = portable_text(&session.path);
+            return print_json(&Line {
+                kind: "resume",
+                path,
+                agent: session.agent_name(),
+                command: &command,
+            });
+        }
+        println!("{command}");
         return Status::Clean;
     }
-    // A start that fails may leave us in the other folder.
+    // A failed start may leave us in the other folder.
     let line = in_folder(&words, folder);
-    eprint_message(&format!("starting: {line}"));
+    hint(&format!("starting: {line}"));
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);
     if let Some(folder) = folder {
@@ -186,7 +210,7 @@ fn start(resume: &Resume, session: &Session) -> Status {
     failed(&format!("{}: could not start: {error}", words[0]))
 }
 
-/// The command as it is typed: agents look for sessions of the folder in which they are started.
+/// The command to type. Agents look for sessions of the current folder, so it may begin with `cd`.
 pub(crate) fn in_folder(words: &[&str], folder: Option<&Path>) -> String {
     let command = words.join(" ");
     let elsewhere = folder.filter(|folder| std::env::current_dir().is_ok_and(|here| here != *folder));

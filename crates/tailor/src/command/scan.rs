@@ -1,6 +1,6 @@
-//! `tailor scan`: what is wrong.
+//! `tailor scan`: reports what is wrong.
 
-use super::{OutputOptions, failed, finish, is_stream, output_closed, over_files, roots};
+use super::{OutputOptions, failed, finish, is_stream, lines, output_closed, over_files, roots};
 use crate::args::{Layout, ReportFormat, Scan};
 use crate::report::{FailPolicy, FileReport};
 use crate::status::Status;
@@ -18,19 +18,22 @@ pub(crate) fn run(scan: &Scan) -> Status {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
+    if scan.data_set.lines {
+        return lines::run(&scan.data_set, &scan.shared, &judge, false);
+    }
     match is_stream(&scan.shared.paths) {
         Ok(false) => {}
         Ok(true) => return stream(scan, &options, &judge),
         Err(error) => return failed(&error),
     }
-    // Without an index all is read.
+    // Without an index, all files are read.
     let verdicts =
         cache.and_then(|folder| Verdicts::open(&folder, &options, &roots(&scan.shared.paths)).ok());
     let look = |found: &Found| match &verdicts {
         Some(verdicts) => verdicts.look(&found.path, found.root.as_deref(), &options),
         None => maintain(&found.path, found.root.as_deref(), &options),
     };
-    // What reads other formats wants all of it.
+    // Programs that read other formats want all results.
     let is_overview = scan.shared.paths.is_empty() && scan.shared.results.format() == ReportFormat::Human;
     let layout = if is_overview { Layout::Overview } else { Layout::Sorted };
     let telling = OutputOptions::of(&scan.shared.results, &options.policy).laid_out(layout);

@@ -1,5 +1,5 @@
-//! The session that an error is about: the one that holds the ids the error names, or else the newest one that has the
-//! error, or the defect that causes it.
+//! Finds the session that an error is about: one that holds an id from the error, or else the newest one that has
+//! recorded the error or has the defect that causes it.
 
 use super::BATCH_FILES;
 use super::interrupt::Interrupt;
@@ -16,33 +16,33 @@ use transcript::refusal::{self, Refusal};
 use transcript::request::blame;
 use transcript::{Policy, Severity, examine};
 
-/// How much of the window a context fills that may be the one that was refused as too long.
+/// How full of the window a context must be to be a candidate for an error about length.
 const NEARLY_PERCENT_MIN: u64 = 75;
-/// How far a number of a session may be from the one that the error names: one is an estimate, or has grown since.
+/// How far a session's number may be from the one in the error: one may be an estimate, or the session may have grown.
 const NUMBERS_APART_PERCENT_MAX: u64 = 25;
 
-/// What is looked for.
+/// The error to search for.
 pub(super) struct Search<'a> {
     pub(super) known: &'static Refusal,
     pub(super) text: &'a str,
-    /// Ids in the text. If there are any, only a session that holds one of them is meant.
+    /// Ids in the text. If there are any, only a session that holds one of them matches.
     pub(super) ids: &'a [&'a str],
 }
 
-/// What came of it.
+/// The result of a search.
 pub(super) struct Found {
-    /// The session, and how well it fits; `None` if no session has that error.
+    /// The session, and how well it matches; `None` if no session does.
     pub(super) session: Option<(Session, Fit)>,
     /// How many sessions there are.
     pub(super) sessions: usize,
 }
 
-/// How well a session fits an error, best first.
+/// How well a session matches an error, best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     /// It holds an id that the error names, and the defect.
     HasId,
-    /// The error is recorded as its last one, or the numbers of the error are those of the session.
+    /// The error is its last one, or the numbers in the error are the session's.
     Recorded,
     /// It has the defect that causes such errors.
     HasDefect,
@@ -50,12 +50,13 @@ pub(super) enum Fit {
     Repaired,
     /// It is nearly as long as the error says.
     Near,
-    /// It is long, but the numbers of the error are others.
+    /// It is long, but the error has other numbers.
     Likely,
 }
 
 impl Search<'_> {
-    /// Looks at the sessions below these paths, or those of known agents, newest first, until one surely has the error.
+    /// Examines the sessions below these paths, or those of known agents, newest first, until one certainly has the
+    /// error.
     pub(super) fn run(&self, looks: &Looks, paths: &[PathBuf]) -> Found {
         let all = candidates(paths);
         let (interrupt, progress) = (Interrupt::watch(), Progress::of(all.iter().map(Candidate::path)));
@@ -75,7 +76,7 @@ impl Search<'_> {
                     best = Some(found);
                 }
             }
-            // Where the error names no id, nothing fits better than the newest session that has its defect.
+            // Without ids in the error, the newest session with the defect is the best match.
             if best.as_ref().is_some_and(|(_, fit)| *fit <= Fit::HasDefect) {
                 break;
             }
@@ -86,7 +87,7 @@ impl Search<'_> {
     }
 
     fn candidate(&self, looks: &Looks, candidate: &Candidate) -> Option<(Session, Fit)> {
-        // Most sessions hold none of the ids, which takes no look to see.
+        // Most sessions hold none of the ids, which a text search shows without a look.
         if !self.ids.is_empty() && !holds_one_of(candidate.path(), self.ids).unwrap_or(false) {
             return None;
         }
@@ -96,14 +97,14 @@ impl Search<'_> {
         Some((session, fit?))
     }
 
-    /// How well a session fits in which one of the ids stands somewhere.
+    /// How well a session matches in which one of the ids was found.
     fn fit_by_id(&self, session: &Session) -> Option<Fit> {
-        // What the error says is part of the question: some rules find nothing without it.
+        // Some rules have no findings without the error's text.
         let policy = Policy { error: Some(self.text.to_string()), ..Policy::default() };
         let look = |source: &dyn Source| Ok((blame(source, self.text)?, examine(source, &policy)?));
         let (blame, looked) = read(&session.path, None, look).ok()?;
         let named = blame?.named;
-        // Somebody may only have talked about it.
+        // The id may only have been mentioned in a text.
         if !self.ids.iter().any(|id| named.iter().any(|(name, _)| name == id)) {
             return None;
         }
@@ -113,7 +114,7 @@ impl Search<'_> {
         Some(if looked.findings.iter().any(is_cause) { Fit::HasId } else { Fit::Repaired })
     }
 
-    /// How well a session fits an error that names no ids.
+    /// How well a session matches an error without ids.
     fn fit(&self, session: &Session) -> Option<Fit> {
         let is_about = |code: &str| self.known.codes.contains(&code);
         let is_long = is_length(self.text);
@@ -128,14 +129,14 @@ impl Search<'_> {
             return Some(Fit::Recorded);
         }
         if is_long {
-            // Estimates, and what is known of windows, may be off.
+            // Both estimates and known window sizes may be wrong.
             let fit = if self.numbers_fit(session) { Fit::Near } else { Fit::Likely };
             return (has_defect || session.percent() >= NEARLY_PERCENT_MIN).then_some(fit);
         }
         has_defect.then_some(Fit::HasDefect)
     }
 
-    /// Whether this error is the last one that the session says.
+    /// Whether this error is the last one that the session recorded.
     fn is_recorded(&self, path: &Path) -> bool {
         let Ok(Some(said)) = read(path, None, last_error) else { return false };
         let is_known = refusal::find(&said).is_some_and(|known| std::ptr::eq(known, self.known));
@@ -143,7 +144,7 @@ impl Search<'_> {
         is_known && counts.is_none_or(|(said, asked)| said == asked)
     }
 
-    /// Whether the error names how long the session is, or its window, and nothing else.
+    /// Whether the error's only numbers are the session's length and its window.
     fn numbers_fit(&self, session: &Session) -> bool {
         let is_near = |own: u64, named: u64| {
             own.abs_diff(named).saturating_mul(100) <= named.saturating_mul(NUMBERS_APART_PERCENT_MAX)
@@ -154,7 +155,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether one of these ids stands anywhere in a file.
+/// Whether a file holds one of these ids anywhere.
 fn holds_one_of(path: &Path, ids: &[&str]) -> Result<bool, Stop> {
     let longest = ids.iter().map(|id| id.len()).max().unwrap_or(0);
     read(path, None, |source| {

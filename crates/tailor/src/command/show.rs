@@ -1,4 +1,4 @@
-//! `tailor show`: the whole of a text that was cut.
+//! `tailor show`: prints the full text of a cut.
 
 use super::{failed, output_closed};
 use crate::args::Show;
@@ -17,19 +17,33 @@ pub(crate) fn run(show: &Show) -> Status {
         Err(error) => return failed(&error),
     };
     let mut status = Status::Clean;
-    let terminal = io::stdout().is_terminal();
+    let spelling = match (show.json.is_json(), io::stdout().is_terminal()) {
+        (true, _) => Spelling::Json,
+        (_, true) => Spelling::Harmless,
+        _ => Spelling::AsIs,
+    };
     for id in &show.ids {
-        status = status.max(one(show, &vault, id, terminal));
+        status = status.max(one(show, &vault, id, spelling));
     }
     status
 }
 
-fn one(show: &Show, vault: &Vault, id: &str, terminal: bool) -> Status {
+/// How a text is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    AsIs,
+    /// For a terminal.
+    Harmless,
+    /// As an object of JSON.
+    Json,
+}
+
+fn one(show: &Show, vault: &Vault, id: &str, spelling: Spelling) -> Status {
     let text = match vault.text(id) {
         Ok(text) => text,
         Err(error) => return failed(&error),
     };
-    match print(text, show.raw, terminal) {
+    match print(text, id, show.raw, spelling) {
         Ok(()) => Status::Clean,
         Err(Trouble::Output(error)) => output_closed("standard output", &error),
         Err(Trouble::Text(error)) => {
@@ -46,10 +60,14 @@ enum Trouble {
     Output(io::Error),
 }
 
-fn print(mut text: Text, raw: bool, terminal: bool) -> Result<(), Trouble> {
+fn print(mut text: Text, id: &str, raw: bool, spelling: Spelling) -> Result<(), Trouble> {
     let mut out = io::stdout().lock();
+    if spelling == Spelling::Json {
+        let id = serde_json::Value::from(id);
+        write!(out, r#"{{"type":"text","id":{id},"text":""#).map_err(Trouble::Output)?;
+    }
     let mut decoder = (!raw).then(Decoder::default);
-    let mut harmless = terminal.then(Harmless::default);
+    let mut harmless = Harmless::default();
     let mut buffer = vec![0; READ_BYTES];
     let (mut plain, mut last) = (Vec::new(), b'\n');
     loop {
@@ -60,12 +78,16 @@ fn print(mut text: Text, raw: bool, terminal: bool) -> Result<(), Trouble> {
             Some(_) => decoder.take().unwrap_or_default().finish(&mut plain),
             None => plain.extend_from_slice(&buffer[..got]),
         }
-        if let Some(harmless) = &mut harmless {
-            plain = harmless.pass(&plain, got == 0).into_bytes();
+        match spelling {
+            Spelling::AsIs => {}
+            Spelling::Harmless => plain = harmless.pass(&plain, got == 0).into_bytes(),
+            Spelling::Json => plain = harmless.escape(&plain, got == 0).into_bytes(),
         }
         last = plain.last().copied().unwrap_or(last);
-        if got == 0 && terminal && last != b'\n' {
-            plain.push(b'\n');
+        match spelling {
+            Spelling::Harmless if got == 0 && last != b'\n' => plain.push(b'\n'),
+            Spelling::Json if got == 0 => plain.extend(b"\"}\n"),
+            _ => {}
         }
         out.write_all(&plain).map_err(Trouble::Output)?;
         if got == 0 {

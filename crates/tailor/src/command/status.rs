@@ -1,25 +1,27 @@
-//! `tailor status`: how the daemon is doing; all of them, unless one is named.
+//! `tailor status`: shows how all daemons are doing, or the one that is named.
 
 mod instances;
 
 use super::failed;
 use crate::amount::{plural, size};
-use crate::args::{AskStatus, Format};
+use crate::args::{AskStatus, Json};
 use crate::config::Loaded;
-use crate::say::eprint_message;
+use crate::say::{eprint_message, print_json};
 use crate::status::Status;
 use crate::terminal::plain;
 use instances::sockets;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use watch::RootStatus;
 
-/// Where the service manager makes folders of sockets, and where it says what is enabled.
+/// The service manager creates folders for sockets here, and lists enabled units.
 const RUN: &str = "/run";
 const UNITS: &str = "/etc/systemd/system";
 
 pub(crate) fn run(asked: &AskStatus) -> Status {
-    // A configuration that the daemon has refused, or will, is no reason not to ask it.
+    // The daemon can answer even if the configuration is invalid.
     let loaded = asked.at.load();
     if let Err(error) = &loaded {
         eprint_message(error);
@@ -28,11 +30,11 @@ pub(crate) fn run(asked: &AskStatus) -> Status {
     let is_named = asked.at.names_socket() || own != asked.at.socket();
     let all = if is_named { vec![own] } else { with_others(own, sockets(RUN.as_ref(), UNITS.as_ref())) };
     let is_alone = all.len() == 1;
-    let worst = all.iter().map(|socket| ask(socket, asked.format, is_alone)).max().unwrap_or_default();
+    let worst = all.iter().map(|socket| ask(socket, asked.json, is_alone)).max().unwrap_or_default();
     if loaded.is_err() { worst.max(Status::Findings) } else { worst }
 }
 
-/// All that we may ask. One's own daemon counts if it has a socket, or if there is no other.
+/// All daemons that we may ask. The user's own counts if it has a socket, or if there is no other.
 fn with_others(own: PathBuf, others: Vec<PathBuf>) -> Vec<PathBuf> {
     let (hidden, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(|socket| is_hidden(socket));
     for socket in hidden {
@@ -50,22 +52,22 @@ fn is_hidden(socket: &Path) -> bool {
 }
 
 /// Asks one daemon.
-fn ask(socket: &Path, format: Format, is_alone: bool) -> Status {
+fn ask(socket: &Path, json: Json, is_alone: bool) -> Status {
     let status = match watch::ask(socket) {
         Ok(status) => status,
         Err(error) => return failed(&error),
     };
-    match format {
-        Format::Json => match json(socket, &status) {
-            Ok(text) => println!("{}", crate::terminal::json(&text)),
-            Err(error) => return failed(&error),
-        },
-        Format::Human => {
-            if !is_alone {
-                println!("{}:", plain(&socket.to_string_lossy()));
-            }
-            human(&status);
+    if json.is_json() {
+        let socket = socket.to_string_lossy();
+        let printed = print_json(&Line { kind: "status", socket, status: &status });
+        if printed != Status::Clean {
+            return printed;
         }
+    } else {
+        if !is_alone {
+            println!("{}:", plain(&socket.to_string_lossy()));
+        }
+        human(&status);
     }
     if status.tripped + status.hindered > 0 || status.config_error.is_some() {
         Status::Findings
@@ -75,10 +77,13 @@ fn ask(socket: &Path, format: Format, is_alone: bool) -> Status {
 }
 
 /// What the daemon said, and where: there may be more than one.
-fn json(socket: &Path, status: &watch::Status) -> serde_json::Result<String> {
-    let mut status = serde_json::to_value(status)?;
-    status["socket"] = socket.to_string_lossy().into();
-    serde_json::to_string(&status)
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    socket: Cow<'a, str>,
+    #[serde(flatten)]
+    status: &'a watch::Status,
 }
 
 fn human(status: &watch::Status) {

@@ -1,7 +1,8 @@
-//! What `tailor doctor` says of sessions that their agents have lost: by whose index, and what to do.
+//! What `tailor doctor` reports about sessions that their agents have lost: which index lacks them, and what to do.
 
 use crate::amount::plural;
 use crate::args::Doctor;
+use crate::place::portable_text;
 use crate::sessions::{Candidate, Session, is_called};
 use crate::table::TableWriter;
 use crate::terminal;
@@ -14,7 +15,7 @@ use transcript::format::Agent;
 
 /// How many ids a sentence names.
 const IDS_MAX: usize = 3;
-/// An agent may not yet have said of a younger file that it is there.
+/// An agent may not have entered a younger file in its index yet.
 const AGE_MIN: Duration = Duration::from_secs(60);
 
 /// The sessions that were seen.
@@ -25,7 +26,7 @@ pub(super) struct Strays {
 }
 
 impl Strays {
-    /// Notes a file, and the session in it if it is one.
+    /// Records a file, and the session in it if it is one.
     pub(super) fn see(&mut self, candidate: &Candidate, session: Option<&Session>) {
         if candidate.age() < AGE_MIN {
             return;
@@ -38,7 +39,7 @@ impl Strays {
         self.transcripts.extend(agent.map(|agent| (agent, unread.path)));
     }
 
-    /// Those that are missing somewhere and were asked about.
+    /// The sessions missing from an index or from disk, within the paths and the agent that the user named.
     pub(super) fn end(self, doctor: &Doctor) -> Vec<Stray> {
         if doctor.project.is_some() {
             return Vec::new();
@@ -66,7 +67,7 @@ fn lack(lack: Lack) -> &'static str {
     }
 }
 
-/// A sentence about each agent and what is missing.
+/// Prints a sentence about each agent and what is missing.
 pub(super) fn print(found: &[Stray], out: &mut impl Write) -> io::Result<()> {
     let canvas = TableWriter::of_stdout();
     for alike in found.chunk_by(|one, other| (one.agent.name, one.lack) == (other.agent.name, other.lack)) {
@@ -95,13 +96,13 @@ struct Line<'a> {
     id: &'a str,
     path: String,
     lacks: &'static str,
-    advice: &'static str,
+    remedy: &'static str,
 }
 
 pub(super) fn json(found: &[Stray], out: &mut impl Write) -> io::Result<()> {
     for Stray { agent, lack: lacks, advice, id, path } in found {
-        let path = path.to_string_lossy().into_owned();
-        let line = Line { kind: "stray", agent: agent.name, id, path, lacks: lack(*lacks), advice };
+        let path = portable_text(path);
+        let line = Line { kind: "stray", agent: agent.name, id, path, lacks: lack(*lacks), remedy: advice };
         writeln!(out, "{}", terminal::json(&serde_json::to_string(&line)?))?;
     }
     Ok(())

@@ -1,4 +1,13 @@
-//! `tailor top`: what fills a file and the context.
+//! `tailor top`: what fills a file and the context. On a terminal it is walked through with keys, elsewhere it is printed.
+
+#[cfg(feature = "interactive")]
+mod level;
+#[cfg(feature = "interactive")]
+mod live;
+pub(super) mod measure;
+#[cfg(feature = "interactive")]
+mod view;
+mod words;
 
 use super::progress::Progress;
 use super::{BATCH_FILES, failed, gather, is_stream, nothing_found, output_closed};
@@ -7,35 +16,49 @@ use crate::amount::{plural, size};
 use crate::args::Top;
 use crate::place::shown;
 use crate::say::eprint_message;
-use crate::size_report::{LargeEntry, Session, Share, SizeReport, ToolShare, Totals, cap_shares, cap_tools};
+use crate::size_report::{Session, Share, SizeReport, ToolShare, Totals, cap_shares, cap_tools};
 use crate::status::Status;
 use crate::table::{Line, TableWriter};
 use crate::terminal;
-use crate::tokens;
 use keeper::{Error, Found, Policies, spool};
+use measure::{one, weigh_source};
 use rayon::prelude::*;
-use spans::literal::decode;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
-use transcript::weight::{Weight, weigh};
-use transcript::{Fault, Source, Span};
-
-/// How much of an entry is shown with `--show-content`.
-const CONTENT_BYTES: u64 = 600;
-const CONTENT_CHARS: usize = 160;
+use transcript::Source;
+use words::{
+    by_size, by_tokens, entry_name, field, in_short, lines_of, part, standing, standing_word, tool_name,
+};
 
 pub(crate) fn run(top: &Top) -> Status {
-    let policies = match top.config.load() {
-        Ok(config) => config.policies(),
+    let config = match top.config.load() {
+        Ok(config) => config,
         Err(error) => return failed(&error),
     };
+    if wants_keys(top) {
+        #[cfg(feature = "interactive")]
+        return live::run(top, &config);
+        #[cfg(not(feature = "interactive"))]
+        eprint_message(&format!("tables, not keys: {}", crate::value::not_built_in("interactive")));
+    }
+    let policies = config.policies();
     let done = match is_stream(&top.paths) {
         Ok(true) => stream(top, &policies),
         Ok(false) => files(top, &policies),
         Err(error) => return failed(&error),
     };
     done.unwrap_or_else(|error| output_closed("standard output", &error))
+}
+
+/// Whether somebody sits there who can press keys, and has not asked for tables. What is not there is an error of the
+/// tables.
+fn wants_keys(top: &Top) -> bool {
+    let is_there = |path: &PathBuf| path.symlink_metadata().is_ok() || keeper::is_stored(path);
+    let asks_for_tables =
+        top.plain || top.json.is_json() || top.rows.is_some() || !top.paths.iter().all(is_there);
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    !asks_for_tables && !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 fn files(top: &Top, policies: &Policies) -> io::Result<Status> {
@@ -48,7 +71,9 @@ fn files(top: &Top, policies: &Policies) -> io::Result<Status> {
     for batch in files.chunks(BATCH_FILES) {
         let work = |found: &Result<Found, Error>| {
             let named = found.as_ref().is_ok_and(|found| found.root.is_none());
-            let weighed = found.as_ref().map_or_else(SizeReport::failed, |found| one(found, top, policies));
+            let weighed = found
+                .as_ref()
+                .map_or_else(SizeReport::failed, |found| one(found, top.rows(), top.show_content, policies));
             progress.done(found);
             (weighed, named)
         };
@@ -62,47 +87,17 @@ fn files(top: &Top, policies: &Policies) -> io::Result<Status> {
 
 fn stream(top: &Top, policies: &Policies) -> io::Result<Status> {
     let path = Path::new("-");
-    let weigh = |source: &dyn Source| weigh_source(path, source, top, policies);
+    let weigh = |source: &dyn Source| weigh_source(path, source, top.rows(), top.show_content, policies);
     let weighed = spool(io::stdin().lock(), weigh).unwrap_or_else(|stop| SizeReport::stopped(path, &stop));
     let mut teller = TopPrinter::new(top, false);
     teller.file(weighed, true)?;
     teller.finish()
 }
 
-fn one(found: &Found, top: &Top, policies: &Policies) -> SizeReport {
-    let weigh = |source: &dyn Source| weigh_source(&found.path, source, top, policies);
-    keeper::read(&found.path, found.root.as_deref(), weigh)
-        .unwrap_or_else(|stop| SizeReport::stopped(&found.path, &stop))
-}
-
-fn weigh_source(
-    path: &Path,
-    source: &dyn Source,
-    top: &Top,
-    policies: &Policies,
-) -> Result<SizeReport, Fault> {
-    let mut weight = weigh(source, top.rows(), &mut tokens::of_model)?;
-    let asked = policies.of(weight.facts.format).window_tokens;
-    weight.context_tokens.window = asked.or(weight.context_tokens.window);
-    let contents = if top.show_content { contents(source, &weight)? } else { Vec::new() };
-    Ok(SizeReport::new(path, &weight, contents))
-}
-
-/// How the largest entries begin.
-pub(crate) fn contents(source: &dyn Source, weight: &Weight) -> Result<Vec<Option<String>>, Fault> {
-    let begin = |text: Span| -> Result<Option<String>, Fault> {
-        let end = text.end.min(text.start + CONTENT_BYTES);
-        let raw = spans::source::read_span(source, Span::new(text.start, end))?;
-        let text = decode(raw.strip_prefix(b"\"").unwrap_or(&raw));
-        Ok(Some(String::from_utf8_lossy(&text).chars().take(CONTENT_CHARS).collect()))
-    };
-    weight.largest.iter().map(|large| begin(large.text)).collect()
-}
-
 /// Says what was weighed.
 struct TopPrinter<'a> {
     top: &'a Top,
-    /// There are several files: what is told of each is little.
+    /// There are several files, so little is printed about each.
     many: bool,
     canvas: TableWriter,
     out: BufWriter<io::StdoutLock<'static>>,
@@ -132,7 +127,7 @@ impl<'a> TopPrinter<'a> {
         };
         self.status = self.status.max(if bad { Status::Error } else { Status::Clean });
         self.totals.add(&weighed);
-        if self.top.json {
+        if self.top.json.is_json() {
             let line = serde_json::to_string(&weighed.capped(self.top.rows()))?;
             return writeln!(self.out, "{}", terminal::json(&line));
         }
@@ -150,7 +145,7 @@ impl<'a> TopPrinter<'a> {
     }
 
     fn finish(mut self) -> io::Result<Status> {
-        if self.top.json {
+        if self.top.json.is_json() {
             let line = serde_json::to_string(&self.totals.summary(self.started.elapsed(), self.top.rows()))?;
             writeln!(self.out, "{}", terminal::json(&line))?;
         } else if self.many && self.totals.weighed > 0 {
@@ -160,16 +155,16 @@ impl<'a> TopPrinter<'a> {
         Ok(self.status)
     }
 
-    /// All about one file.
+    /// Prints everything about one file.
     fn whole(&mut self, weighed: &SizeReport) -> io::Result<()> {
         let compactions: u32 = weighed.turns.iter().map(|turn| turn.compactions).sum();
         writeln!(
             self.out,
-            "{}: {}, {}, {} lines, {}, {}",
+            "{}: {}, {}, {}, {}, {}",
             self.canvas.spell(&shown(Path::new(&weighed.path))),
             weighed.format.unwrap_or_default(),
             size(weighed.bytes),
-            grouped(weighed.lines),
+            lines_of(weighed.lines),
             plural(weighed.turns.len() as u64, "turn"),
             plural(u64::from(compactions), "compaction"),
         )?;
@@ -232,7 +227,7 @@ impl<'a> TopPrinter<'a> {
         Ok(())
     }
 
-    /// The tools whose results fill the context.
+    /// Rows of the tools whose results fill the context.
     fn result_rows(&self, tools: &[ToolShare]) -> Vec<Line> {
         let mut tools: Vec<&ToolShare> = tools.iter().filter(|tool| tool.result_tokens > 0).collect();
         tools.sort_by_key(|tool| std::cmp::Reverse(tool.result_tokens));
@@ -277,7 +272,7 @@ impl<'a> TopPrinter<'a> {
         write!(self.out, "\n{title}\n{}", self.canvas.table(&rows, whole))
     }
 
-    /// The turns that take the most room.
+    /// Prints the turns that take the most room.
     fn turns(&mut self, weighed: &SizeReport) -> io::Result<()> {
         let mut turns: Vec<_> = weighed.turns.iter().enumerate().collect();
         if turns.len() < 2 {
@@ -309,7 +304,7 @@ impl<'a> TopPrinter<'a> {
         Ok(())
     }
 
-    /// Images and duplicates, if there are any.
+    /// Prints images and duplicates, if there are any.
     fn odds(&mut self, images: &Share, twice: u64, bytes: u64, at_least: bool) -> io::Result<()> {
         if images.count + twice > 0 {
             writeln!(self.out)?;
@@ -329,7 +324,7 @@ impl<'a> TopPrinter<'a> {
         Ok(())
     }
 
-    /// The sessions that fill most of their models' windows, or, without a window, those with most tokens.
+    /// The sessions that fill most of their models' windows; if no window is known, those with the most tokens.
     fn fullest(&self, rows: usize) -> Vec<(Vec<String>, String)> {
         let window = |s: &Session| self.top.window(s.window_tokens);
         let fullness = |s: &Session| u128::from(s.tokens) * 1_000_000 / u128::from(window(s).max(1));
@@ -344,7 +339,7 @@ impl<'a> TopPrinter<'a> {
         self.totals.first(rows, fullness).into_iter().map(row).collect()
     }
 
-    /// All about many files.
+    /// Prints everything about many files.
     fn overall(&mut self) -> io::Result<()> {
         let rows = self.top.rows();
         let summary = self.totals.summary(self.started.elapsed(), rows);
@@ -371,96 +366,5 @@ impl<'a> TopPrinter<'a> {
             summary.duplicates.at_least,
         )?;
         writeln!(self.out, "\nFor one session, run: tailor top FILE. To see what can be removed: tailor scan")
-    }
-}
-
-/// What an operator wants to know first.
-fn in_short(weighed: &SizeReport) -> String {
-    let mut parts = Vec::new();
-    let context = weighed.context.tokens;
-    if let Some(most) = by_tokens(&weighed.parts).first().filter(|share| share.tokens > 0) {
-        let tool = weighed.tools.iter().max_by_key(|tool| tool.result_tokens);
-        let tool = tool.filter(|tool| most.name == "results" && !tool.name.is_empty());
-        let of = tool.map(|tool| format!(", mostly from {}", tool.name)).unwrap_or_default();
-        parts.push(format!("{} of the context is {}{of}", percent(most.tokens, context), part(&most.name)));
-    }
-    let others = weighed.standings.iter().filter(|share| share.name != "context");
-    if let Some(most) = others.max_by_key(|share| share.bytes).filter(|share| share.bytes * 4 > weighed.bytes)
-    {
-        parts.push(format!("{} of the file is {}", percent(most.bytes, weighed.bytes), standing(&most.name)));
-    }
-    let side = weighed.parts.iter().find(|share| share.name == "side-copies");
-    if let Some(side) = side.filter(|side| side.bytes * 10 > weighed.bytes) {
-        parts.push(format!(
-            "{} of the file is copies of results, not sent",
-            percent(side.bytes, weighed.bytes)
-        ));
-    }
-    if parts.is_empty() { "Nothing stands out.".to_string() } else { format!("{}.", parts.join("; ")) }
-}
-
-fn by_size(shares: &[Share]) -> Vec<Share> {
-    let mut shares = shares.to_vec();
-    shares.sort_by_key(|share| std::cmp::Reverse(share.bytes));
-    shares
-}
-
-fn by_tokens(shares: &[Share]) -> Vec<Share> {
-    let mut shares = shares.to_vec();
-    shares.sort_by_key(|share| std::cmp::Reverse(share.tokens));
-    shares
-}
-
-fn standing(name: &str) -> String {
-    match name {
-        "context" => "entries in the context",
-        "compacted" => "before the last compaction",
-        "off-branch" => "off the live branch",
-        "unsent" => "bookkeeping, never sent",
-        "no-entry" => "line breaks and damage",
-        other => other,
-    }
-    .to_string()
-}
-
-fn standing_word(name: &str) -> &str {
-    match name {
-        "context" => "in context",
-        "compacted" => "compacted",
-        "off-branch" => "off branch",
-        "unsent" => "never sent",
-        other => other,
-    }
-}
-
-fn part(name: &str) -> String {
-    match name {
-        "results" => "tool results",
-        "calls" => "tool calls",
-        "assistant" => "assistant text",
-        "user" => "user text",
-        "notes" => "summaries and notes",
-        "side-copies" => "copies of results, not sent",
-        "bookkeeping" => "bookkeeping, never sent",
-        "envelope" => "ids, times, settings",
-        other => other,
-    }
-    .to_string()
-}
-
-fn field(name: &str) -> String {
-    if name.is_empty() { "(short fields of the entry)".to_string() } else { name.to_string() }
-}
-
-fn tool_name(name: &str) -> String {
-    if name.is_empty() { "(no name)".to_string() } else { name.to_string() }
-}
-
-fn entry_name(entry: &LargeEntry) -> String {
-    match entry.part {
-        "results" | "side-copies" | "images" if !entry.tool.is_empty() => format!("result of {}", entry.tool),
-        "calls" => format!("call of {}", tool_name(&entry.tool)),
-        "envelope" | "bookkeeping" => entry.kind.clone(),
-        other => part(other),
     }
 }

@@ -1,15 +1,17 @@
-//! `tailor undo`: what a run changed, put back.
+//! `tailor undo`: restores what a run changed.
 
 use super::{OutputOptions, failed, gather, over_files};
 use crate::amount::{plural, size};
-use crate::args::{Format, Undo};
-use crate::place::shown;
+use crate::args::Undo;
+use crate::place::{portable_text, shown};
 use crate::report::FileReport;
-use crate::say::eprint_message;
+use crate::say::{eprint_message, hint, print_json};
 use crate::sessions::{describe_error, no_such_session};
 use crate::status::Status;
 use crate::terminal::{Screen, plain};
-use keeper::{Ending, Error, Extent, Found, Options, Outcome, Purpose, Record, Refusal, Vault, undo};
+use keeper::{
+    Ending, Error, Extent, Found, Options, Outcome, Purpose, Record, Refusal, Vault, is_stored, undo,
+};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -35,15 +37,15 @@ pub(crate) fn run(asked: &Undo) -> Status {
     if asked.list {
         return list(asked, &paths, vault);
     }
-    let is_there = |found: &Found| !asked.all || found.path.exists();
-    over_files(&paths, &OutputOptions::plain(asked.change.format), |found| {
+    let is_there = |found: &Found| !asked.all || found.path.exists() || is_stored(&found.path);
+    over_files(&paths, &OutputOptions::plain(asked.change.json), |found| {
         if !is_there(found) {
             return None;
         }
         let report =
             if asked.to_original { to_original(asked, &options, found) } else { one(asked, &options, found) };
         match report {
-            // Of the files in a folder, or of all, only those are told of that something was done to.
+            // Within a folder, or with `--all`, only files are reported to which something was done.
             Ok((outcome, _))
                 if outcome.ending == Ending::Refused(Refusal::NothingToUndo)
                     && (asked.all || found.root.is_some()) =>
@@ -61,7 +63,7 @@ fn nothing_kept(vault: &Vault) -> Status {
     Status::Clean
 }
 
-/// Undoes one run; the number is how many were undone.
+/// Undoes one run. Returns how many were undone.
 fn one(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64), Error> {
     let extent = if asked.partly { Extent::Possible } else { Extent::Whole };
     let outcome = undo(&found.path, found.root.as_deref(), options, asked.run.as_deref(), extent)?;
@@ -69,7 +71,7 @@ fn one(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64),
     Ok((outcome, runs))
 }
 
-/// Undoes run after run, the newest first, as far as that goes.
+/// Undoes run after run, newest first, as long as that succeeds.
 fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64), Error> {
     let (mut last, mut undone) = one(asked, options, found)?;
     let bytes = last.bytes;
@@ -79,7 +81,7 @@ fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcom
         let whole: Vec<Record> = records.into_iter().flatten().collect();
         let open: Vec<&Record> = whole.iter().filter(|record| record.can_be_undone(&whole)).collect();
         let sum = |length: fn(&Record) -> u64| open.iter().map(|record| length(record)).sum::<u64>();
-        // What was appended between the runs stays.
+        // Text appended between the runs stays.
         last.bytes_after = (bytes + sum(|run| run.bytes_before)).saturating_sub(sum(|run| run.bytes_after));
         last.places_restored = open.iter().map(|run| run.edits()).sum();
         return Ok((last, open.len() as u64));
@@ -97,7 +99,7 @@ fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcom
     Ok((last, undone))
 }
 
-/// One line of `--list --format json`.
+/// One line of `--list --json`.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(rename = "type")]
@@ -108,10 +110,10 @@ struct Line<'a> {
     edits: usize,
     bytes: u64,
     bytes_after: u64,
-    undone: bool,
+    outcome: &'static str,
 }
 
-/// Lists the newest runs over whatever files.
+/// Lists the newest runs of all files.
 fn list_newest(asked: &Undo, vault: &Vault) -> Status {
     let records = match vault.newest(NEWEST_MAX) {
         Ok(records) if records.is_empty() => return nothing_kept(vault),
@@ -121,14 +123,12 @@ fn list_newest(asked: &Undo, vault: &Vault) -> Status {
     let mut status = Status::Clean;
     for record in records {
         match record {
-            Ok(record) => print(asked.change.format, &record.path, &record, record.is_undone(&[])),
+            Ok(record) => print(asked, &record.path, &record, record.is_undone(&[])),
             Err(error) => status = failed(&error),
         }
     }
-    if asked.change.format == Format::Human {
-        eprint_message(
-            "to undo the newest run of a file: tailor undo FILE; of every file: tailor undo --all",
-        );
+    if !asked.change.json.is_json() {
+        hint("to undo the newest run of a file: tailor undo FILE; of every file: tailor undo --all");
     }
     status
 }
@@ -156,7 +156,7 @@ fn list(asked: &Undo, paths: &[PathBuf], vault: &Vault) -> Status {
             }
         }
         for record in whole.iter().filter(|record| record.undoes.is_none()) {
-            print(asked.change.format, &found.path, record, record.is_undone(&whole));
+            print(asked, &found.path, record, record.is_undone(&whole));
         }
         for error in broken {
             status = failed(&error);
@@ -166,35 +166,29 @@ fn list(asked: &Undo, paths: &[PathBuf], vault: &Vault) -> Status {
 }
 
 fn runs_of(found: &Found, vault: &Vault) -> Result<Vec<Result<Record, Error>>, Error> {
-    // A file that is gone has its runs all the same.
+    // A deleted file still has its runs.
     vault.runs(&keeper::real_path(&found.path).unwrap_or_else(|_| found.path.clone()))
 }
 
-fn print(format: Format, path: &Path, record: &Record, undone: bool) {
-    match format {
-        Format::Human => {
-            let edits = plural(record.edits() as u64, "edit");
-            let sizes = format!("{} → {}", size(record.bytes_before), size(record.bytes_after));
-            let undone = if undone { ", undone" } else { "" };
-            let merged = if record.purpose == Some(Purpose::Merge) { ", merged late lines" } else { "" };
-            let path = plain(&shown(path));
-            let line = format!("{path}: {}  {}  {edits}, {sizes}{merged}{undone}", record.run, record.time);
-            println!("{}", Screen::of_stdout().whole(&line));
-        }
-        Format::Json => {
-            let line = Line {
-                kind: "run",
-                path: path.to_string_lossy().into_owned(),
-                run: &record.run,
-                time: &record.time,
-                edits: record.edits(),
-                bytes: record.bytes_before,
-                bytes_after: record.bytes_after,
-                undone,
-            };
-            if let Ok(line) = serde_json::to_string(&line) {
-                println!("{}", crate::terminal::json(&line));
-            }
-        }
+fn print(asked: &Undo, path: &Path, record: &Record, undone: bool) {
+    if asked.change.json.is_json() {
+        print_json(&Line {
+            kind: "run",
+            path: portable_text(path),
+            run: &record.run,
+            time: &record.time,
+            edits: record.edits(),
+            bytes: record.bytes_before,
+            bytes_after: record.bytes_after,
+            outcome: if undone { "undone" } else { "fixed" },
+        });
+        return;
     }
+    let edits = plural(record.edits() as u64, "edit");
+    let sizes = format!("{} → {}", size(record.bytes_before), size(record.bytes_after));
+    let undone = if undone { ", undone" } else { "" };
+    let merged = if record.purpose == Some(Purpose::Merge) { ", merged late lines" } else { "" };
+    let path = plain(&shown(path));
+    let line = format!("{path}: {}  {}  {edits}, {sizes}{merged}{undone}", record.run, record.time);
+    println!("{}", Screen::of_stdout().whole(&line));
 }

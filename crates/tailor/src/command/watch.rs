@@ -12,7 +12,7 @@ pub(crate) fn run(watch: &Watch) -> Status {
         Ok(read) => read,
         Err(error) => return failed(&error),
     };
-    log::begin(watch.log_format);
+    log::begin(watch.log_format());
     for stray in &strays {
         eprint_message(&stray.to_string());
     }

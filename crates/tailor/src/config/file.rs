@@ -1,4 +1,4 @@
-//! What may stand in a configuration file: the keys of the [settings](SETTINGS).
+//! Parses a configuration file: the keys of the [settings](SETTINGS).
 
 use crate::settings::{Edit, Kind, SETTINGS, Scope, Settings};
 use crate::value::nearest;
@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 use std::fmt;
 use transcript::format::FORMATS;
 
-/// What a file says. The table of an agent is one more of these, an [`Agent`].
+/// The values in a file. An agent's table is parsed into another one, an [`Agent`].
 #[derive(Default)]
 pub(super) struct File {
-    /// By row of the table of settings, so that they take effect in its order.
+    /// By row of the table of settings, because they take effect in its order.
     edits: BTreeMap<usize, Edit>,
     pub(super) agents: BTreeMap<AgentName, Agent>,
 }
 
 impl File {
-    /// The settings, with what is said here over them.
+    /// `base` with the values of this file applied.
     pub(super) fn over(&self, base: &Settings) -> Settings {
         let mut settings = base.clone();
         self.edits.values().for_each(|edit| edit.apply(&mut settings));
         settings
     }
 
-    /// The first key that has no meaning where only keys of some scopes have one.
+    /// The first key that is not allowed outside a given scope.
     pub(super) fn misplaced(&self, scope: Scope) -> Option<&'static str> {
         let mut keys = self.edits.keys().map(|row| &SETTINGS[*row]).filter(|setting| setting.scope == scope);
         keys.next().map(|setting| setting.key.split('.').next().unwrap_or(setting.key))
@@ -86,7 +86,7 @@ enum Known {
     Table(String),
 }
 
-/// Reads a key. An unknown one is refused here, where its line is known.
+/// Parses a key. Unknown keys are refused here, where their line is known.
 struct Key<'k> {
     above: &'k str,
 }
@@ -128,7 +128,7 @@ impl TryFrom<String> for AgentName {
     }
 }
 
-/// What is different for one agent.
+/// The settings of one agent.
 #[derive(Deserialize)]
 #[serde(try_from = "File")]
 pub(super) struct Agent(pub(super) File);

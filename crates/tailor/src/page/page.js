@@ -1,6 +1,17 @@
 "use strict";
 // Draws the page from the data in it. Texts from transcripts only ever become text nodes.
 const data = JSON.parse(document.getElementById("data").textContent);
+// Rows name folders, projects and commands by number.
+const KEYS = ["folder", "file", "format", "title", "project", "modified", "state", "command", "word", "errors", "found", "bytes", "after",
+  "entries", "turns", "tokens", "exact"];
+const sessions = data.sessions.map((row, n) => {
+  const session = Object.fromEntries(KEYS.map((key, k) => [key, row[k]]));
+  const named = (id) => data.names[id] || "";
+  session.path = named(session.folder) + session.file;
+  session.project = named(session.project);
+  session.command = session.command >= 0 ? named(session.command) + (session.word || session.path) : "";
+  return Object.assign(session, data.drawn[n]);
+});
 const SVG = "http://www.w3.org/2000/svg";
 const PARTS = { results: "tool results", calls: "tool calls", assistant: "assistant text", thinking: "thinking",
   user: "user text", notes: "summaries and notes", images: "images", "side-copies": "copies of results, not sent",
@@ -36,7 +47,32 @@ const part = (n) => PARTS[data.parts[n]] || data.parts[n];
 const standing = (n) => STANDINGS[data.standings[n]] || data.standings[n];
 const tool = (n) => data.tools[n] || "(no name)";
 
+const day = (seconds) => {
+  if (!seconds) return "";
+  const time = new Date(seconds * 1000), two = (n) => String(n).padStart(2, "0");
+  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${two(time.getHours())}:${two(time.getMinutes())}`;
+};
+
 // --- what all pages of figures have in common ---
+
+const severity = (name) => make("span", { class: name === "error" ? "error" : null }, name);
+const link = (code) => make("a", { href: "#rule-" + code }, code);
+
+// A command, and a button that copies it. Where that is not allowed it is marked, to be copied by hand.
+function command(text) {
+  const code = make("code", {}, text);
+  const copy = async (event) => {
+    const button = event.target;
+    getSelection().selectAllChildren(code);
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Marked";
+    }
+  };
+  return make("p", { class: "command" }, code, make("button", { type: "button", class: "plain", on: { click: copy } }, "Copy"));
+}
 
 function tiles(items) {
   return make("dl", { class: "tiles" }, ...items.map(([name, value, small]) => make("div", {},
@@ -209,35 +245,70 @@ function overTurns(points, turns) {
 
 function findings(rows) {
   if (!rows.length) return make("p", {}, "Nothing is wrong.");
-  const columns = [{ title: "code" }, { title: "rule" }, { title: "severity" }, { title: "findings", class: "n" }, { title: "sessions", class: "n" },
+  const columns = [{ title: "code" }, { title: "rule" }, { title: "severity" }, { title: "findings", class: "n" }, { title: "sessions", class: "n wide" },
     { title: "a fix mends", class: "n" }];
   return table("Findings by rule", columns, rows.map(([code, count, files, mended]) => {
     const rule = data.rules[code] || ["", ""];
-    return [code, rule[0], make("span", { class: rule[1] === "error" ? "error" : null }, rule[1]), grouped(count), grouped(files), grouped(mended)];
+    return [link(code), rule[0], severity(rule[1]), grouped(count), grouped(files), grouped(mended)];
   }));
 }
 
+// What each code on the page means: the words of `tailor explain`.
+function explanations() {
+  const codes = data.findings.map(([code]) => code);
+  if (!codes.length) return null;
+  const one = (code) => {
+    const [name, worst, [what, why, fix]] = data.rules[code];
+    return make("details", { id: "rule-" + code }, make("summary", {}, `${code} ${name}, `, severity(worst)),
+      make("p", {}, what), why ? make("p", {}, "Why: " + why) : null, fix ? make("p", {}, "Fix: " + fix) : null, command("tailor explain " + code));
+  };
+  return make("section", { id: "rules" }, make("h2", {}, "What the codes mean"), ...codes.map(one));
+}
+
 const COLUMNS = [
-  { title: "session", class: "path", of: (s) => s.path, text: true },
+  { title: "session", class: "path", of: (s) => s.title || s.path, text: true },
+  { title: "project", class: "wide name", of: (s) => s.project, text: true },
   { title: "format", class: "wide", of: (s) => s.format, text: true },
+  { title: "written", class: "wide date", of: (s) => s.modified, show: (s) => day(s.modified) },
+  { title: "errors", class: "n", of: (s) => s.errors, show: (s) => s.errors ? make("span", { class: "error" }, grouped(s.errors)) : "0" },
   { title: "size", class: "n", of: (s) => s.bytes, show: (s) => size(s.bytes) },
   { title: "after a fix", class: "n wide", of: (s) => s.after, show: (s) => size(s.after) },
-  { title: "context, tokens", class: "n", of: (s) => s.tokens, show: (s) => grouped(s.tokens) },
+  { title: "context, tokens", class: "n wide", of: (s) => s.tokens, show: (s) => grouped(s.tokens) },
   { title: "turns", class: "n wide", of: (s) => s.turns, show: (s) => grouped(s.turns) },
   { title: "findings", class: "n", of: (s) => s.found, show: (s) => grouped(s.found) },
 ];
 
+// How many rows are shown at first: a telephone has to draw them.
+const ROWS_SHOWN = 1000;
+
 function sessionTable() {
   const heads = COLUMNS.map((column) => make("th", { scope: "col", class: column.class },
     make("button", { type: "button", on: { click: () => sort(column) } }, column.title)));
-  const rows = data.sessions.map((session, n) => {
+  const rows = sessions.map((session, n) => ({ session, n, element: null }));
+  // A row is made when it is shown for the first time.
+  const element = (row) => {
+    if (row.element) return row.element;
+    const { session, n } = row;
+    const name = session.title ? [session.title, make("small", {}, session.path)] : [session.path];
     const cells = COLUMNS.map((column, c) => c ? make("td", { class: column.class }, column.show ? column.show(session) : column.of(session))
-      : make("th", { scope: "row", class: "path" }, make("a", { href: `#s${n}` }, session.path)));
-    return { session, element: make("tr", {}, ...cells) };
-  });
-  const body = make("tbody", {}, ...rows.map((row) => row.element));
+      : make("th", { scope: "row", class: "path" }, make("a", { href: `#s${n}`, "data-path": session.path }, ...name)));
+    row.element = make("tr", {}, ...cells);
+    return row.element;
+  };
+  const body = make("tbody", {});
+  let wanted = "", most = ROWS_SHOWN;
+  const more = make("button", { type: "button", class: "plain", on: { click: () => { most = rows.length; show(); } } }, "");
+  // Puts the rows that are wanted on the page, in their order, and says how many these are.
+  function show() {
+    const texts = ({ path, title, project, format, state }) => [path, title, project, format, state];
+    const found = wanted ? rows.filter(({ session }) => texts(session).some((text) => text.toLowerCase().includes(wanted))) : rows;
+    body.replaceChildren(...found.slice(0, most).map(element));
+    more.textContent = `Show all ${grouped(found.length)}`;
+    more.hidden = found.length <= most;
+    return found.length;
+  }
   const told = make("p", { class: "soft", role: "status" });
-  let order = { column: COLUMNS[2], down: true };
+  let order = { column: COLUMNS.find((column) => column.title === "errors"), down: true };
   function mark() {
     COLUMNS.forEach((column, n) => {
       if (column === order.column) heads[n].setAttribute("aria-sort", order.down ? "descending" : "ascending");
@@ -251,30 +322,27 @@ function sessionTable() {
       const [left, right] = [column.of(a.session), column.of(b.session)];
       return way * (column.text ? (left < right ? -1 : left > right ? 1 : 0) : left - right);
     });
-    body.append(...rows.map((row) => row.element));
+    show();
     mark();
     told.textContent = `Sorted by ${column.title}, ${order.down ? "descending" : "ascending"}.`;
   }
   const find = (event) => {
-    const wanted = event.target.value.toLowerCase();
-    let shown = 0;
-    for (const row of rows) {
-      row.element.hidden = !row.session.path.toLowerCase().includes(wanted);
-      shown += row.element.hidden ? 0 : 1;
-    }
+    wanted = event.target.value.toLowerCase();
+    const shown = show();
     told.textContent = `${plural(shown, "session")} shown.`;
   };
+  show();
   mark();
   return [make("div", { class: "find" }, make("label", { for: "find" }, "Find"),
     make("input", { type: "search", id: "find", on: { input: find } }), told),
   make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sessions" },
-    make("table", { id: "table", "aria-label": "Sessions" }, make("thead", {}, make("tr", {}, ...heads)), body))];
+    make("table", { id: "table", "aria-label": "Sessions" }, make("thead", {}, make("tr", {}, ...heads)), body)), more];
 }
 
 // --- one session ---
 
 // What a fix leaves as it is is not told twice.
-for (const session of data.sessions) {
+for (const session of sessions.slice(0, data.drawn.length)) {
   if (!session.partsAfter.length) session.partsAfter = session.parts;
   if (!session.partTokensAfter.length) session.partTokensAfter = session.partTokens;
 }
@@ -290,17 +358,43 @@ function lines(session) {
   return table("Largest entries", [{ title: "line" }, { title: "size", class: "n" }, { title: "mostly" }, { title: "where" }], session.largest.map(kind));
 }
 
+// What it is, and what repairs it.
+function about(session) {
+  const known = [session.format, session.project && "project " + session.project, session.modified && "written " + day(session.modified),
+    ["broken", "too long"].includes(session.state) ? severityOf(session.state) : session.state];
+  const words = known.filter(Boolean).flatMap((word, n) => n ? [", ", word] : [word]);
+  return [session.title ? make("p", { class: "path" }, session.path) : null, make("p", { class: "soft" }, ...words),
+    ...(session.command ? [make("p", {}, explains(session.command) ? "To see what to do, run:" : "To repair it, run:"), command(session.command)] : [])];
+}
+const explains = (command) => command.startsWith("tailor explain ");
+const severityOf = (state) => make("span", { class: "error" }, state);
+
+// A session of which only a row is told, so that the page stays small.
+function inShort(session) {
+  return [...about(session), make("p", {}, `This page shows the ${grouped(data.drawn.length)} sessions with most errors and of the largest size one by one. For this one, run:`),
+    command("tailor report " + (session.word || session.path) + " --output report.html")].filter(Boolean);
+}
+
 function ofSession(session) {
+  if (!session.parts) return inShort(session);
   const details = [];
   if (session.counted) details.push(`the provider counted ${grouped(session.counted)}, with instructions and tools`);
   const parts = session.partTokens;
-  const found = session.findings.map(([code, line, fix]) => [at(line), code, (data.rules[code] || [""])[0], fix]);
+  const found = session.findings.map(([code, line, fix]) => {
+    const [rule, worst] = data.rules[code] || ["", ""];
+    return [link(code), rule, severity(worst), at(line), fix];
+  });
+  const findings = [
+    found.length ? make("h3", {}, found.length < session.found ? `The first ${found.length} of ${grouped(session.found)} findings` : "Findings") : null,
+    found.length ? table("Findings", [{ title: "code" }, { title: "rule" }, { title: "severity" }, { title: "line" }, { title: "fix" }], found) : null];
   return [
+    ...about(session),
     tiles([["Size", size(session.bytes), session.after < session.bytes ? `${size(session.after)} after a fix` : null],
       ["Context", grouped(session.tokens) + " tokens", session.exact ? "exact" : "estimated"],
-      ["Entries", grouped(session.entries), plural(session.turns, "turn")], ["Findings", grouped(session.found)]]),
+      ["Entries", grouped(session.entries), plural(session.turns, "turn")],
+      ["Findings", grouped(session.found), session.errors ? plural(session.errors, "error") : "no error"]]),
     details.length ? make("p", { class: "soft" }, details.join("; ")) : null,
-    session.unmended ? make("p", { class: "error" }, session.unmended) : null,
+    session.unmended ? make("p", { class: "error" }, session.unmended) : null, ...findings,
     make("h3", {}, "What fills the context"), ...context(parts, session.tools, session.tokens, "the context of this session"),
     session.points.length > 1 ? make("h3", {}, "Size over turns") : null, session.points.length > 1 ? overTurns(session.points, session.turns) : null,
     ...beforeAfter(session.parts, session.partsAfter, parts, session.partTokensAfter),
@@ -308,19 +402,23 @@ function ofSession(session) {
       make("div", {}, make("h3", {}, "Where the bytes are"),
         bars("Where the bytes are", "bytes", session.standings.map((b, n) => [standing(n), b, size(b)]).filter((r) => r[1] > 0), session.bytes)),
       make("div", {}, make("h3", {}, "Largest entries"), lines(session))),
-    found.length ? make("h3", {}, found.length < session.found ? `The first ${found.length} of ${grouped(session.found)} findings` : "Findings") : null,
-    found.length ? table("Findings", [{ title: "line" }, { title: "code" }, { title: "rule" }, { title: "fix" }], found) : null,
   ].filter((part) => part);
 }
 
 const drill = make("section", { id: "one", "aria-live": "polite" });
 function open() {
+  const rule = location.hash.startsWith("#rule-") && document.getElementById(location.hash.slice(1));
+  if (rule) {
+    rule.open = true;
+    rule.scrollIntoView();
+    return;
+  }
   const asked = /^#s(\d+)$/.exec(location.hash);
-  const session = asked && data.sessions[Number(asked[1])];
+  const session = asked && sessions[Number(asked[1])];
   drill.replaceChildren();
   drill.className = session ? "one" : "";
   if (!session) return;
-  const title = make("h2", { tabindex: "-1" }, session.path);
+  const title = make("h2", { tabindex: "-1" }, session.title || session.path);
   const back = make("a", { href: "#sessions" }, "Back to all sessions");
   drill.append(title, back, ...ofSession(session));
   title.scrollIntoView();
@@ -333,38 +431,60 @@ function short() {
   const parts = [], t = data.totals, most = data.partTokens.indexOf(Math.max(...data.partTokens));
   const first = [...data.toolRows].sort((a, b) => b[3] - a[3])[0];
   const whose = data.parts[most] === "results" && first ? `, mostly from ${tool(first[0])}` : "";
-  if (t.tokens) parts.push(`${percent(data.partTokens[most], t.tokens)} of all contexts is ${part(most)}${whose}`);
+  if (t.tokens) parts.push(`${percent(data.partTokens[most], t.tokens)} of ${sessions.length === 1 ? "the context" : "all contexts"} is ${part(most)}${whose}`);
   const idle = data.standingBytes.map((b, n) => [b, n]).filter(([, n]) => data.standings[n] !== "context").sort((a, b) => b[0] - a[0])[0];
   if (idle && idle[0] * 5 > t.bytes) parts.push(`${percent(idle[0], t.bytes)} of the bytes is ${standing(idle[1])}`);
   if (t.bytes > t.after) parts.push(`a fix saves ${size(t.bytes - t.after)} (${percent(t.bytes - t.after, t.bytes)})`);
   return parts.length ? parts.join("; ") + "." : "Nothing stands out.";
 }
 
-function draw() {
-  const t = data.totals, main = document.getElementById("main");
-  document.getElementById("made").textContent = `${plural(t.sessions, "session")}, made ${data.made} by Tailor ${data.version}`
-    + (data.content ? "; it shows text from the transcripts" : "; it shows no text from the transcripts");
+function fieldsAndKinds(bytes) {
+  return make("details", {}, make("summary", {}, "Fields and kinds of entries"), make("div", { class: "pair" },
+    bars("Fields", "bytes", data.fields.map(([name, b]) => [name || "(short fields of the entry)", b, size(b)]), bytes),
+    bars("Kinds of entries", "bytes", data.kinds.map(([name, b]) => [name, b, size(b)]), bytes)));
+}
+
+function toolBars(bytes) {
+  return bars("Tools, by bytes of calls, results and copies", "bytes",
+    [...data.toolRows].sort((a, b) => b[2] - a[2]).slice(0, 8).map(([id, , bytes]) => [tool(id), bytes, size(bytes)]), bytes);
+}
+
+// One session: what all sessions together would say is what it says itself.
+function drawOne(main, session) {
+  document.querySelector("h1").textContent = session.title || session.path;
+  document.querySelector(".skip").remove();
+  main.append(make("p", { class: "short" }, short()), ...ofSession(session),
+    ...(data.toolRows.length ? [make("h3", {}, "Tools"), toolBars(session.bytes)] : []), fieldsAndKinds(session.bytes));
+}
+
+function drawAll(main) {
+  const t = data.totals;
   const rest = [t.unsupported && `and ${plural(t.unsupported, "other file")}`, t.refused && `${t.refused} refused`, t.errors && `${t.errors} could not be read`];
+  const errors = sum(sessions.map((session) => session.errors)), broken = sessions.filter((session) => session.errors).length;
   main.append(
     make("p", { class: "short" }, short()),
     tiles([["Sessions", grouped(t.sessions), rest.filter(Boolean).join(", ")], ["Size", size(t.bytes), `${grouped(t.entries)} entries`],
       ["After a fix", size(t.after), `${size(Math.max(0, t.bytes - t.after))} less`],
-      ["In contexts", grouped(t.tokens) + " tokens", t.exact ? "exact" : "estimated"], ["Findings", grouped(t.findings), `in ${plural(t.ailing, "session")}`]]),
-    make("h2", {}, "What fills the contexts"), ...context(data.partTokens, data.toolRows, t.tokens, "the contexts of all sessions"),
+      ["In contexts", grouped(t.tokens) + " tokens", t.exact ? "exact" : "estimated"],
+      ["Errors", grouped(errors), `in ${plural(broken, "session")}`], ["Findings", grouped(t.findings), `in ${plural(t.ailing, "session")}`]]),
     make("h2", {}, "Findings by rule"), findings(data.findings),
+    make("h2", {}, "What fills the contexts"), ...context(data.partTokens, data.toolRows, t.tokens, "the contexts of all sessions"),
     make("h2", {}, "Before and after a fix"), ...beforeAfter(data.partBytes, data.partBytesAfter, data.partTokens, data.partTokensAfter),
     make("div", { class: "pair" },
       make("div", {}, make("h2", {}, "Where the bytes are"),
         bars("Where the bytes are", "bytes", data.standingBytes.map((b, n) => [standing(n), b, size(b)]).filter((r) => r[1] > 0), t.bytes)),
-      make("div", {}, make("h2", {}, "Tools"),
-        bars("Tools, by bytes of calls, results and copies", "bytes", [...data.toolRows].sort((a, b) => b[2] - a[2]).slice(0, 8).map(([id, , bytes]) => [tool(id), bytes, size(bytes)]), t.bytes))),
-    make("h2", { id: "sessions" }, "Sessions"), ...sessionTable(), drill);
-  const fields = make("details", {}, make("summary", {}, "Fields and kinds of entries"), make("div", { class: "pair" },
-    bars("Fields", "bytes", data.fields.map(([name, b]) => [name || "(short fields of the entry)", b, size(b)]), t.bytes),
-    bars("Kinds of entries", "bytes", data.kinds.map(([name, b]) => [name, b, size(b)]), t.bytes)));
-  main.insertBefore(fields, document.getElementById("sessions"));
+      make("div", {}, make("h2", {}, "Tools"), toolBars(t.bytes))),
+    fieldsAndKinds(t.bytes), make("h2", { id: "sessions" }, "Sessions"), ...sessionTable(), drill);
+}
+
+function draw() {
+  const main = document.getElementById("main"), shows = [data.titles && "titles of sessions", data.content && "text from the transcripts"].filter(Boolean);
+  document.getElementById("made").textContent = `${plural(data.totals.sessions, "session")}, made ${data.made} by Tailor ${data.version}; `
+    + (shows.length ? `it shows ${shows.join(" and ")}` : "it shows no text from the transcripts");
+  if (sessions.length === 1) drawOne(main, sessions[0]);
+  else drawAll(main);
+  main.append(...[explanations()].filter(Boolean));
   if (data.troubles.length) main.append(make("h2", {}, "Not looked at"), table("Not looked at", [{ title: "file", class: "path" }, { title: "reason" }], data.troubles));
-  if (data.sessions.length === 1 && !location.hash) location.hash = "#s0";
   window.addEventListener("hashchange", open);
   open();
   document.documentElement.dataset.drawn = performance.now().toFixed(1);

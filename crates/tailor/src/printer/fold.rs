@@ -1,4 +1,4 @@
-//! Repeated findings as one: what people read of a file, in every format but JSON.
+//! Folds repeated findings into one, for every format but JSON.
 
 use crate::amount::{grouped, sized};
 use crate::args::Listing;
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::fmt::{self, Display, Write as _};
 use transcript::Severity;
 
-/// How many tools are named.
+/// How many tools are listed.
 const TOOLS_MAX: usize = 3;
 
-/// Findings of one rule, severity and fix in one file; often a single one.
+/// The findings with the same rule, severity and fix in one file; often only one.
 pub(super) struct Fold<'f> {
-    /// In the order of the file; never empty.
+    /// In file order; never empty.
     pub(super) all: Vec<&'f FindingReport>,
     /// The first of them.
     pub(super) first: &'f FindingReport,
@@ -39,12 +39,12 @@ pub(super) fn fold<'f>(
 }
 
 impl Fold<'_> {
-    /// How many findings it stands for, with those that are not listed.
+    /// How many findings this stands for, including those that are not listed.
     pub(super) fn count(&self) -> u64 {
         crate::report::count(self.all.iter().copied())
     }
 
-    /// ` ×68`, where there is more than one.
+    /// ` ×68`, if there is more than one.
     pub(super) fn times(&self) -> String {
         if self.all.len() < 2 { String::new() } else { format!(" ×{}", grouped(self.count())) }
     }
@@ -58,7 +58,7 @@ impl Fold<'_> {
         }
     }
 
-    /// What is wrong, and how often, where nothing else says that.
+    /// What is wrong, and how often, for formats that show the number nowhere else.
     pub(super) fn plain(&self) -> String {
         let text = self.message();
         let lines = self.lines();
@@ -66,12 +66,12 @@ impl Fold<'_> {
         if self.more() > 0 { format!("{text}, and {} more", self.more()) } else { text }
     }
 
-    /// How many are not listed where only one is.
+    /// How many findings are not listed, if only one is.
     fn more(&self) -> u64 {
         if self.all.len() == 1 { self.first.more } else { 0 }
     }
 
-    /// What is wrong, without place and name, and what keeps it from being repaired.
+    /// What is wrong, without place and name, and why it was not repaired.
     pub(super) fn said(&self) -> String {
         let mut text = self.message();
         let saves: u64 = self.all.iter().filter_map(|finding| finding.saves_bytes).sum();

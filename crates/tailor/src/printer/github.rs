@@ -1,9 +1,9 @@
 //! `--format github`: annotations of GitHub Actions on standard output, and a summary of the step for
 //! `$GITHUB_STEP_SUMMARY`.
 //!
-//! GitHub shows ten annotations of each kind a step, and a summary of at most 1 MiB; what is more goes to the log as
-//! plain lines, and the summary says how many there were. A runner takes commands from any line that begins with `::`,
-//! or holds `##[`, so no name of a file may form either.
+//! GitHub shows ten annotations of each kind per step, and a summary of at most 1 MiB. The rest goes to the log as
+//! plain lines, and the summary has the total. A runner interprets any line that begins with `::` or holds `##[`, so no
+//! file name may form either.
 
 use super::fold::fold;
 use super::shape::{Shape, Totals};
@@ -21,7 +21,7 @@ use transcript::Severity;
 
 /// How many annotations of each kind GitHub shows for a step.
 const ANNOTATIONS_MAX: usize = 10;
-/// How long the table of a summary may be; 1 MiB is what a step may have in all.
+/// Size limit for the table in a summary; a step may have 1 MiB in all.
 const TABLE_BYTES_MAX: usize = 512 * 1024;
 
 /// The kinds of annotations, the worst first.
@@ -29,8 +29,10 @@ const KINDS: [&str; 3] = ["error", "warning", "notice"];
 
 pub(super) struct Annotations {
     listing: Listing,
-    /// How many there were of each kind.
+    /// How many annotations there were of each kind.
     counts: BTreeMap<&'static str, usize>,
+    /// Annotations that come after all errors.
+    kept: BTreeMap<&'static str, String>,
     /// The rows of the table of each kind.
     rows: BTreeMap<&'static str, String>,
     rows_left_out: u64,
@@ -38,7 +40,8 @@ pub(super) struct Annotations {
 
 impl Annotations {
     pub(super) fn new(listing: Listing) -> Self {
-        Self { listing, counts: BTreeMap::new(), rows: BTreeMap::new(), rows_left_out: 0 }
+        let (counts, kept, rows) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { listing, counts, kept, rows, rows_left_out: 0 }
     }
 
     fn say(&mut self, kind: &'static str, at: &Place<'_>, text: &str, out: &mut dyn Write) -> io::Result<()> {
@@ -47,7 +50,12 @@ impl Annotations {
         let Place { path, line, title } = at;
         if *count <= ANNOTATIONS_MAX {
             let (path, title) = (property(path), property(title));
-            return writeln!(out, "::{kind} file={path},line={line},title={title}::{}", data(text));
+            let annotation = format!("::{kind} file={path},line={line},title={title}::{}\n", data(text));
+            if kind == KINDS[0] {
+                return out.write_all(annotation.as_bytes());
+            }
+            *self.kept.entry(kind).or_default() += &annotation;
+            return Ok(());
         }
         writeln!(out, "{}", harmless(&format!("{kind}: {path}:{line}: {title}: {text}")))
     }
@@ -76,7 +84,7 @@ impl Annotations {
     }
 }
 
-/// What an annotation is about.
+/// Where an annotation points.
 struct Place<'a> {
     path: &'a str,
     line: u64,
@@ -119,6 +127,9 @@ impl Shape for Annotations {
     }
 
     fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+        for kept in KINDS.iter().filter_map(|kind| self.kept.get(kind)) {
+            out.write_all(kept.as_bytes())?;
+        }
         writeln!(out, "{}", totals.sentence())?;
         let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") else { return Ok(()) };
         let file = File::options().append(true).create(true).open(&path);
@@ -130,22 +141,22 @@ impl Shape for Annotations {
     }
 }
 
-/// Text of a command.
+/// Escapes the text of a command.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A property of a command.
+/// Escapes a property of a command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// A line of the log that is no command.
+/// Escapes a line of the log, so that it is no command.
 fn harmless(text: &str) -> String {
     text.replace("##[", "##\\[")
 }
 
-/// Text that means nothing to Markdown.
+/// Escapes text for a cell of a Markdown table.
 fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

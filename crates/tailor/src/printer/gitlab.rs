@@ -1,5 +1,6 @@
-//! `--format gitlab`: a Code Quality report, which GitLab shows beside a merge request. One array; an object for what
-//! remains of each rule in each file. Written as it comes, so that memory does not grow with the number of findings.
+//! `--format gitlab`: a Code Quality report, which GitLab shows beside a merge request. It is an array with an object
+//! for each rule with findings in each file, written immediately, so that memory does not grow with the number of
+//! findings.
 
 use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};

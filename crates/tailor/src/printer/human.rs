@@ -1,12 +1,13 @@
-//! `--format human`: files with what is wrong in them, errors first, what was done to each, and a sentence at the end.
+//! `--format human`: files with their findings, errors first, then what was done to each, and a summary sentence.
 
 use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
 use crate::amount::{plural, size};
 use crate::args::{Layout, Listing};
-use crate::place::shown;
+use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::report::FileReport;
+use crate::say::{is_quiet, is_verbose};
 use crate::terminal::{Screen, plain};
 use anstyle::{AnsiColor, Style};
 use std::cmp::Reverse;
@@ -15,15 +16,15 @@ use std::path::Path;
 use transcript::Severity;
 use unicode_width::UnicodeWidthStr;
 
-/// How much text waits until it is known what comes first. What is more is sorted in portions.
+/// How much text is held back for sorting. More is sorted in portions.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
 pub(super) struct Human {
     screen: Screen,
     listing: Listing,
-    /// What is printed at the end: files, each with its worst finding.
+    /// Text held back until the end: files, each with its worst finding.
     files: Vec<(Option<Severity>, String)>,
-    /// How long all of that is.
+    /// The length of that text.
     waiting: usize,
 }
 
@@ -32,7 +33,7 @@ impl Human {
         Self { screen, listing, files: Vec::new(), waiting: 0 }
     }
 
-    /// Keeps what is said about a file until it is known what comes first.
+    /// Holds the text about a file back until the order is known.
     fn keep(&mut self, worst: Option<Severity>, text: String, out: &mut dyn Write) -> io::Result<()> {
         self.waiting += text.len();
         self.files.push((worst, text));
@@ -50,8 +51,8 @@ impl Human {
         out.push('\n');
     }
 
-    /// How it ended, and the command that takes it back: on the same line if there is room, and never broken, so that
-    /// it can be copied.
+    /// The outcome and the command that undoes it: on the same line if there is room, and never broken, so that it can
+    /// be copied.
     fn end(&self, indent: &str, end: &End, out: &mut String) {
         let End { text, undo } = end;
         let Some(undo) = undo else { return self.line(&format!("{indent}{text}"), out) };
@@ -88,10 +89,10 @@ impl Human {
         Some(format!("{}\n", self.screen.whole(&text)))
     }
 
-    /// All that there is to say about a file.
+    /// Everything about a file.
     fn told(&self, path: &str, folds: &[Fold<'_>], report: &FileReport) -> String {
         let ends = match (report.outcome, folds) {
-            // Where nothing is listed, nothing else is.
+            // If no finding is listed, neither is anything else.
             ("findings", []) => Vec::new(),
             _ => endings(report),
         };
@@ -119,15 +120,15 @@ impl Human {
     }
 }
 
-/// What a finding of this severity makes of a session that is to be repaired.
+/// The state of a session with findings of this severity, before its repair.
 fn state(worst: Option<Severity>) -> &'static str {
     if worst == Some(Severity::Error) { "broken" } else { "" }
 }
 
-/// A line about how it ended.
+/// A line about the outcome.
 struct End {
     text: String,
-    /// The command that takes it back.
+    /// The command that undoes it.
     undo: Option<String>,
 }
 
@@ -137,7 +138,7 @@ impl From<String> for End {
     }
 }
 
-/// How it ended, and what comes next.
+/// The outcome, and what comes next.
 fn endings(report: &FileReport) -> Vec<End> {
     let reason = report.reason.as_deref().map(plain);
     match (report.outcome, &reason, report.bytes_after) {
@@ -162,17 +163,18 @@ fn endings(report: &FileReport) -> Vec<End> {
                 .map(|runs| format!(" ({} undone)", plural(runs, "later run")));
             vec![format!("{outcome}: {reason}{}", undone.unwrap_or_default()).into()]
         }
+        ("clean", None, None) if is_verbose() => vec!["clean".to_string().into()],
         _ => report.sight().map(|sight| format!("context: {sight}").into()).into_iter().collect(),
     }
 }
 
-/// `1.61 MB → 1.41 MB`, or only the second if they read alike.
+/// `1.61 MB → 1.41 MB`, or only the second if both look the same.
 fn sizes(report: &FileReport, after: u64) -> String {
     let (before, after) = (size(report.bytes.unwrap_or(0)), size(after));
     if before == after { after } else { format!("{before} → {after}") }
 }
 
-/// What was repaired, what stays and which option would take it, and how to take the repair back.
+/// What was repaired, what remains and which option would repair that, and how to undo the repair.
 fn repair(report: &FileReport, after: u64) -> Vec<End> {
     let verb = if report.outcome == "fixed" { "fixed" } else { "would fix" };
     let problems = match report.repaired().unwrap_or_default() {
@@ -180,20 +182,23 @@ fn repair(report: &FileReport, after: u64) -> Vec<End> {
         (repaired, all) => format!("{repaired} of {}", plural(all, "problem")),
     };
     let mut text = format!("{verb} {problems}, {}{}", sizes(report, after), report.remains());
+    if let Some(copy) = report.copy.as_ref().filter(|_| report.outcome == "fixed") {
+        text.extend([" in ", &shown_word(Path::new(copy))]);
+    }
     if report.newly_found > 0 {
         text.extend(["; ", &plural(report.newly_found, "problem"), " newly found"]);
     }
     if let Some(reason) = &report.reason {
         text.extend(["; ", &plain(reason)]);
     }
-    let kept = report.run.is_some() && report.path != "-";
+    let kept = report.run.is_some() && report.path != "-" && report.copy.is_none();
     let undo = kept.then(|| remedy::undo(Path::new(&report.path)));
     let context = report.sight().map(|sight| format!("context: {sight}").into());
     let resume = resume(report).filter(|_| kept);
     [Some(End { text, undo }), context, resume].into_iter().flatten().collect()
 }
 
-/// How to go on with the session.
+/// How to resume the session.
 fn resume(report: &FileReport) -> Option<End> {
     report.resume.as_ref().map(|command| remedy::resume(command).into())
 }
@@ -226,6 +231,9 @@ impl Shape for Human {
         let mut text = String::new();
         for row in totals.table() {
             self.line(&row, &mut text);
+        }
+        if is_quiet() {
+            return out.write_all(text.as_bytes());
         }
         if self.listing.leaves_notes_out() && totals.hidden > 0 {
             self.line(&format!("{}: --show all lists them", plural(totals.hidden, "note")), &mut text);

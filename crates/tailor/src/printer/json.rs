@@ -1,4 +1,4 @@
-//! `--format json`: an object a line, one for each file and one with totals.
+//! `--format json`: one object per line, one for each file and one with totals.
 
 use super::shape::{Shape, Totals};
 use crate::report::FileReport;

@@ -1,6 +1,6 @@
-//! `--format junit`: a test case a file, which fails if one of its findings makes the run fail; files that are no
-//! transcripts are one case. The counts come first in such a file, so all of it is kept until the end; of each file only
-//! the first findings are.
+//! `--format junit`: a test case per file, which fails if a finding makes the run fail. All files that are not
+//! transcripts share one case. The counts come first in the XML, so the output is kept until the end; for each file
+//! only the first findings are kept.
 
 use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
@@ -21,18 +21,18 @@ const LISTED_MAX: usize = 100;
 pub(super) struct Suite {
     listing: Listing,
     cases: Vec<Case>,
-    /// How many files are no transcripts and have no case of their own.
+    /// How many files are not transcripts and have no case of their own.
     passed_over: u64,
 }
 
 struct Case {
     name: String,
     verdict: Option<Verdict>,
-    /// What was found that fails nothing.
+    /// Findings that do not make the case fail.
     notes: String,
 }
 
-/// Why a case is not simply passed.
+/// Why a case has not simply passed.
 struct Verdict {
     /// `failure`, `error` or `skipped`.
     element: &'static str,
@@ -121,7 +121,7 @@ impl Shape for Suite {
             ("time", totals.seconds.to_string()),
         ];
         let counts = || counts.iter().map(|(key, value)| (*key, value.as_str()));
-        // The outermost element does not count what was skipped.
+        // The outermost element does not count skipped cases.
         let outer = counts().filter(|(key, _)| *key != "skipped");
         xml.create_element("testsuites").with_attributes(outer).write_inner_content(|xml| {
             xml.create_element("testsuite")

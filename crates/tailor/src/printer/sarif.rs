@@ -1,6 +1,6 @@
-//! `--format sarif`: SARIF 2.1.0 (OASIS). One run; rules with the texts of `tailor explain`; a result for what remains of
-//! each rule in each file, with its physical lines. Written as it comes, so that memory does not grow with the number of
-//! findings.
+//! `--format sarif`: SARIF 2.1.0 (OASIS). There is one run; its rules have the texts of `tailor explain`, and each rule
+//! with findings in a file is a result with physical lines. Results are written immediately, so that memory does not
+//! grow with the number of findings.
 
 use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
@@ -16,13 +16,13 @@ use transcript::rule::RULES;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// How many places of a repeated finding are named.
+/// How many places of a repeated finding are listed.
 const PLACES_MAX: usize = 100;
 
 pub(super) struct Log {
     listing: Listing,
     results: u64,
-    /// What could not be read or written.
+    /// Errors of reading and writing.
     errors: Vec<Value>,
 }
 
@@ -31,7 +31,7 @@ impl Log {
         Self { listing, results: 0, errors: Vec::new() }
     }
 
-    /// Everything up to the results, once.
+    /// Everything before the results, once.
     fn begin(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.results > 0 {
             return write!(out, ",");
@@ -96,7 +96,7 @@ fn result(path: &str, fold: &Fold<'_>, compared: bool) -> Value {
         "properties": properties,
     });
     if fold.all.len() > 1 {
-        // SARIF wants each place once.
+        // SARIF requires each place to be listed once.
         let lines = fold.all.iter().map(|finding| finding.line).filter(|line| *line != finding.line);
         let others: BTreeSet<u64> = lines.collect();
         result["occurrenceCount"] = object!(fold.count());

@@ -1,4 +1,4 @@
-//! What all shapes of results have in common: what they are told, and the totals at the end.
+//! What all output formats share: what they are given, and the totals at the end.
 
 use super::fold::Severities;
 use crate::amount::{grouped, plural, size};
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use transcript::Severity;
 
-/// How many of the rules that were asked for are named.
+/// How many of the selected rules are listed.
 const NAMED_MAX: usize = 8;
 
-/// What results look like. One file each, beside this one.
+/// An output format. There is one file for each, beside this one.
 pub(super) trait Shape {
-    /// What there is to say about a file.
+    /// Prints the result for a file.
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()>;
 
-    /// What comes at the end.
+    /// Prints what comes at the end.
     fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()>;
 }
 
@@ -35,9 +35,10 @@ pub(super) struct Totals {
     deferred: u64,
     refused: u64,
     unsupported: u64,
+    #[serde(rename = "findings_total")]
     pub(super) findings: u64,
     /// How many of the findings that remain are in the baseline.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(rename = "known_total", skip_serializing_if = "is_zero")]
     known: u64,
     remaining: u64,
     bytes: u64,
@@ -47,7 +48,7 @@ pub(super) struct Totals {
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) not_looked_at: u64,
     pub(super) seconds: f64,
-    /// How many findings there are of each rule, if that is asked for.
+    /// How many findings each rule has, for `--statistics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<Vec<RuleCount>>,
     #[serde(skip)]
@@ -57,7 +58,7 @@ pub(super) struct Totals {
     severities: Severities,
     #[serde(skip)]
     pub(super) status: Status,
-    /// Of how many problems repairs take how many, and in how many files.
+    /// How many problems repairs solve, out of how many, and in how many files.
     #[serde(skip)]
     repaired: (u64, u64),
     #[serde(skip)]
@@ -68,13 +69,13 @@ pub(super) struct Totals {
     would_undo: u64,
     #[serde(skip)]
     runs_undone: u64,
-    /// The length of some file is known.
+    /// The length of at least one file is known.
     #[serde(skip)]
     measured: bool,
     /// How many of the findings are not listed.
     #[serde(skip)]
     pub(super) hidden: u64,
-    /// The rules that were asked for; none stands for all.
+    /// The rules that the user selected; empty means all.
     #[serde(skip)]
     pub(super) by: Vec<String>,
 }
@@ -85,6 +86,7 @@ struct RuleCount {
     code: &'static str,
     rule: &'static str,
     severity: &'static str,
+    #[serde(rename = "findings_total")]
     findings: u64,
     files: u64,
 }
@@ -101,14 +103,14 @@ impl Totals {
         Self { kind: "summary", rules: with_statistics.then(Vec::new), ..Self::default() }
     }
 
-    /// No file comes any more.
+    /// There are no more files.
     pub(super) fn end(&mut self) {
         if let Some(rules) = &mut self.rules {
             rules.extend(self.counts.values().cloned());
         }
     }
 
-    /// How many findings there are of each rule, errors first, if that is asked for.
+    /// How many findings each rule has, errors first, for `--statistics`.
     pub(super) fn table(&self) -> Vec<String> {
         let rules = self.rules.as_deref().unwrap_or_default();
         let width = rules.iter().map(|rule| grouped(rule.findings).len()).max().unwrap_or(0);
@@ -189,7 +191,7 @@ impl Totals {
         format!("{files}{bytes}: {}{hint}", parts.join(", "))
     }
 
-    /// What was done, or else what was found.
+    /// What was done, or otherwise what was found.
     fn main_part(&self) -> String {
         let (repaired, problems) = self.repaired;
         let of = if repaired == problems { String::new() } else { format!("{} of ", grouped(repaired)) };

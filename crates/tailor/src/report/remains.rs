@@ -1,4 +1,4 @@
-//! What a repair leaves, and which options would take it.
+//! What a repair leaves, and which options would repair that.
 
 use crate::amount::grouped;
 use std::fmt;
@@ -7,20 +7,20 @@ use transcript::finding::{Finding, Safety};
 /// What a repair leaves: `2 need --allow S9,M1; 1 stays as it is (P10)`.
 #[derive(Default)]
 pub(crate) struct Remains {
-    /// What each option would take.
+    /// What each option would repair.
     needs: Vec<(&'static str, Codes)>,
-    /// What no option takes.
+    /// What no option repairs.
     stays: Codes,
 }
 
-/// How many findings there are, and of which rules.
+/// A number of findings, and their rules.
 #[derive(Default)]
 struct Codes {
     count: u64,
     codes: Vec<&'static str>,
 }
 
-/// The option that names the rules whose guarded fixes are to be made.
+/// The option that allows guarded fixes of the rules it names.
 const ALLOW: &str = "--allow";
 
 impl Remains {
@@ -56,7 +56,7 @@ impl Codes {
     }
 }
 
-/// Each part with what parts it from what comes before.
+/// Parts with their separators.
 impl fmt::Display for Remains {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (option, Codes { count, codes }) in &self.needs {

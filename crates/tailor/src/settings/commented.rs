@@ -1,4 +1,4 @@
-//! A configuration file with every setting explained and commented out, for people to begin with.
+//! Generates an initial configuration file, with every setting explained and commented out.
 
 use super::kind::Kind;
 use super::rows::SETTINGS;
@@ -14,7 +14,7 @@ const HEAD: &str = "\
 # the file, and `systemctl reload` (or SIGHUP) makes a daemon read it.
 ";
 
-/// The whole file. Keys of the first level come first, as TOML asks for.
+/// The whole file. Top-level keys come first, as TOML requires.
 pub(crate) fn commented() -> String {
     let mut text = HEAD.to_string();
     let mut tables: Vec<&str> = Vec::new();
@@ -38,7 +38,7 @@ fn rows() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| matches!(setting.scope, Scope::All | Scope::Each))
 }
 
-/// The table that a key is written in.
+/// The table that a key belongs to.
 fn table_of(setting: &Setting) -> &'static str {
     match setting.kind {
         Kind::Tools | Kind::Agents => setting.key,
@@ -57,7 +57,7 @@ fn lines(setting: &Setting) -> String {
     format!("\n# {help}\n#{example}\n")
 }
 
-/// The default; an example where that depends on who asks, or there is none.
+/// The default, or an example if the default depends on the user or there is none.
 fn value(kind: Kind) -> Value {
     let text = |text: &str| Value::String(text.to_string());
     match kind {
@@ -73,7 +73,7 @@ fn value(kind: Kind) -> Value {
 mod tests {
     use super::*;
 
-    /// What somebody gets who removes the `#` before each key: all of the keys, and a configuration.
+    /// Removing the `#` before each key gives a valid configuration with all keys.
     #[test]
     fn each_setting_is_there_to_be_switched_on() {
         let text = commented();

@@ -1,10 +1,10 @@
 //! The kinds of values that settings have: how each is read from a file, a flag and a variable, and how it is printed.
 
 use super::values::Settings;
-use super::written::{Code, Tools, bytes, profile_name, span, text, value};
-use crate::value::{Oversized, Thinking, days, millis, profile, seconds, tool_limit};
+use super::written::{Code, Tools, bytes, profile_name, span, text, value, whole};
+use crate::names::profiles;
+use crate::value::{Oversized, Thinking, count, days, duration, millis, size, tool_limit};
 use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
-use clap::value_parser;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error};
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use toml::Value;
 use transcript::Policy;
 use transcript::profile::Profile;
 
-/// The place of a setting.
+/// Accesses a setting.
 type At<T> = fn(&mut Settings) -> &mut T;
 
-/// What a value that was given does to the settings.
+/// A change to the settings, made from a given value.
 #[derive(Clone)]
 pub(crate) struct Edit(Arc<dyn Fn(&mut Settings) + Send + Sync>);
 
@@ -26,7 +26,7 @@ impl Edit {
         Self(Arc::new(edit))
     }
 
-    /// Puts a value into its place.
+    /// Sets a value.
     fn set<T: Clone + Send + Sync + 'static>(at: At<T>, value: T) -> Self {
         Self::new(move |settings| at(settings).clone_from(&value))
     }
@@ -36,20 +36,20 @@ impl Edit {
     }
 }
 
-/// What kind of value a setting has, and where it is kept.
+/// What kind of value a setting has, and where it is stored.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// A whole number, for each of these places.
+    /// A whole number, stored in each of these places.
     Number(&'static [At<u64>]),
-    /// A whole number without a default of its own.
+    /// A whole number without a default.
     Asked(At<Option<u64>>),
     /// Bytes.
     Size(At<u64>),
     /// A length of time.
     Time(At<Duration>),
-    /// A length of time that is kept in milliseconds.
+    /// A length of time, stored in milliseconds.
     Millis(At<u64>),
-    /// A length of time that is written in days.
+    /// A length of time, written in days.
     Days(At<Duration>),
     Truth(At<bool>),
     Path(At<Option<PathBuf>>),
@@ -58,9 +58,9 @@ pub(crate) enum Kind {
     Mode,
     /// Rules.
     Codes(At<Vec<String>>),
-    /// Tools: a key replaces all, a flag adds one.
+    /// Names of tools: a key replaces all, a flag adds one.
     Names(At<Vec<String>>),
-    /// The limits of another system, in place of all before.
+    /// The limits of another system. They replace all earlier limits.
     Profile,
     Images,
     Thinking,
@@ -68,11 +68,11 @@ pub(crate) enum Kind {
     ToolLimit,
     /// The `[tools]` table.
     Tools,
-    /// Settings of single agents. They are kept beside all others.
+    /// Settings of single agents, stored apart from those for all.
     Agents,
 }
 
-/// How a variable is read.
+/// How a variable is parsed.
 pub(crate) enum Scalar {
     Text,
     Number,
@@ -81,7 +81,7 @@ pub(crate) enum Scalar {
     List,
 }
 
-/// Takes the limits of a profile. What it says nothing of stays.
+/// Applies the limits of a profile. Settings that it does not mention stay.
 fn profile_edit(profile: &'static Profile) -> Edit {
     Edit::new(move |settings| {
         let policy = &mut settings.policy;
@@ -95,7 +95,7 @@ fn tools_edit(tools: Tools) -> Edit {
         let policy = &mut settings.policy;
         policy.tools_keep = tools.keep.clone().unwrap_or_else(|| std::mem::take(&mut policy.tools_keep));
         policy.tools_only = tools.only.clone().unwrap_or_else(|| std::mem::take(&mut policy.tools_only));
-        // The last one of a name counts.
+        // The last limit with a name counts.
         policy.tool_chars_max.extend(tools.limits.iter().cloned());
     })
 }
@@ -112,14 +112,14 @@ fn thinking_edit(thinking: Thinking) -> Edit {
     Edit::set(|settings| &mut settings.policy.thinking, thinking.signed())
 }
 
-/// Reads a value of a configuration file.
+/// Parses a value of a configuration file.
 impl<'de> DeserializeSeed<'de> for Kind {
     type Value = Edit;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Edit, D::Error> {
         Ok(match self {
-            Self::Number(places) => numbers_edit(places, u64::deserialize(from)?),
-            Self::Asked(at) => Edit::set(at, Some(u64::deserialize(from)?)),
+            Self::Number(places) => numbers_edit(places, value(from, whole)?),
+            Self::Asked(at) => Edit::set(at, Some(value(from, whole)?)),
             Self::Size(at) => Edit::set(at, value(from, bytes)?),
             Self::Time(at) => Edit::set(at, value(from, span)?),
             Self::Millis(at) => Edit::set(at, millis(value(from, span)?)),
@@ -144,13 +144,20 @@ impl<'de> DeserializeSeed<'de> for Kind {
 }
 
 impl Kind {
-    /// Reads the value of a flag. `None` if no flag can have this kind of value.
+    /// The parser of a flag's value; `None` if this kind has no flag.
     pub(crate) fn parser(self) -> Option<ValueParser> {
         Some(match self {
-            Self::Number(places) => value_parser!(u64).map(move |number| numbers_edit(places, number)).into(),
-            Self::Asked(at) => value_parser!(u64).map(move |number| Edit::set(at, Some(number))).into(),
+            Self::Number(places) => {
+                ValueParser::new(move |text: &str| count(text).map(|number| numbers_edit(places, number)))
+            }
+            Self::Asked(at) => {
+                ValueParser::new(move |text: &str| count(text).map(|number| Edit::set(at, Some(number))))
+            }
+            Self::Size(at) => {
+                ValueParser::new(move |text: &str| size(text).map(|bytes| Edit::set(at, bytes)))
+            }
             Self::Millis(at) => {
-                ValueParser::new(move |text: &str| seconds(text).map(|time| Edit::set(at, millis(time))))
+                ValueParser::new(move |text: &str| duration(text).map(|time| Edit::set(at, millis(time))))
             }
             Self::Names(at) => {
                 let push = move |name: String| Edit::new(move |settings| at(settings).push(name.clone()));
@@ -161,7 +168,7 @@ impl Kind {
                 let push = move |settings: &mut Settings| settings.policy.tool_chars_max.push(limit.clone());
                 Ok::<_, String>(Edit::new(push))
             }),
-            Self::Profile => ValueParser::new(|text: &str| profile(text).map(profile_edit)),
+            Self::Profile => profiles().map(profile_edit).into(),
             Self::Images => {
                 EnumValueParser::<Oversized>::new().try_map(Oversized::built_in).map(images_edit).into()
             }
@@ -192,7 +199,7 @@ impl Kind {
         }
     }
 
-    /// The value as it is in a configuration file; `None` for what is left out there unless somebody wants it.
+    /// The value as written in a configuration file; `None` if it is absent by default.
     pub(crate) fn print(self, settings: &mut Settings) -> Option<Value> {
         let number = |number| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         Some(match self {

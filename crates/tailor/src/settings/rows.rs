@@ -9,7 +9,7 @@ const LIMITS: Option<&str> = Some("Limits (0 switches one off)");
 const AGES: Option<&str> = Some("Old results (off unless asked for)");
 
 /// Rows: where the key may be written, the key, the kind of value with its places in the settings; then the heading,
-/// the name and the value's name of its flag, if it has one; then what it means.
+/// the name and the value's name of its flag, if it has one; then the help.
 macro_rules! rows {
     (@kind Number $($($place:ident).+),+) => { Kind::Number(&[$(|settings| &mut settings.$($place).+),+]) };
     (@kind $kind:ident $($place:ident).+) => { Kind::$kind(|settings| &mut settings.$($place).+) };
@@ -30,13 +30,13 @@ macro_rules! rows {
     };
 }
 
-/// In the order in which values take effect, so that a profile comes before the limits that change it; flags are listed
+/// In the order in which values take effect: a profile comes before the limits that may override it. Flags are listed
 /// in this order too.
 pub(crate) static SETTINGS: &[Setting] = rows! {
     All "mode" Mode, DAEMON "mode" "observe|enforce"
         "Whether to repair transcripts (enforce) or only report (observe)";
-    All "settle" Time(settle), DAEMON "settle" "SECONDS"
-        "Seconds without writes before a file is repaired";
+    All "settle" Time(settle), DAEMON "settle" "DURATION"
+        "How long a file must be without writes before it is repaired";
     All "listen" Listen(listen), DAEMON "listen" "ADDRESS"
         "Where to serve metrics: 127.0.0.1:PORT or unix:PATH";
     All "metrics_textfile" Path(metrics_textfile), DAEMON "metrics-textfile" "FILE"
@@ -45,12 +45,13 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     All "vault" Path(vault), DAEMON "vault" "DIR" "The folder of originals";
     All "roots" Paths(roots) "Files and folders to watch; by default the folders of known agents";
     All "settle_stale" Time(settle_stale)
-        "Seconds without writes before anything rewrites history that a prompt cache may hold";
+        "How long a file must be without writes before anything rewrites history that a prompt cache may hold";
     All "memory_settle" Time(memory_settle)
-        "Seconds without writes before an agent that is not visible is assumed to hold the session in memory no longer";
+        "How long a file must be without writes before an agent that is not visible is assumed to hold the session in \
+            memory no longer";
     All "untried_systems" Truth(untried_systems)
         "Whether files may be replaced on a system on which that has not been tried beside live agents";
-    All "rescan" Time(rescan) "Seconds between two walks through everything that is watched; 0 for none";
+    All "rescan" Time(rescan) "How long until everything that is watched is walked through again; 0 for never";
     All "recover" Truth(recover) "Whether the daemon shortens sessions that the API refuses as too long";
     All "watch.rewrite_saved_bytes_min" Size(worth.saved_bytes_min)
         "Rewrite a file if that saves at least this many bytes";
@@ -67,25 +68,25 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
         "The agent reloads the file for each turn, so a repair need not wait for it to end";
     Each "profile" Profile, LIMITS "profile" "NAME"
         "The limits of another system, by name (see `tailor explain NAME`); limits given besides it win";
-    Each "result_chars_max" Number(policy.result_chars_max), LIMITS "result-chars-max" "CHARS"
+    Each "result_chars_max" Number(policy.result_chars_max), LIMITS "cut-results" "CHARS"
         "Longest text of a tool result";
-    Flag "tools.NAME.result_chars_max" ToolLimit, LIMITS "tool-result-chars-max" "TOOL=CHARS"
+    Flag "tools.NAME.result_chars_max" ToolLimit, LIMITS "cut-tool-results" "TOOL=CHARS"
         "Longest text of a result of this tool";
     Flag "tools.keep" Names(policy.tools_keep), LIMITS "keep-tool" "TOOL" "Never cut results of this tool";
     Flag "tools.only" Names(policy.tools_only), LIMITS "only-tool" "TOOL" "Cut only results of this tool";
-    Each "turn_chars_max" Number(policy.turn_chars_max), LIMITS "turn-chars-max" "CHARS"
+    Each "turn_chars_max" Number(policy.turn_chars_max), LIMITS "cut-turns" "CHARS"
         "Most characters in the results of one model message";
-    Each "summary_chars_max" Number(policy.summary_chars_max), LIMITS "summary-chars-max" "CHARS"
+    Each "summary_chars_max" Number(policy.summary_chars_max), LIMITS "max-summary-chars" "CHARS"
         "Longest message that fits a summariser";
     Each "window_tokens" Asked(policy.window_tokens), LIMITS "window-tokens" "TOKENS"
         "The model's context window (by default what the file says or the model has; 200,000 if neither is known)";
-    Each "side_chars_max" Number(policy.side_chars_max), LIMITS "side-chars-max" "CHARS"
+    Each "side_chars_max" Number(policy.side_chars_max), LIMITS "cut-copies" "CHARS"
         "Longest string in copies of results that are never sent to the model";
-    Each "image_bytes_max" Number(policy.images.bytes_max), LIMITS "image-bytes-max" "BYTES"
+    Each "image_bytes_max" Size(policy.images.bytes_max), LIMITS "max-image-size" "SIZE"
         "Longest base64 of an image";
-    Each "image_pixels_max" Number(policy.images.pixels_max), LIMITS "image-pixels-max" "PIXELS"
+    Each "image_pixels_max" Number(policy.images.pixels_max), LIMITS "max-image-pixels" "PIXELS"
         "Longest side of an image in pixels [default: 8,000; beyond 20 images: 2,000]";
-    Each "images_max" Number(policy.images.count_max), LIMITS "images-max" "COUNT"
+    Each "images_max" Number(policy.images.count_max), LIMITS "max-images" "COUNT"
         "Most images in context";
     Each "images" Images, LIMITS "images" "IMAGES"
         "What to do with an image that is too large, where --allow S4 (unsendable-image) is given: replace it with a \
@@ -98,26 +99,26 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
         "Characters to keep at the end of a shortened result";
     Each "stale.clear_turns" Number(policy.stale.clear_at), AGES "stale-clear-turns" "TURNS"
         "Reduce results that are this many turns old to one line (rule S14, stale-result)";
-    Each "stale.chars_min" Number(policy.stale.chars_min), AGES "stale-chars-min" "CHARS"
+    Each "stale.chars_min" Number(policy.stale.chars_min), AGES "stale-min-chars" "CHARS"
         "Never shorten or clear old results below this length";
     Each "stale.keep" Names(policy.stale.tools_keep), AGES "stale-keep-tool" "TOOL"
         "Never shorten or clear old results of this tool";
     Each "crowded.trim_percent" Number(policy.crowded.trim_percent), AGES "crowded-trim-percent" "PERCENT"
         "Trim older results when this much of the window is full (rule S15, crowded-window)";
-    Each "crowded.chars_max" Number(policy.crowded.trim_chars_max), AGES "crowded-chars-max" "CHARS"
+    Each "crowded.chars_max" Number(policy.crowded.trim_chars_max), AGES "crowded-max-chars" "CHARS"
         "Longest result that is not trimmed then";
     Each "crowded.end_chars" Number(policy.crowded.head_chars, policy.crowded.tail_chars),
         AGES "crowded-end-chars" "CHARS"
         "Characters to keep at each end of a trimmed result";
     Each "crowded.clear_percent" Number(policy.crowded.clear_percent), AGES "crowded-clear-percent" "PERCENT"
         "Reduce the oldest results to one line when this much of the window is full (rule S15, crowded-window)";
-    Each "crowded.clear_chars_min" Number(policy.crowded.clear_chars_min), AGES "crowded-clear-chars-min" "CHARS"
+    Each "crowded.clear_chars_min" Number(policy.crowded.clear_chars_min), AGES "crowded-clear-min-chars" "CHARS"
         "Skip clearing if it would free fewer than this many characters";
     Each "crowded.keep_assistants" Number(policy.crowded.keep_assistants), AGES "crowded-keep-assistants" "COUNT"
         "How many of the newest model messages, with what follows them, stay as they are";
-    Each "crowded.cache_ttl" Millis(policy.crowded.cache_ttl_ms), AGES "crowded-cache-ttl" "SECONDS"
+    Each "crowded.cache_ttl" Millis(policy.crowded.cache_ttl_ms), AGES "crowded-cache-ttl" "DURATION"
         "Wait until the last model message is this old, so that no prompt cache holds it";
-    Each "reply_chars_max" Number(policy.reply_chars_max), LIMITS "reply-chars-max" "CHARS"
+    Each "reply_chars_max" Number(policy.reply_chars_max), LIMITS "cut-replies" "CHARS"
         "Longest text of one model message in context [default: no limit; of `recover`: 5,000]";
     Each "thinking" Thinking, LIMITS "thinking" "THINKING"
         "What to do if a change would come before signed thinking: keep the thinking and skip the change, strip the \

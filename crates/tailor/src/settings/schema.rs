@@ -17,7 +17,7 @@ pub(crate) fn schema() -> Value {
     file
 }
 
-/// The schema of a table with the settings that are wanted.
+/// The schema of a table with the selected settings.
 fn table(is_wanted: impl Fn(&Setting) -> bool) -> Value {
     let mut table = object(&json!({}));
     for setting in SETTINGS.iter().filter(|setting| is_wanted(setting)) {
@@ -42,8 +42,9 @@ fn of(kind: Kind) -> Value {
     let number = json!({ "type": "integer", "minimum": 0 });
     let names = json!({ "type": "array", "items": { "type": "string" } });
     match kind {
-        Kind::Number(_) | Kind::Asked(_) => number,
-        Kind::Size(_) => json!({ "type": ["integer", "string"], "minimum": 0 }),
+        Kind::Number(_) | Kind::Asked(_) | Kind::Size(_) => {
+            json!({ "type": ["integer", "string"], "minimum": 0 })
+        }
         Kind::Time(_) | Kind::Millis(_) => json!({ "type": ["number", "string"], "minimum": 0 }),
         Kind::Days(_) => json!({ "type": "number", "minimum": 0 }),
         Kind::Truth(_) => json!({ "type": "boolean" }),
@@ -106,7 +107,7 @@ mod tests {
     fn values_have_the_types_that_are_read() {
         let schema = schema();
         for (key, wanted) in [
-            ("result_chars_max", json!("integer")),
+            ("result_chars_max", json!(["integer", "string"])),
             ("settle", json!(["number", "string"])),
             ("originals.keep.bytes", json!(["integer", "string"])),
             ("recover", json!("boolean")),

@@ -1,4 +1,4 @@
-//! What a row of the table of settings is.
+//! A row of the table of settings.
 
 use super::kind::{Kind, Scalar};
 use super::values::Settings;
@@ -6,7 +6,7 @@ use crate::amount::grouped;
 
 /// One setting.
 pub(crate) struct Setting {
-    /// Where it is in a configuration file: its name, after those of the tables around it.
+    /// Its path in a configuration file: the names of the tables around it, then its own.
     pub(crate) key: &'static str,
     pub(crate) scope: Scope,
     pub(crate) kind: Kind,
@@ -24,7 +24,7 @@ pub(crate) enum Scope {
     Each,
     /// Only in the table of one agent.
     Agent,
-    /// Nowhere by itself: its table is read as a whole.
+    /// Nowhere by itself: its table is parsed as a whole.
     Flag,
 }
 
@@ -32,17 +32,23 @@ pub(crate) enum Scope {
 pub(crate) struct Flag {
     /// Without its dashes.
     pub(crate) name: &'static str,
-    /// What its value is called.
+    /// The name of its value.
     pub(crate) unit: &'static str,
-    /// The heading in the help; only flags of the daemon have none.
+    /// The heading in the help; the daemon's flags have none.
     pub(crate) heading: Option<&'static str>,
 }
 
 impl Setting {
-    /// How its variable is read, if it has one: the key in capitals.
+    /// How its variable is parsed, if it has one. The variable is the key in capitals.
     pub(crate) fn scalar(&self) -> Option<Scalar> {
         let may_be = matches!(self.scope, Scope::All | Scope::Each) && !self.key.contains('.');
         if may_be { self.kind.scalar() } else { None }
+    }
+
+    /// How else its flag may be written: as the key.
+    pub(crate) fn flag_alias(&self) -> Option<String> {
+        let name = self.key.replace(['.', '_'], "-");
+        self.flag.as_ref().filter(|flag| self.scope != Scope::Flag && flag.name != name).map(|_| name)
     }
 
     /// The help of its flag: what it means, and its default if that is a limit that is on. A meaning may
@@ -58,7 +64,7 @@ impl Setting {
         }
     }
 
-    /// Whether `config print` fills it in. What becomes of old results is left to the profile.
+    /// Whether `config print` prints it if it is absent. What happens to stale results is up to the profile.
     pub(crate) fn is_printed(&self) -> bool {
         self.scope == Scope::All || (self.scope == Scope::Each && !self.key.contains('.'))
     }

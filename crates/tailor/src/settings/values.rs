@@ -1,11 +1,11 @@
-//! What can be set, with its defaults. How it is written is not known here.
+//! All settings with their defaults. How they are written is defined elsewhere.
 
 use keeper::{Keep, Vault, Worth};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
 
-/// Everything that can be set, with its defaults.
+/// All settings with their defaults.
 #[derive(Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Settings {
@@ -59,7 +59,7 @@ impl Settings {
     }
 }
 
-/// In the folder that the service manager gave the daemon, or in the user's own.
+/// In the folder that the service manager created for the daemon, or in the user's own.
 fn default_socket() -> PathBuf {
     let own = |name: &str, below: &str| {
         let folder = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

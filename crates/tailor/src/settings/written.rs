@@ -1,6 +1,6 @@
-//! What values look like in a configuration file: shapes only.
+//! The syntax of values in a configuration file.
 
-use crate::value::{code, duration, profile, size};
+use crate::value::{code, count, duration, profile, size};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use toml::Value;
 use transcript::profile::Profile;
 
-/// Reads a text as what a function makes of it.
+/// Deserialises a string and converts it.
 pub(super) fn text<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     from: D,
     read: impl FnOnce(&str) -> Result<T, E>,
@@ -18,7 +18,7 @@ pub(super) fn text<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     read(&String::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// Reads a value of any type as what a function makes of it.
+/// Deserialises a value of any type and converts it.
 pub(super) fn value<'de, D: Deserializer<'de>, T>(
     from: D,
     read: impl FnOnce(&Value) -> Result<T, String>,
@@ -26,12 +26,12 @@ pub(super) fn value<'de, D: Deserializer<'de>, T>(
     read(&Value::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// The limits of another system, by name.
+/// A profile, by name.
 pub(super) fn profile_name(text: &str) -> Result<&'static Profile, String> {
     profile(text).map_err(|error| format!("`{text}`: {error}"))
 }
 
-/// `keep` and `only` are lists of names; each other key is a tool.
+/// `keep` and `only` are lists of names; every other key is the name of a tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "BTreeMap<String, ToolValue>")]
 pub(super) struct Tools {
@@ -46,7 +46,7 @@ struct Tool {
     result_chars_max: u64,
 }
 
-/// The value of a key in [`Tools`]. Deserialized by hand: the derived code loses the line of an error.
+/// The value of a key in [`Tools`]. Deserialised by hand, because the derived code loses the line of an error.
 enum ToolValue {
     Names(Vec<String>),
     Tool(Tool),
@@ -95,7 +95,7 @@ impl TryFrom<BTreeMap<String, ToolValue>> for Tools {
     }
 }
 
-/// Code or name of a rule.
+/// The code of a rule, given as code or name.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Code(pub(super) String);
@@ -108,7 +108,7 @@ impl TryFrom<String> for Code {
     }
 }
 
-/// Seconds, or a number with a unit of time.
+/// A number of seconds, or a number with a unit of time.
 pub(super) fn span(value: &Value) -> Result<Duration, String> {
     let read = match value {
         Value::Integer(number) => duration(&number.to_string()),
@@ -119,12 +119,20 @@ pub(super) fn span(value: &Value) -> Result<Duration, String> {
     read.map_err(|_| format!("{value} is not a length of time, such as 5, \"90s\" or \"1h\""))
 }
 
-/// Bytes, or a number with a unit.
+/// A number of bytes, or a number with a unit.
 pub(super) fn bytes(value: &Value) -> Result<u64, String> {
-    let wrong = || format!("{value} is not a size, such as 500000 or \"5GiB\"");
+    number(value, size).ok_or_else(|| format!("{value} is not a size, such as 500000 or \"5GiB\""))
+}
+
+/// A whole number, or one with a unit.
+pub(super) fn whole(value: &Value) -> Result<u64, String> {
+    number(value, count).ok_or_else(|| format!("{value} is not a whole number, such as 200000 or \"200k\""))
+}
+
+fn number(value: &Value, read: impl FnOnce(&str) -> Result<u64, String>) -> Option<u64> {
     match value {
-        Value::Integer(bytes) => u64::try_from(*bytes).map_err(|_| wrong()),
-        Value::String(text) => size(text).map_err(|_| wrong()),
-        _ => Err(wrong()),
+        Value::Integer(number) => u64::try_from(*number).ok(),
+        Value::String(text) => read(text).ok(),
+        _ => None,
     }
 }

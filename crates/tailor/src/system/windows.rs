@@ -1,4 +1,4 @@
-//! Windows: no descriptors, modes or signals of Unix, and no program takes the place of another.
+//! Windows: no Unix descriptors, modes or signals, and a process cannot be replaced.
 
 use crate::status::Status;
 use signal_hook::consts::SIGINT;
@@ -13,16 +13,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 
-/// Anybody may make a folder below `C:\`, so none is trusted for all users.
+/// Anybody may create a folder below `C:\`, so there is no trusted system-wide configuration.
 pub(crate) const SYSTEM_CONFIG: Option<&str> = None;
 
-/// What the system calls `CREATE_NEW_PROCESS_GROUP`, and a console of its own that is not shown.
+/// `CREATE_NEW_PROCESS_GROUP` and `CREATE_NO_WINDOW`.
 const APART: u32 = 0x0000_0200 | 0x0800_0000;
+
+/// Signals that end a program which does not listen.
+#[cfg(feature = "interactive")]
+pub(crate) const ENDS: &[i32] = &[SIGINT];
 
 /// How often somebody looks whether Ctrl-C was pressed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// This very program: as long as it runs its file cannot be replaced.
+/// The path of this program. Its file cannot be replaced while it runs.
 #[cfg(feature = "images")]
 pub(crate) fn own_program() -> io::Result<std::path::PathBuf> {
     std::env::current_exe()
@@ -33,36 +37,36 @@ pub(crate) fn own_stream(_: &Metadata) -> Option<File> {
     None
 }
 
-/// Makes a file that nobody else may read.
+/// Creates a file that only its owner can read.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     keeper::create_private(path)
 }
 
-/// The new file keeps its access list, which is for its owner alone.
+/// The new file keeps its access list, which only allows its owner.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
 pub(crate) fn share_like(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// It was made like that.
+/// The file was created private.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
 pub(crate) fn make_private(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs another program, and ends as it does.
+/// Runs another program, and returns its status.
 #[expect(clippy::exit, reason = "its exit code is ours")]
 pub(crate) fn give_way_to(mut program: Command) -> io::Result<Status> {
     let ended = program.status()?;
     exit(ended.code().unwrap_or(Status::Error as i32))
 }
 
-/// Lets a program go on when a console is closed or its group is interrupted.
+/// Keeps a program running when a console is closed or its group is interrupted.
 pub(crate) fn set_apart(program: &mut Command) {
     program.creation_flags(APART);
 }
 
-/// Listens for Ctrl-C, from now on; does nothing where that is impossible. A second one ends the program at once.
+/// Calls `came` for Ctrl-C; does nothing if that is impossible. A second one ends the program at once.
 pub(crate) fn on_interrupt(mut came: impl FnMut(i32) + Send + 'static) {
     let pressed = Arc::new(AtomicBool::new(false));
     let registered =
@@ -80,6 +84,6 @@ pub(crate) fn on_interrupt(mut came: impl FnMut(i32) + Send + 'static) {
 }
 
 /// There is no journal.
-pub(crate) fn log_to_journal() -> bool {
+pub(crate) fn log_to_journal(_: tracing_subscriber::filter::LevelFilter) -> bool {
     false
 }

@@ -1,7 +1,7 @@
 //! What the model sees, message by message, and between which two messages it may be parted: never between a call and
 //! its result, nor inside one message that several entries share.
 
-use crate::model::entry::{Kind, Role, Stop};
+use crate::model::entry::{Kind, Role, StopReason};
 use crate::model::ids::Id;
 use crate::session::{Answers, Session};
 use alloc::collections::BTreeMap;
@@ -128,7 +128,7 @@ pub(crate) fn says(session: &Session<'_>, entry: u32) -> bool {
     // Without its call in context a result is refused.
     let sent = |call: u32| {
         let caller = session.call(call).entry;
-        session.entry(caller).stop != Stop::Aborted
+        session.entry(caller).stop != StopReason::Aborted
             && (session.in_context(caller) || !session.in_context(entry))
     };
     let answers = |result: usize| match session.answers[result] {
@@ -140,7 +140,7 @@ pub(crate) fn says(session: &Session<'_>, entry: u32) -> bool {
     let answers = || session.transcript.results_of(entry).any(answers);
     match found.kind {
         Kind::Message(Role::Assistant) => {
-            found.stop != Stop::Aborted
+            found.stop != StopReason::Aborted
                 && (found.text_chars > 0 || !session.transcript.calls_of(entry).is_empty())
         }
         Kind::Message(Role::User) if session.transcript.results_of(entry).is_empty() => found.text_chars > 0,

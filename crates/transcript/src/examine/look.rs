@@ -9,8 +9,9 @@ use super::tally::Tally;
 use crate::model::finding::Finding;
 use crate::model::policy::{Depth, Policy};
 use crate::model::rule::{Codes, Stage};
-use crate::plan::{self, Plan};
-use crate::read::scan::scan;
+use crate::plan::{self, Plan, Rendered};
+use crate::read::changed::scan_changed;
+use crate::read::scan::{Scanned, scan_as};
 use crate::rule;
 use crate::session::failure::failure_of;
 use crate::session::tokens::{ContextTokens, tokens_of};
@@ -104,35 +105,66 @@ pub(crate) fn look(
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(source, policy, depth, false, holds, remember)
+    look_at(&scan_as(source, policy.format)?, source, policy, (depth, false), holds, remember)
+}
+
+/// The same for a source that was read.
+pub(super) fn look_at_all(
+    read: &Scanned,
+    source: &dyn Source,
+    policy: &Policy,
+    remember: Remember<'_>,
+) -> Result<Examination, Fault> {
+    look_at(read, source, policy, (Depth::Plan, false), &Holds::default(), remember)
 }
 
 /// The same. If the fixes only cut texts, the plan holds just their sizes and must not be carried out.
-pub(crate) fn look_as_needed(
+pub(super) fn look_as_needed(
+    read: &Scanned,
     source: &dyn Source,
     policy: &Policy,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(source, policy, Depth::Sizes, true, &Holds::default(), remember)
+    look_at(read, source, policy, (Depth::Sizes, true), &Holds::default(), remember)
 }
 
-fn look_at(
+/// The same for what a plan makes of a source that was read: of this, only the lines that it changes are read again.
+pub(super) fn look_at_planned(
+    read: &Scanned,
     source: &dyn Source,
+    plan: &Plan,
     policy: &Policy,
-    depth: Depth,
-    as_needed: bool,
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let read = scan(source)?;
-    let mut facts = Facts::of(&read);
-    let Some(mut session) = Session::new(&read, source, policy, depth) else {
+    let depth = (Depth::Plan, false);
+    if plan.is_empty() {
+        return look_at(read, source, policy, depth, holds, remember);
+    }
+    let rendered = Rendered::new(source, plan);
+    let changed = match scan_changed(read, source, &rendered, &plan.changes())? {
+        Some(changed) => changed,
+        None => scan_as(&rendered, policy.format)?,
+    };
+    look_at(&changed, &rendered, policy, depth, holds, remember)
+}
+
+fn look_at(
+    read: &Scanned,
+    source: &dyn Source,
+    policy: &Policy,
+    (depth, as_needed): (Depth, bool),
+    holds: &Holds<'_>,
+    remember: Remember<'_>,
+) -> Result<Examination, Fault> {
+    let mut facts = Facts::of(read);
+    let Some(mut session) = Session::new(read, source, policy, depth) else {
         return Ok(Examination::of_unknown(facts));
     };
-    let mut found = Survey::of(&session, holds)?;
+    let mut found = Survey::of(&session, holds, as_needed)?;
     if as_needed && !found.only_cuts {
         session.depth = Depth::Plan;
-        found = Survey::of(&session, holds)?;
+        found = Survey::of(&session, holds, false)?;
     }
     facts.awaits = session.awaits();
     facts.failed = failure_of(&session)?;
@@ -147,7 +179,8 @@ fn look_at(
     plan.unsettles_memory = found.unsettles_memory(stage);
     let said = Conversation::of(&session, messages.seen);
     let context_tokens = tokens_of(&session)?;
-    let headline = Headline::of(&session)?;
+    // The line of a data set is known by its number; nobody reads how it begins.
+    let headline = if policy.format.is_some() { Headline::default() } else { Headline::of(&session)? };
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
     let Survey { mut findings, tally, .. } = found;

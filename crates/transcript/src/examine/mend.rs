@@ -2,11 +2,12 @@
 //! out repairs that would make something worse.
 
 use super::holds::{Hold, Holds};
-use super::look::{Examination, Remember, look, look_as_needed};
+use super::look::{Examination, Remember, look_as_needed, look_at_all, look_at_planned};
 use super::verdict::{Baseline, Loss, Worse};
 use crate::model::finding::{Finding, Held, Safety};
-use crate::model::policy::{Depth, Policy};
+use crate::model::policy::Policy;
 use crate::plan::{Origins, Plan, Rendered};
+use crate::read::scan::{Scanned, scan_as};
 use crate::rule::Stage;
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -44,58 +45,66 @@ pub struct Repair {
 ///
 /// A repair that does more than cut texts is tried, so that the findings say what `fix` would do about them.
 pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
-    examine_and_remember(source, policy, &mut |_, _| {})
+    examine_scanned(&scan_as(source, policy.format)?, source, policy)
+}
+
+/// The same for a source that was read.
+pub fn examine_scanned(read: &Scanned, source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
+    examine_and_remember(read, source, policy, &mut |_, _| {})
 }
 
 /// The same; `remember` sees the transcript as it is.
 pub(crate) fn examine_and_remember(
+    read: &Scanned,
     source: &dyn Source,
     policy: &Policy,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let found = look_as_needed(source, policy, remember)?;
+    let found = look_as_needed(read, source, policy, remember)?;
     if found.only_cuts {
         Ok(found)
     } else {
-        Ok(mend_from(found, source, policy, &mut |_| {}, &mut |_, _| {})?.before)
+        Ok(mend_from(found, (read, source), policy, &mut |_| {}, &mut |_, _| {})?.before)
     }
 }
 
 /// Draws a plan, checks its result, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    mend_while(source, policy, &mut |_| {})
+    mend_scanned(&scan_as(source, policy.format)?, source, policy, &mut |_| {})
 }
 
-/// The same; `drawn` sees the first plan before it is checked, so that texts it takes out can be stored meanwhile. It must not
-/// be carried out: the check may reject it or add to it.
-pub fn mend_while(
+/// The same for a source that was read; `drawn` sees the first plan before it is checked, so that texts it takes out can be
+/// stored meanwhile. It must not be carried out: the check may reject it or add to it.
+pub fn mend_scanned(
+    read: &Scanned,
     source: &dyn Source,
     policy: &Policy,
     drawn: &mut dyn FnMut(&Plan),
 ) -> Result<Mended, Fault> {
-    mend_and_remember(source, policy, drawn, &mut |_, _| {})
+    mend_and_remember(read, source, policy, drawn, &mut |_, _| {})
 }
 
 /// The same; `remember` sees the transcript as it is, and then after each round. The last call is for the result.
 pub(crate) fn mend_and_remember(
+    read: &Scanned,
     source: &dyn Source,
     policy: &Policy,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<Mended, Fault> {
-    let before = look(source, policy, Depth::Plan, &Holds::default(), remember)?;
-    mend_from(before, source, policy, drawn, remember)
+    let before = look_at_all(read, source, policy, remember)?;
+    mend_from(before, (read, source), policy, drawn, remember)
 }
 
 /// The same for a transcript that has been looked at.
 fn mend_from(
     before: Examination,
-    source: &dyn Source,
+    (read, source): (&Scanned, &dyn Source),
     policy: &Policy,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<Mended, Fault> {
-    let (mut mended, mut is_part) = mend_once(before, source, policy, drawn, remember)?;
+    let (mut mended, mut is_part) = mend_once(before, (read, source), policy, drawn, remember)?;
     // A fix that was left out may do no harm once the others are made. The next run would find that, so this one does.
     for _ in 0..ROUNDS_MAX {
         let Ok(Repair { plan, after: Some(_) }) = &mended.repair else { break };
@@ -103,11 +112,12 @@ fn mend_from(
             break;
         }
         let rendered = Rendered::new(source, plan);
-        let before = look(&rendered, policy, Depth::Plan, &Holds::default(), remember)?;
-        let (next, is_part_again) = mend_once(before, &rendered, policy, &mut |_| {}, remember)?;
+        let read = scan_as(&rendered, policy.format)?;
+        let before = look_at_all(&read, &rendered, policy, remember)?;
+        let (next, is_part_again) = mend_once(before, (&read, &rendered), policy, &mut |_| {}, remember)?;
         let Ok(Repair { plan: more, after: Some(mut after) }) = next.repair else {
             if next.repair.is_err() {
-                look(&rendered, policy, Depth::Plan, &Holds::default(), remember)?;
+                look_at_all(&read, &rendered, policy, remember)?;
             }
             break;
         };
@@ -123,7 +133,7 @@ fn mend_from(
 /// Finds the largest repair that makes nothing worse, and returns whether it leaves something out.
 fn mend_once(
     mut before: Examination,
-    source: &dyn Source,
+    (read, source): (&Scanned, &dyn Source),
     policy: &Policy,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
@@ -133,7 +143,7 @@ fn mend_once(
         return Ok((Mended { before, repair: Ok(Repair { plan, after: None }) }, false));
     }
     drawn(&before.plan);
-    let tried = Mender { source, policy, before: &before, remember }.best()?;
+    let tried = Mender { read, source, policy, before: &before, remember }.best()?;
     if let Err(worse) = tried.verdict {
         before.hold_all(policy, worse);
         return Ok((Mended { before, repair: Err(worse) }, false));
@@ -262,6 +272,7 @@ impl Tried<'_> {
 }
 
 struct Mender<'m> {
+    read: &'m Scanned,
     source: &'m dyn Source,
     policy: &'m Policy,
     before: &'m Examination,
@@ -341,6 +352,11 @@ impl<'m> Mender<'m> {
         Ok(())
     }
 
+    /// Looks at what a plan makes of the source.
+    fn look(&mut self, plan: &Plan, holds: &Holds<'_>) -> Result<Examination, Fault> {
+        look_at_planned(self.read, self.source, plan, self.policy, holds, self.remember)
+    }
+
     /// Makes all fixes but those that are held.
     fn attempt(&mut self, holds: &[Hold]) -> Result<Tried<'m>, Fault> {
         let (before, is_part) = (self.before, !holds.is_empty());
@@ -349,7 +365,7 @@ impl<'m> Mender<'m> {
         let mut after = None;
         if !holds.is_empty() {
             let holds = Holds { left_out: holds, ..Holds::default() };
-            after = Some(look(self.source, self.policy, Depth::Plan, &holds, self.remember)?);
+            after = Some(self.look(&plan, &holds)?);
         }
         let (mut made, mut opens, mut verdict) = (Vec::new(), true, None);
         for round in 0..=ROUNDS_MAX {
@@ -370,10 +386,9 @@ impl<'m> Mender<'m> {
                 None => Cow::Borrowed(&before.plan),
                 Some(now) => Cow::Owned(plan.then(&now.plan)),
             };
-            let rendered = Rendered::new(self.source, &plan);
-            let (origins, steps_made) = (rendered.origins(), now.steps_made);
+            let (origins, steps_made) = (plan.origins(), now.steps_made);
             let holds = Holds { left_out: holds, links: links(&made), origins, steps_made };
-            let next = look(&rendered, self.policy, Depth::Plan, &holds, self.remember)?;
+            let next = self.look(&plan, &holds)?;
             if opens {
                 verdict = baseline.reveal(&next, &holds.origins).err();
             }

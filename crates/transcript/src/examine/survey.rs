@@ -5,6 +5,7 @@
 //! rule and place, by which the verdict compares. Steps of fixes are all kept, up to as many as one run makes.
 
 use super::holds::Holds;
+use super::settled;
 use super::tally::Tally;
 use crate::model::finding::{Finding, Fix, Held, Op, STEPS_MAX, Safety, Severity};
 use crate::plan::thinking::{self, BrokenThinking, ThinkingPass};
@@ -63,14 +64,15 @@ struct Steps {
 }
 
 impl<'s> Survey<'s> {
-    /// Runs all rules that the policy selects, and holds back the fixes that must not be made.
-    pub(crate) fn of(session: &'s Session<'s>, holds: &'s Holds<'s>) -> Result<Self, Fault> {
-        let mut found =
-            Self::run_rules(session, holds, BrokenThinking::done(session, &|at| holds.linked(at)))?;
+    /// Runs all rules that the policy selects, and holds back the fixes that must not be made. With `cuts`, no rule runs
+    /// after one that does more than cut texts.
+    pub(crate) fn of(session: &'s Session<'s>, holds: &'s Holds<'s>, cuts: bool) -> Result<Self, Fault> {
+        let broken = BrokenThinking::done(session, &|at| holds.linked(at));
+        let mut found = Self::run_rules(session, holds, broken, cuts)?;
         // Later findings may show that thinking is broken for which earlier fixes were held back. It is rare.
         if let Some(broken) = found.thinking.newly_broken() {
             drop(found);
-            found = Self::run_rules(session, holds, broken)?;
+            found = Self::run_rules(session, holds, broken, cuts)?;
         }
         found.rule = index_of(bound_thinking::CODE);
         for removal in found.thinking.removals(session) {
@@ -86,6 +88,7 @@ impl<'s> Survey<'s> {
         session: &'s Session<'s>,
         holds: &'s Holds<'s>,
         broken: BrokenThinking,
+        cuts: bool,
     ) -> Result<Self, Fault> {
         let mut found = Self {
             session,
@@ -104,9 +107,12 @@ impl<'s> Survey<'s> {
             waiting: 0,
         };
         for (index, rule) in RULES.iter().enumerate() {
+            if cuts && !found.only_cuts {
+                break;
+            }
             if rule::runs(rule, session.policy, session.format) {
                 found.rule = index;
-                (rule.check)(session, &mut rule::Found::new(&mut |finding| found.push(finding)))?;
+                (rule.check)(session, &mut rule::FindingSink::new(&mut |finding| found.push(finding)))?;
             }
         }
         match found.fault {
@@ -136,6 +142,10 @@ impl<'s> Survey<'s> {
             finding.fix = Fix::held(Held::Worse(worse));
         } else if finding.entry.is_some_and(|entry| self.session.is_pending(entry)) {
             finding.fix = Fix::held(Held::NewestTurn);
+        } else if let Some(why) = self.session.policy.settled_only
+            && !settled::only_shortens(self.session, &finding.fix.ops)
+        {
+            finding.fix = Fix::held(Held::SettledOnly(why));
         } else if self.session.policy.hold_history && finding.rule.rewrites_history {
             finding.fix = Fix::held(Held::RecentlyUsed);
         } else if let Some(why) = rule::forbidden(self.session, &finding.fix.ops)? {
@@ -207,6 +217,10 @@ impl<'s> Survey<'s> {
     /// The steps of a stage that are made, with the safety of their fixes, in the order of the rules and not of the lines:
     /// where two overlap, that of the later rule counts.
     pub(crate) fn steps(&self, stage: Stage) -> Vec<(Safety, &[Op])> {
+        // Most of a million rows have nothing wrong, and the table below takes longer than they do.
+        if self.findings.is_empty() {
+            return Vec::new();
+        }
         let indices: HashMap<&str, usize> = RULES.iter().map(|rule| rule.code()).zip(0..).collect();
         let policy = self.session.policy;
         let is_made = |finding: &&Finding| {

@@ -1,4 +1,4 @@
-//! The programs that write a format: what people call them, and how they go on with a session.
+//! The programs that write a format: what people call them, and the command that resumes a session.
 
 use super::base::Format;
 
@@ -7,53 +7,54 @@ use super::base::Format;
 pub struct Agent {
     /// What people call it.
     pub name: &'static str,
-    /// The folder by which its sessions are told from those of others that write the same; empty for the usual one.
+    /// The home folder that tells its sessions from those of other agents with the same format; empty for the usual
+    /// one.
     pub home: &'static str,
-    /// How it is started on a session; `None` where that is not known.
+    /// How to resume a session; `None` if that is not known.
     pub resume: Option<Resume>,
-    /// What else it keeps of its sessions.
+    /// What else it stores about its sessions.
     pub index: Option<Index>,
 }
 
-/// What an agent keeps of its sessions besides their files, by which one can tell that it has lost a file or does not know
-/// of it; and what to do then, in its own words.
+/// What an agent stores about its sessions outside their files. It shows that a file was lost, or that the agent does
+/// not know a file; the texts say what the agent does then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// A JSON object in the folder of the transcripts. Each of its values has a session's id (`sessionId`), and may have
-    /// its file (`sessionFile`).
+    /// A JSON object in the folder of the transcripts. Each value has a session's id (`sessionId`), and may name its
+    /// file (`sessionFile`).
     List {
-        /// What it is called.
+        /// The file's name.
         name: &'static str,
-        /// Of sessions whose file is gone.
+        /// What to say about sessions whose file is gone.
         lost: &'static str,
-        /// Of files that are not in the list.
+        /// What to say about files that are not in the list.
         unknown: &'static str,
     },
-    /// A database beside the folder below which the agent finds sessions. The id of each stands in it as it is; that of a
-    /// deleted row may do so as well.
+    /// A database beside the folder in which the agent finds sessions. It holds each session's id as plain text; ids of
+    /// deleted rows may still be in its bytes.
     Database {
-        /// How its name begins, before a number, and ends.
+        /// The beginning and the end of its name; a number is between them.
         name: [&'static str; 2],
-        /// Of sessions whose ids are not in it.
+        /// What to say about sessions whose ids are not in it.
         unknown: &'static str,
     },
-    /// A folder beside a transcript, called as the session is.
+    /// A folder beside a transcript, named like the session.
     Folders {
-        /// Of sessions of which only the folder is left.
+        /// What to say about sessions of which only the folder is left.
         lost: &'static str,
-        /// Of files in which no message is left.
+        /// What to say about files without any message.
         emptied: &'static str,
     },
 }
 
-/// How an agent is started on a session: a command that ends with the session's id, which stands in the file's path.
+/// How an agent resumes a session: a command that ends with the session's id, which is part of the file's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume {
     /// The command without the id.
     pub command: &'static [&'static str],
-    /// The folder below which it finds sessions.
+    /// The folder in which it finds sessions, at any depth.
     pub below: &'static str,
-    /// How many folders above the file the name stands that ends with the id; 0 is the file itself.
+    /// How many folders above the file the name is that ends with the id; 0 means the file itself.
     pub above: usize,
     /// What the id begins with.
     pub prefix: &'static str,
@@ -68,12 +69,12 @@ impl Resume {
 }
 
 impl Agent {
-    /// What people call the agent, and no more.
+    /// An agent of which only the name is known.
     pub(crate) const fn named(name: &'static str) -> Self {
         Self { name, home: "", resume: None, index: None }
     }
 
-    /// An agent that keeps its sessions in a folder of its own, and no more.
+    /// An agent that keeps its sessions in a folder of its own.
     pub(crate) const fn at(name: &'static str, home: &'static str) -> Self {
         Self { name, home, resume: None, index: None }
     }
@@ -83,12 +84,12 @@ impl Agent {
         Self { name, home: "", resume: Some(resume), index: None }
     }
 
-    /// The same agent, which keeps this besides.
+    /// Adds what the agent stores outside its session files.
     pub(crate) const fn with(self, index: Index) -> Self {
         Self { index: Some(index), ..self }
     }
 
-    /// The id by which the agent knows the session in this file; `None` for files that it would not resume.
+    /// The agent's id for the session in this file; `None` for files that it would not resume.
     pub fn session_id<'p>(&self, path: &'p str) -> Option<&'p str> {
         let Resume { below, above, prefix, digits, .. } = self.resume?;
         let mut folders = path.rsplit('/').skip(above);
@@ -100,7 +101,7 @@ impl Agent {
         (is_id && folders.any(|folder| folder == below)).then_some(id)
     }
 
-    /// The command that goes on with the session in this file. None of its words needs quotes in a shell.
+    /// The command that resumes the session in this file. None of its words needs quotes in a shell.
     pub fn resume<'p>(&self, path: &'p str) -> Option<impl Iterator<Item = &'p str> + use<'p>> {
         let id = self.session_id(path)?;
         Some(self.resume?.command.iter().copied().chain([id]))
@@ -108,7 +109,7 @@ impl Agent {
 }
 
 impl Format {
-    /// The program that wrote a file of this format, as its path tells; where nothing is known of one, the format's name.
+    /// The program that wrote a file of this format, judged by its path; if no program is known, the format's name.
     pub fn agent(&self, path: &str) -> Agent {
         let has = |home: &str| path.split('/').any(|folder| folder == home);
         let other = self.agents.iter().find(|agent| !agent.home.is_empty() && has(agent.home));
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn what_the_agent_would_not_resume_has_no_command() {
         for (format, name, path) in [
-            // Of a subagent, a copy elsewhere, a file that was named by hand.
+            // A subagent's file, a copy elsewhere, and a file named by hand.
             ("claude-code", "Claude Code", ".claude/projects/-w/ID/subagents/agent-a0b1.jsonl"),
             ("claude-code", "Claude Code", "backup/ID.jsonl"),
             ("claude-code", "Claude Code", ".claude/projects/-w/é.jsonl"),

@@ -1,7 +1,7 @@
-//! Messages of Vercel's AI SDK, one a line: those for the model, and those for the screen.
+//! Messages of Vercel's AI SDK, one per line: those for the model, and those for the screen.
 //!
-//! Which program wrote such a file is not known. In messages for the screen call and result are one part, so none is
-//! put in. Facts: docs/format-facts.md.
+//! It is not known which program wrote such a file. In messages for the screen, call and result are one part, so a
+//! missing result is never added. Facts: docs/format-facts.md.
 
 use super::base::{Answer, Arguments, BASE, Content, Format, Lost, Part, Results, Vote};
 use super::common::{
@@ -30,7 +30,7 @@ pub(super) const MODEL: Format = Format {
     answer: Answer::LineIfAllowed,
     arguments: Some(ARGUMENTS),
     takes_ids_again: true,
-    // The SDK leaves empty texts out when it sends; messages it does not.
+    // The SDK sends messages without their empty texts, and drops no message.
     content: Content { blank: Some(Severity::Note), ..Content::OPENAI },
     vote: model_vote,
     read: model_read,
@@ -103,7 +103,7 @@ fn model_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
     }
 }
 
-/// A part of what the model said. Reasoning belongs to what follows it, however short it is.
+/// Reads a part of an assistant message. Reasoning of any length belongs to the part that follows it.
 fn spoken_part(part: Value<'_>, draft: &mut Draft<'_>) {
     let [kind, text] = part.pick(["type", "text"]);
     match text {
@@ -137,13 +137,13 @@ fn tool_part(part: Value<'_>, draft: &mut Draft<'_>) {
     }
 }
 
-/// Whether a call has no arguments, by their name of today or of before.
+/// Whether a call has no arguments, under their current or their old name.
 fn lacks_arguments(part: Value<'_>) -> bool {
     let [input, old] = part.pick(["input", "args"]);
     input.or(old).is_none_or(Value::is_null)
 }
 
-/// `UIMessage`: parts `tool-<name>`, with call and result in one.
+/// `UIMessage`: parts `tool-<name>`, each with a call and its result.
 pub(super) const SCREEN: Format = Format {
     name: "ai-sdk-ui",
     written_by: "AI SDK, messages for the screen",

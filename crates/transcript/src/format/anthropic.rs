@@ -1,6 +1,6 @@
-//! Bare messages of Anthropic's API, one a line: `role` and `content`, with `tool_use` and `tool_result` blocks.
+//! Bare messages of Anthropic's API, one per line: `role` and `content`, with `tool_use` and `tool_result` blocks.
 //!
-//! No envelope, no ids of lines: the order of the lines is the conversation.
+//! Lines have no envelope and no id: their order is the conversation.
 
 use super::base::{Answer, Arguments, BASE, Broken, Content, Format, Level, Lost, Part, Results, Vote};
 use super::claude_code::{blocks, spoken};
@@ -19,7 +19,7 @@ use spans::marker::MISSING_RESULT;
 const KEYS: &[&str] =
     &["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "usage", "container"];
 const ROLES: &[&str] = &["user", "assistant", "system"];
-/// What a message cannot do without, or one of these.
+/// Names of which a message needs at least one.
 const NEEDED: &[&str] = &["role", "content", "user", "assistant", "system"];
 const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_thinking"];
 
@@ -130,7 +130,7 @@ pub(super) fn message(root: Value<'_>, draft: &mut Draft<'_>) {
     };
 }
 
-/// Reads what a user said, or the user's tools, and notes if it does not begin with the results.
+/// Reads a user message, whose blocks may be tool results, and notes it if the results do not come first.
 pub(super) fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> Kind {
     if blocks(content, draft) {
         return Kind::Message(Role::Tool);

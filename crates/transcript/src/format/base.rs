@@ -19,18 +19,18 @@ pub struct Format {
     pub name: &'static str,
     /// The programs that write such files, for the table in docs/formats.md.
     pub written_by: &'static str,
-    /// What a user should know of it in a few words, for the same table.
+    /// What users should know about it, in a few words, for the same table.
     pub remark: &'static str,
-    /// The agents among them. The first one counts, unless the session is in the folder of another.
+    /// The agents among them. The first one is assumed, unless the session is in another one's folder.
     pub agents: &'static [Agent],
-    /// How entries hang together.
+    /// How entries make a conversation.
     pub shape: Shape,
     /// How far its files may be changed.
     pub level: Level,
-    /// Why some of its files are only read, if some are.
+    /// Why some of its files are never changed; `None` if all may be.
     pub single_files_read_only: Option<&'static str>,
-    /// How to find out whether the owning program is at work on a file, in the order in which they are tried. An archive has
-    /// at least one.
+    /// How to find out whether the owning program is at work on a file, in the order of asking. A format of level
+    /// `Archive` has at least one gate.
     pub gates: &'static [Gate],
     /// Whether the gates find every process that has a conversation in memory. If not, no process may work in the session's
     /// folder while a change could invalidate signatures.
@@ -41,8 +41,8 @@ pub struct Format {
     pub header: Header,
     /// Whether the agent goes on after a line that it cannot read. If not, it refuses the file.
     pub skips_unreadable_lines: bool,
-    /// Whether the agent sends calls that were open when it ended as they are, so that the API refuses the session. Other
-    /// agents add results when they load it.
+    /// Whether calls that were open when the agent ended are sent without results, so that the API refuses the session.
+    /// Other agents add results when they load it.
     pub leaves_calls_open: bool,
     /// Where the programs that write this format keep their transcripts.
     pub roots: &'static [Root],
@@ -62,20 +62,20 @@ pub struct Format {
     pub names_call_again: &'static [&'static str],
     /// Whether results are repeated where the model never sees them.
     pub copies_results: bool,
-    /// Whether an assistant message may record that it was aborted in the middle of a call.
+    /// Whether an assistant message may record that it was aborted during a call.
     pub aborts: bool,
     /// Whether a compaction names the first entry that stays in context.
     pub compactions_name_what_stays: bool,
-    /// What may be wrong with content.
+    /// Which problems of content its records can show.
     pub content: Content,
     /// The names in its records, by which a damaged key is recognised.
     pub names: &'static [Names],
 
-    /// Votes on whether a file is of this format, by one of its first objects. By structure alone, and never a guess: a format
-    /// that is silent about an object which another one claims is ruled out.
+    /// Votes on whether a file is of this format, given one of its first objects. It looks at structure alone and never
+    /// guesses: a format that is silent about an object is ruled out once another one claims it.
     pub vote: fn(&Doc) -> Vote,
-    /// Whether a whole object in a damaged line is a record, and not a part of one. By default, if `vote` returns `Own` or
-    /// `Fits`. A user's text may hold records of other formats.
+    /// Whether a whole object in a damaged line is a record, and not a part of one. The default is that `vote` returns
+    /// `Own` or `Fits`. A format needs its own function if that is too easy: a user's text may quote records.
     pub is_record: Option<fn(&Doc) -> bool>,
     /// Reads what an object means.
     pub read: fn(&Doc, &mut Draft<'_>),
@@ -83,22 +83,22 @@ pub struct Format {
     pub records_in: fn(&Doc) -> Option<Value<'_>>,
     /// Reads a record of `records_in`.
     pub read_record: fn(Value<'_>, &mut Draft<'_>),
-    /// The parts of an entry that a person would want to read. Thinking is left out.
+    /// The parts of an entry that people want to read. Thinking is left out.
     pub parts: for<'d> fn(&'d Doc, &mut dyn FnMut(Part<'d>)),
-    /// How an assistant message records that it was not finished.
+    /// How an assistant message records that it is unfinished.
     pub broken: fn(&Doc) -> Option<Broken<'_>>,
-    /// Whether the agent still reads a session after an invalid byte at this span is replaced by U+FFFD. It skipped the line
-    /// because of that byte before.
+    /// Whether the agent accepts the record once an invalid byte at this span is replaced by U+FFFD. Because of that
+    /// byte, it skipped the line before.
     pub takes_any_text_at: fn(&Doc, Span) -> bool,
     /// Writes a missing result; called only if `answer` names a place for it.
     pub missing_result: fn(&Lost<'_>) -> Vec<u8>,
-    /// Writes a compaction: its lines, in order, without line breaks. Empty if it is not known how the owning program would
-    /// read one.
+    /// Writes a compaction: its lines, in order, without line breaks. Empty if it is not known how the owning program
+    /// would read it.
     pub compaction: fn(&Compaction<'_>) -> Vec<Vec<u8>>,
 }
 
-/// The defaults. Where a wrong guess could do harm they are careful: files change only after a long time without writes, and
-/// no result is added.
+/// The defaults. Where a wrong guess could do harm they are careful: files change only after a long time without
+/// writes, and no result is added.
 pub(super) const BASE: Format = Format {
     name: "",
     written_by: "",
@@ -158,7 +158,7 @@ pub enum Header {
     None,
     /// A header, without which the owning program does not read the file.
     First,
-    /// A header that also says whether the file may be changed at all, so that no other line may take its place.
+    /// A header that also decides whether the file may be changed at all, so that no other line may replace it.
     Decides,
 }
 
@@ -179,7 +179,7 @@ impl Arguments {
 /// A part of an entry, for readers.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'d> {
-    /// A text: a string in the entry.
+    /// A text: a string of the entry.
     Text(Value<'d>),
     /// The model calls a tool.
     Call {
@@ -194,68 +194,67 @@ pub enum Part<'d> {
     Image,
 }
 
-/// Why an assistant message was not finished.
+/// Why an assistant message is unfinished.
 #[derive(Clone, Copy, Debug)]
 pub enum Broken<'d> {
-    /// The request failed; what the provider said, if that is kept.
+    /// The request failed. Holds the provider's error, if it was recorded.
     Error(Option<Value<'d>>),
     /// It ran out of output tokens.
     CutOff,
 }
 
-/// A compaction that is to be written, for `Format::compaction`.
+/// A compaction to be written, for `Format::compaction`.
 pub struct Compaction<'a> {
-    /// An entry whose envelope the new lines share: for a tree the first that stays, or the newest one.
+    /// An entry whose envelope the new lines copy: in a tree the first one that stays, elsewhere the newest one.
     pub doc: &'a Doc,
-    /// Reads a value of that entry as it is written.
+    /// Reads a value of that entry as it is in the file.
     pub raw: &'a dyn Fn(Value<'_>) -> Vec<u8>,
-    /// Ids of the new entries, in the format's own form; as many as it needs are used.
+    /// Ids for the new entries, in the format's own form. It takes as many as it needs.
     pub ids: [&'a str; 2],
-    /// Id of the entry before, decoded; empty if there is none.
+    /// Id of the entry before the compaction, decoded; empty if there is none.
     pub parent: &'a [u8],
     /// Id of the first entry that stays in context, decoded.
     pub first_kept: &'a [u8],
-    /// When the entry before was written, as it is written.
+    /// The timestamp of the entry before, as it is in the file.
     pub time: &'a str,
     /// The text that stands for everything left out.
     pub summary: &'a str,
-    /// About how many tokens the context had.
+    /// Roughly how many tokens the context had.
     pub tokens_before: u64,
 }
 
-/// How entries make a conversation, and so which of them the owning program would send.
+/// How entries make a conversation, which decides which of them the owning program would send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
-    /// A tree by parent ids, with one live path, whose order is that of the conversation (pi). Elsewhere it is called a tree.
-    Branch,
-    /// A tree by parent ids in which blocks of one message and results may be on side branches, and are gathered on loading.
+    /// A tree by parent ids with one live path, which is the conversation (pi).
+    Tree,
+    /// A tree by parent ids. Blocks of one message, and results, may be on side branches, and are gathered on loading.
     /// Calls and results find each other by id wherever they are (Claude Code).
     Graph,
-    /// The order of the lines is all there is.
+    /// Only the order of the lines counts.
     List,
     /// Records by id: the last one with an id counts, at the place of the first (Gemini CLI).
     Upserts,
-    /// The order of the lines. A turn of the model is a run of lines, and calls and results find each other by id wherever
-    /// they are (Codex, Copilot).
+    /// The order of the lines. A turn of the model is a run of lines, and calls and results find each other by id
+    /// wherever they are (Codex, Copilot).
     Log,
 }
 
-/// What may be wrong with the content of messages, as far as [`Format::read`] records it. A rule about anything else does not
-/// run in that format.
+/// Which problems of content [`Format::read`] records. A rule about any other problem does not run in that format.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Content {
-    /// How bad an empty turn in the context is: some programs do not send it, and some providers accept it.
+    /// Severity of an empty turn in the context: some programs do not send it, and some providers accept it.
     pub empty: Option<Severity>,
-    /// The same for a text of white space.
+    /// The same for a text that is only white space.
     pub blank: Option<Severity>,
-    /// How bad an image is that the provider refuses. `OpenAI` makes large ones smaller, so there it is a warning.
+    /// Severity of an image that the provider refuses. `OpenAI` shrinks large ones, so there it is a warning.
     pub images: Option<Severity>,
     /// Whether there are thinking blocks of Anthropic.
     pub thinking: bool,
-    /// Whether reasoning is in a field beside the content, and some providers require it.
+    /// Whether messages have a field for reasoning, which some providers require.
     pub reasons_beside: bool,
-    /// Whether records count the tokens of requests, and the agent relies on the count.
+    /// Whether records count the tokens of requests, and the agent relies on these counts.
     pub counts_tokens: bool,
     /// Whether the agent checks records against a schema when it loads them.
     pub checks_records: bool,
@@ -267,23 +266,23 @@ pub struct Content {
     pub reasoning: bool,
     /// Whether there are thought signatures of Gemini.
     pub thoughts: bool,
-    /// How bad it is if a conversation begins with calls, without a user message before them.
+    /// Severity of a conversation that begins with calls, without a user message before them.
     pub begins_with_user: Option<Severity>,
-    /// Whether results have to come first in their message.
+    /// Whether results must come first in their message.
     pub results_first: bool,
-    /// Whether there are turns that only hold an error.
+    /// Whether there are turns that hold nothing but an error.
     pub failures: bool,
-    /// Whether an assistant message may be there again, as it was delivered.
+    /// Whether an assistant message may be repeated as it was delivered to a chat.
     pub mirrors: bool,
-    /// Whether each row names its session.
+    /// Whether each record names its session.
     pub names_session: bool,
     /// Whether records may be numbered.
     pub ordinals: bool,
-    /// Whether the agent reads the whole file into one string of JavaScript.
+    /// Whether the agent reads the whole file into one JavaScript string.
     pub in_one_string: bool,
-    /// Whether records may give the session a title, for lists of sessions.
+    /// Whether records may give the session a title, which lists of sessions show.
     pub titles: bool,
-    /// Whether a record counts the messages that a summary stands for.
+    /// Whether a record says how many messages a summary replaces.
     pub counts_messages: bool,
 }
 
@@ -327,7 +326,7 @@ impl Content {
         images: Some(Severity::Warning),
         ..Self::NONE
     };
-    /// What Gemini's API refuses. It makes large images smaller.
+    /// What Gemini's API refuses. It shrinks large images itself.
     pub(crate) const GEMINI: Self = Self {
         empty: Some(Severity::Error),
         blank: Some(Severity::Error),
@@ -340,19 +339,19 @@ impl Content {
 
 impl Shape {
     /// Whether entries name their parents.
-    pub fn is_tree(self) -> bool {
-        matches!(self, Self::Branch | Self::Graph)
+    pub fn has_parents(self) -> bool {
+        matches!(self, Self::Tree | Self::Graph)
     }
 }
 
-/// How far files of a format may be changed. Whether they may be changed now, the gates say.
+/// How far files of a format may be changed. The gates decide whether they may be changed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Never, for this reason: findings are only reported.
     ReadOnly(&'static str),
     /// While the owning program is not running.
     Archive,
-    /// Also while the owning program runs, if the number and the order of the lines stay.
+    /// Also while the owning program runs, if the number and the order of the lines do not change.
     LiveTruncate,
     /// Also while the owning program runs; lines may be added and removed.
     LiveInsert,
@@ -375,9 +374,9 @@ impl Level {
 pub enum Counted {
     /// Records: whole objects, wherever they are.
     Records(&'static str),
-    /// Records, but only their number and not their order.
+    /// Records, but only how many there are; their order is free.
     Number(&'static str),
-    /// Lines that are not empty, readable or not.
+    /// Lines that are not empty, whether readable or not.
     Lines(&'static str),
     /// Records before the last compaction.
     UpToCompaction(&'static str),
@@ -385,27 +384,27 @@ pub enum Counted {
     UpToCount(&'static str),
 }
 
-/// A way to find out whether the owning program is at work on a file. Formats declare gates, and `keeper` obeys them. Gates
-/// that only look come before those that take a lock.
+/// A way to find out whether the owning program is at work on a file. Formats name gates, and `keeper` obeys them.
+/// Gates that only look come before those that take a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// The end of the conversation waits for a tool or for the model, and that was written not long ago. OpenClaw
-    /// lets go of its lock while the model answers, and gives the turn up if the file was replaced meanwhile.
+    /// The end of the conversation waits for a tool or for the model, and was written recently. OpenClaw releases its
+    /// lock while the model answers, and abandons the turn if the file was replaced meanwhile.
     RunInProgress,
-    /// OpenClaw's write lock beside the file, which others are to take as well (`session-write-lock.ts`).
+    /// OpenClaw's write lock beside the file, which other programs should take as well (`session-write-lock.ts`).
     OpenClawLock,
-    /// Claude Code's register of live sessions, `sessions/<pid>.json` below its folder.
+    /// Claude Code's list of live sessions: `sessions/<pid>.json` below its folder.
     ClaudeRegistry,
-    /// Codex's locks for writers and for maintenance, and the descriptor that it holds open; threads whose bytes
-    /// are counted elsewhere.
+    /// Codex's locks for writers and for maintenance, and the file descriptor that it holds open. Threads whose
+    /// bytes a database counts are refused.
     CodexWriter,
     /// Copilot's `inuse.<pid>.lock` beside the file.
     CopilotInUse,
-    /// Grok Build's lock beside the file, which others are to take as well.
+    /// Grok Build's lock beside the file, which other programs should take as well.
     GrokLock,
-    /// The program shows nothing. A long time without writes means that it is not running.
+    /// The program leaves no sign of being at work. A long time without writes is taken to mean that it is not running.
     Idle,
-    /// Qwen Code's writer lease, which pins the very inode (`session-writer-lease.ts`).
+    /// Qwen Code's writer lease, which is tied to the file's inode (`session-writer-lease.ts`).
     QwenLease,
 }
 
@@ -414,7 +413,7 @@ pub enum Gate {
 pub enum Answer {
     /// A line of its own after the call.
     Line,
-    /// A line of its own, but other files may count the lines, so only when asked for.
+    /// A line of its own, but only if the user allows it, because other files may count the lines.
     LineIfAllowed,
     /// A block at the beginning of the next user message.
     NextUser,
@@ -422,25 +421,25 @@ pub enum Answer {
     Nowhere,
 }
 
-/// Where results are, as [`Format::read`] records them. What can be wrong with them depends on it.
+/// Where results are, as [`Format::read`] records them. It decides what can be wrong with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Results {
     /// In lines of their own.
     Lines,
-    /// In messages after the call's, which may hold more.
+    /// In later messages, which may hold other blocks too.
     Blocks,
-    /// In the record of the call. All that can be wrong is that it is missing.
+    /// In the record of the call. They can be missing, and nothing else can be wrong.
     WithCall,
-    /// In the line of the call, which is a whole conversation.
+    /// In the line of the call, which holds a whole conversation.
     InConversation,
-    /// In such a line too, but which call they answer is not recorded.
+    /// In such a line too, but without saying which call they answer.
     Unpaired,
-    /// Not recorded: lines are not read.
+    /// Not recorded, because lines are not read.
     Unread,
 }
 
 impl Results {
-    /// Whether lines are messages of one conversation, or events in it.
+    /// Whether a line is a message or an event of one conversation.
     pub fn of_messages(self) -> bool {
         matches!(self, Self::Lines | Self::Blocks | Self::WithCall)
     }
@@ -459,11 +458,11 @@ impl Results {
 /// A folder in which an agent keeps transcripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Environment variable with another place for it.
+    /// Environment variable that names another folder to use in its place.
     pub env: Option<&'static str>,
     /// Its usual folder below the home directory.
     pub home: &'static str,
-    /// Path below either; `*` stands for one folder name.
+    /// Path below that folder; `*` stands for one folder name.
     pub below: &'static str,
 }
 
@@ -471,9 +470,9 @@ pub struct Root {
 pub struct Lost<'a> {
     /// The entry that holds the call.
     pub doc: &'a Doc,
-    /// Reads a value of that entry as it is written.
+    /// Reads a value of that entry as it is in the file.
     pub raw: &'a dyn Fn(Value<'_>) -> Vec<u8>,
-    /// The entry that the result goes after; mostly the same.
+    /// The entry that the result goes after; usually the same one.
     pub place: &'a Doc,
     /// The call's id, as a literal with quotes.
     pub call: &'a [u8],
@@ -485,16 +484,17 @@ pub struct Lost<'a> {
     pub parent: &'a [u8],
 }
 
-/// What one object says about whether a file is of a format.
+/// What one object tells about whether a file is of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
-    /// It is, unless another object says otherwise.
+    /// The file is of this format, unless another object contradicts.
     Own,
-    /// It may be: such objects occur in its files, and in others.
+    /// It may be: such objects occur in this format, and in others.
     Fits,
-    /// It may be, if some bytes of a name in the object were overwritten. That is no objection while most objects are whole.
+    /// It may be, if some bytes of a name in the object were overwritten. That does not rule the format out while most
+    /// objects are whole.
     Corrupted,
-    /// It is not, whatever other objects say.
+    /// It is not, whatever other objects tell.
     Foreign,
     /// Nothing.
     Silent,

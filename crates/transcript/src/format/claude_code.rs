@@ -1,8 +1,8 @@
 //! Claude Code: lines linked by `uuid` and `parentUuid`; each block of an API message is a line of its own.
 //!
-//! Chain types are those of the Agent SDK's `sessions.py` (`user`, `assistant`, `progress`, `system`,
-//! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
-//! screen and never sent. Facts: docs/format-facts.md.
+//! Conversation types are those of the Agent SDK's `sessions.py` (`user`, `assistant`, `progress`, `system`,
+//! `attachment`); every other type is metadata, which is never changed. `toolUseResult` is a copy for the screen and
+//! never sent. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Index, Resume};
 use super::base::{
@@ -16,7 +16,7 @@ use super::common::{
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_blank};
-use crate::model::entry::{ContentIssueKind, Kind, Role, Service, Stop, Target};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Service, StopReason, Target};
 use crate::model::finding::Severity;
 use crate::model::refusal;
 use alloc::vec::Vec;
@@ -25,10 +25,10 @@ use spans::marker::MISSING_RESULT;
 
 const CHAIN: &[&str] = &["user", "assistant", "progress", "system", "attachment"];
 
-/// Rows in which Claude Code logs its own requests.
+/// Records in which Claude Code logs its own requests.
 const REQUEST_LOG: &[&str] = &["api-request", "api-request-shape", "api-request-blob", "api-request-resumed"];
 
-/// Fields that a new line takes over from the line of the call, in the order in which the agent writes them.
+/// Fields that a new line copies from the call's line, in the order in which the agent writes them.
 const ENVELOPE: &[&str] =
     &["isSidechain", "agentId", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"];
 
@@ -66,8 +66,8 @@ const MESSAGE: &[Names] = &[
     Names::of("role", &["assistant"], &[text("id"), text("model")]),
 ];
 
-/// Tried with 2.1.330, which says "No conversation found with session ID" of both, and has no command that brings one back.
-/// What it removes for its age it removes with the folder.
+/// Tried with 2.1.330. It prints "No conversation found with session ID" for both, and no command restores them. When
+/// it removes an old session, it removes the folder too.
 const FOLDERS: Index = Index::Folders {
     lost: "claude --resume does not find them, and only a backup brings them back",
     emptied: "claude --resume does not find a conversation in them, and only a backup brings it back",
@@ -127,14 +127,14 @@ fn vote(doc: &Doc) -> Vote {
     let linked = is_string(doc.get("uuid")) && doc.get("parentUuid").is_some();
     let said = (says(doc, "type", "user") || says(doc, "type", "assistant"))
         && doc.get("message").is_some_and(|message| message.get("content").is_some());
-    // Of a file in which little is said, or little of it can be read.
+    // Short or badly damaged files may have no better evidence.
     let envelope =
         says_any(doc, "type", CHAIN) && is_string(doc.get("sessionId")) && doc.get("isSidechain").is_some();
     let snapshot = says(doc, "type", "file-history-snapshot")
         && is_string(doc.get("messageId"))
         && doc.get("snapshot").is_some();
     let own = (linked && (said || envelope)) || snapshot;
-    // Qwen Code shares the envelope and has `parts`.
+    // Qwen Code has the same envelope, but `parts`.
     let foreign = doc.get("message").is_some_and(|message| message.get("parts").is_some());
     match (foreign, own) {
         (true, _) => Vote::Foreign,
@@ -235,7 +235,7 @@ fn broken(doc: &Doc) -> Option<Broken<'_>> {
     Some(Broken::Error(said))
 }
 
-/// A boundary without a parent and the summary behind it, on which the first entry that stays is hung.
+/// A boundary without a parent, and the summary after it, which becomes the parent of the first entry that stays.
 fn compaction(made: &Compaction<'_>) -> Vec<Vec<u8>> {
     let envelope = |mut line: Writing| {
         for key in ENVELOPE {
@@ -277,7 +277,7 @@ fn compaction(made: &Compaction<'_>) -> Vec<Vec<u8>> {
     [first, second].into()
 }
 
-/// Records without a place in the chain.
+/// Reads records that are no part of the conversation.
 fn service(doc: &Doc, draft: &mut Draft<'_>) {
     let titled = |key: &str| doc.get(key).is_some_and(|title| is_string(Some(title)) && !title.is(""));
     if says(doc, "type", "custom-title") && titled("customTitle") {
@@ -299,7 +299,7 @@ fn user(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let [copy, summary] = line.pick(["toolUseResult", "isCompactSummary"]);
     let content = message.and_then(|message| message.get("content"));
     if summary.is_some_and(Value::is_true) {
-        // Nobody said it.
+        // The agent wrote this text itself.
         content_parts(content, &mut |part| {
             if let Part::Text(text) = part {
                 draft.text(text);
@@ -313,7 +313,7 @@ fn user(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     draft.entry.kind = Kind::Message(if results { Role::Tool } else { Role::User });
 }
 
-/// Reads the content of a user message in Anthropic's dialect; whether it holds results and nothing else.
+/// Reads the content of a user message in Anthropic's dialect. Returns whether it holds only results.
 pub(super) fn blocks(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> bool {
     if let Some(text) = alone(content) {
         draft.user_text(text);
@@ -345,7 +345,7 @@ fn assistant(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>)
     let Some(message) = message else { return };
     spoken(message, draft);
     if line.get("isApiErrorMessage").is_some_and(Value::is_true) {
-        draft.entry.stop = Stop::Aborted;
+        draft.entry.stop = StopReason::Aborted;
         let mut texts = items(message.get("content")).filter_map(|block| block.get("text"));
         if texts.any(|text| refusal::is_blocked(text.prefix())) {
             draft.issue(ContentIssueKind::Blocked, draft.entry.span);
@@ -359,9 +359,9 @@ pub(super) fn spoken(message: Value<'_>, draft: &mut Draft<'_>) {
     draft.entry.group = draft.intern(id);
     draft.entry.model = draft.intern(model);
     draft.entry.stop = match stop.and_then(Value::text).as_deref() {
-        Some(b"tool_use") => Stop::ToolUse,
-        Some(_) => Stop::Done,
-        None => Stop::Unknown,
+        Some(b"tool_use") => StopReason::ToolUse,
+        Some(_) => StopReason::Done,
+        None => StopReason::Unknown,
     };
     if let Some(text) = alone(content) {
         draft.text(text);

@@ -1,9 +1,9 @@
 //! Codex rollouts: a header, then items of the Responses API and events for the screen, each in an envelope.
 //!
-//! Calls and outputs find each other by `call_id` and kind, wherever they stand (`context_manager/normalize.rs`); what
-//! stands before the newest compaction is not sent any more (`rollout_reconstruction.rs`). Events repeat outputs, and
-//! the model never sees those. Reasoning is sealed, but not bound to what comes before it. A thread with a paginated
-//! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
+//! Calls and outputs find each other by `call_id` and kind, wherever they are (`context_manager/normalize.rs`). Items
+//! before the newest compaction are not sent any more (`rollout_reconstruction.rs`). Events repeat outputs, and the
+//! model never sees those copies. Reasoning is encrypted, but not bound to earlier items. A thread with a paginated
+//! history numbers its lines and keeps byte offsets in a database, so its file is never changed. Facts:
 //! docs/format-facts.md.
 
 use super::agent::{Agent, Index, Resume};
@@ -35,10 +35,10 @@ const TYPES: &[&str] = &[
 
 const PAGINATED: &str = "Codex numbers its lines and keeps byte offsets into it (paginated history)";
 
-/// Under which Codex names the outputs that it makes up (`context_manager/normalize.rs`).
+/// Namespace of the ids that Codex gives to outputs it adds (`context_manager/normalize.rs`).
 const OUTPUT_IDS: Uuid = Uuid::from_u128(0x90d3_8d3e_6a5b_4d52_bfe2_2f1e_634b_fac4);
 
-/// What Codex itself puts where the output of a call is missing.
+/// What Codex itself sends in place of a missing output.
 const ABORTED: &[u8] = b"aborted";
 
 const NAMES: &[Names] = &[
@@ -94,7 +94,8 @@ const ITEM: &[Names] = &[
     Names::typed(&["reasoning"], &[needs("summary", Form::List), has("encrypted_content")]),
 ];
 
-/// Tried with 0.169.0: `codex resume` finds a file that has no row and enters it, and until then the picker does not show it.
+/// Tried with 0.169.0: `codex resume` finds a file that has no row and adds one; until then its picker does not list
+/// the session.
 const THREADS: Index =
     Index::Database { name: ["state_", ".sqlite"], unknown: "codex resume ID finds one and adds it" };
 
@@ -152,7 +153,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         draft.read_only(PAGINATED);
         draft.ordinal(ordinal);
     }
-    // A line without a time is one that Codex does not read.
+    // Codex skips a line without a time.
     let (Some(kind), Some(payload), true) = (kind, payload, is_string(doc.get("timestamp"))) else {
         return;
     };
@@ -160,11 +161,11 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         Some(b"session_meta") => header(payload, draft),
         Some(b"response_item") => item(payload, draft),
         Some(b"compacted") => {
-            // Older ones carry no history: what persons said before them is taken from the lines.
+            // Old compactions hold no history: for these, Codex collects earlier user messages from the lines.
             let whole = payload.get("replacement_history").is_some_and(|all| all.kind() == Json::Array);
             draft.entry.kind = if whole { Kind::Boundary } else { Kind::Note };
             payload.get("message").into_iter().for_each(|text| draft.text(text));
-            // It carries the images that stay in context, each time anew.
+            // Each compaction repeats the images that stay in context.
             for kept in items(payload.get("replacement_history")) {
                 let [content, output] = kept.pick(["content", "output"]);
                 let parts = items(content).chain(items(output));
@@ -219,8 +220,8 @@ fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
     }
 }
 
-/// The id of an output that is made up for a call. With any other, what the model was sent before would not be found
-/// in its cache.
+/// The id of an output that is added for a call. It is the id that Codex would use; another one would miss the
+/// provider's prompt cache.
 fn output_id(prefix: &str, call: &[u8]) -> String {
     let name = [prefix.as_bytes(), b":", call].concat();
     format!("{prefix}_{}", Uuid::new_v5(&OUTPUT_IDS, &name))
@@ -228,7 +229,7 @@ fn output_id(prefix: &str, call: &[u8]) -> String {
 
 fn header(payload: Value<'_>, draft: &mut Draft<'_>) {
     let [id, mode, base] = payload.pick(["id", "history_mode", "history_base"]);
-    // Without an id it is none to Codex.
+    // Codex does not accept a header without an id.
     draft.entry.kind = if is_string(id) { Kind::Header } else { Kind::Opaque };
     if base.is_some_and(|base| !base.is_null())
         || mode.is_some_and(|mode| !mode.is("legacy") && !mode.is_null())
@@ -256,7 +257,7 @@ fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
             draft.call(payload, id, name, false);
             draft.call_kind(b"custom");
         }
-        // What the API ran itself needs no output from here.
+        // A search that the API ran itself needs no output.
         b"tool_search_call" if !is_of_server(payload) => {
             draft.call(payload, id, None, false);
             draft.call_kind(b"search");
@@ -278,7 +279,7 @@ fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
     }
 }
 
-/// What Codex says in a person's place begins with one of these (its `contextual_user_message.rs`).
+/// Texts that Codex itself sends as the user begin with one of these (its `contextual_user_message.rs`).
 const OWN_WORDS: &[&[u8]] = &[
     b"<environment_context>",
     b"<user_instructions>",
@@ -289,7 +290,7 @@ const OWN_WORDS: &[&[u8]] = &[
     b"<subagent_notification>",
 ];
 
-/// Whether a search for tools was not the client's.
+/// Whether the server ran a tool search, and not the client.
 fn is_of_server(payload: Value<'_>) -> bool {
     let [execution, id] = payload.pick(["execution", "call_id"]);
     execution.is_some_and(|execution| execution.is("server")) || !is_string(id)
@@ -321,8 +322,8 @@ fn output(payload: Value<'_>, draft: &mut Draft<'_>) {
     draft.content(output);
 }
 
-/// Events are for the screen. Some repeat an output, in strings that may be shortened; not the patches, which the
-/// screen reads again, and not what persons said.
+/// Reads an event, which is for the screen. Some events repeat an output, in strings that may be shortened. Patches and
+/// user messages must stay, because the screen reads them again.
 fn event(payload: Value<'_>, draft: &mut Draft<'_>) {
     let copies: &[&str] = match payload.get("type").and_then(Value::text).as_deref() {
         Some(b"mcp_tool_call_end") => &["result"],
@@ -337,7 +338,7 @@ fn event(payload: Value<'_>, draft: &mut Draft<'_>) {
             draft.counts_tokens(all.is_some_and(|(tokens, window)| tokens / 2 > window));
             &[]
         }
-        // What was before it may be in context again, also what a compaction had replaced.
+        // Earlier items may be in context again, even those that a compaction had replaced.
         Some(b"thread_rolled_back") => {
             draft.entry.kind = Kind::Leaf;
             &[]

@@ -1,4 +1,4 @@
-//! What several formats say or read alike.
+//! Helpers that several formats share.
 
 use super::base::{Broken, Compaction, Part};
 use super::writing::Writing;
@@ -46,7 +46,7 @@ pub(super) fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>>
     core::iter::from_fn(move || inside.as_mut()?.next())
 }
 
-/// A content that is one text.
+/// The text of a content that is a single text.
 pub(super) fn alone(content: Option<Value<'_>>) -> Option<Value<'_>> {
     content.filter(|content| content.kind() == Kind::String)
 }
@@ -56,12 +56,12 @@ pub(super) fn first_text(content: Option<Value<'_>>) -> Option<Value<'_>> {
     alone(content).or_else(|| items(content).find_map(|part| part.get("text")))
 }
 
-/// Whether a message of the user's is one that a program put there: several agents wrap such text in this.
+/// Whether a program wrote this user message: several agents wrap such text in these tags.
 pub(super) fn is_reminder(content: Option<Value<'_>>) -> bool {
     first_text(content).is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"))
 }
 
-/// Reads what a user said: one text, or blocks with texts and images.
+/// Reads the content of a user message: one text, or blocks with texts and images.
 pub(super) fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     if let Some(text) = alone(content) {
         draft.user_text(text);
@@ -77,7 +77,7 @@ pub(super) fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     }
 }
 
-/// Reads what the model said in the same way.
+/// Reads the content of an assistant message in the same way.
 pub(super) fn answered(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     if let Some(text) = alone(content) {
         draft.text(text);
@@ -90,7 +90,7 @@ pub(super) fn answered(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     }
 }
 
-/// The names under which calls have been seen.
+/// Names that agents use for blocks with calls.
 pub(super) const CALLS: &[&str] =
     &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
 
@@ -131,7 +131,7 @@ pub(super) fn plain_part<'d>(block: Value<'d>, text: Option<Value<'d>>, each: &m
     }
 }
 
-/// The calls that a message lists beside its content, in OpenAI's dialect or without a `function` around the name.
+/// The calls in a message's field beside its content, in OpenAI's dialect or without a `function` around the name.
 pub(super) fn listed_calls<'d>(calls: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
     for call in items(calls) {
         let function = call.get("function").unwrap_or(call);
@@ -140,7 +140,7 @@ pub(super) fn listed_calls<'d>(calls: Option<Value<'d>>, each: &mut dyn FnMut(Pa
     }
 }
 
-/// Whether an answer in Anthropic's dialect was cut off, or had no room in the window.
+/// Whether an assistant message in Anthropic's dialect was cut off, or did not fit the window.
 pub(super) fn broken_by_stop_reason(message: Option<Value<'_>>) -> Option<Broken<'_>> {
     let stop = message?.get("stop_reason")?;
     if stop.is("max_tokens") {
@@ -149,10 +149,10 @@ pub(super) fn broken_by_stop_reason(message: Option<Value<'_>>) -> Option<Broken
     stop.is("model_context_window_exceeded").then_some(Broken::Error(Some(stop)))
 }
 
-/// Finds the name of a message that was written over, a key or the role, if there is exactly one, and everything else
-/// is as it should be.
-///
-/// Such a name holds characters that no program puts into one, and at least a quarter of what it was is left around
+/// Finds an overwritten name in a message, a key or the role, if there is exactly one, and everything else is as it
+/// should be.
+/// || Such a name holds characters that no program writes into a name, and at least a quarter of the original is left
+/// around them. Otherwise what some other program writes could be taken for damage.
 /// them: what some other program writes is not taken for damage.
 pub(super) fn corrupted(
     message: Option<Value<'_>>,
@@ -168,23 +168,23 @@ pub(super) fn corrupted(
     if known(key) {
         return most_like(value, &mut roles.iter().copied());
     }
-    // It was none of those that are there.
+    // A name that is present elsewhere in the object is not the overwritten one.
     let there = |name: &&'static str| fields().any(|(key, _)| key.is(name));
     most_like(key, &mut keys.iter().copied().filter(|name| !there(name)))
 }
 
-/// Notes a name that was written over, where a message lacks what it cannot do without: one of these names, or a role.
+/// Notes an overwritten name if a message lacks something it needs: one of these names, or a role.
 pub(super) fn note_corrupted(name: &Corrupted, needed: &[&str], draft: &mut Draft<'_>) {
     let was = name.was.filter(|was| needed.contains(was));
     draft.issue(ContentIssueKind::Corrupted(was), name.at);
 }
 
-/// Notes that the name under which a message says whose it is was written over, and says whether it was.
+/// Notes that the key of the role was overwritten. Returns whether it was.
 pub(super) fn corrupted_role(message: Value<'_>, draft: &mut Draft<'_>) -> bool {
     written_over(message, "role", draft).is_some()
 }
 
-/// What an object that lacks this name holds under one that it may have been, and notes that it was written over.
+/// Returns the value under a key that may have been this absent name, and notes that the key was overwritten.
 pub(super) fn written_over<'d>(
     object: Value<'d>,
     name: &'static str,
@@ -201,7 +201,7 @@ pub(super) fn only_keys(doc: &Doc, names: &[&str]) -> bool {
     fields.map(|(key, _)| key).all(|key| is_any(key, names))
 }
 
-/// An RFC 3339 timestamp one millisecond later; the same text if it is none.
+/// An RFC 3339 timestamp one millisecond later; the same text if it is not a timestamp.
 pub(super) fn later(timestamp: &[u8]) -> String {
     let text = String::from_utf8_lossy(timestamp);
     let moment = text.parse::<jiff::Timestamp>().ok();
@@ -209,7 +209,7 @@ pub(super) fn later(timestamp: &[u8]) -> String {
     next.map_or_else(|| text.to_string(), |next| format!("{next:.3}"))
 }
 
-/// A millisecond after an entry was written, in its own spelling; nothing if it does not say when.
+/// One millisecond after an entry was written, in the spelling of its timestamp; empty if it has none.
 pub(super) fn time_after(entry: &Doc) -> String {
     entry.get("timestamp").and_then(Value::text).map(|time| later(&time)).unwrap_or_default()
 }
@@ -223,7 +223,7 @@ pub(crate) fn written_ms(doc: &Doc) -> Option<u64> {
     moment.or_else(|| own.and_then(Value::whole)).or_else(inside)
 }
 
-/// A compaction as a user message in the place of those that are left out: the API takes several of a user in a row.
+/// A compaction as a user message in place of those that are left out. The API accepts several user messages in a row.
 pub(super) fn summary_message(made: &Compaction<'_>) -> Vec<Vec<u8>> {
     [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
 }

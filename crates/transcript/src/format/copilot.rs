@@ -1,9 +1,8 @@
 //! GitHub Copilot CLI's `events.jsonl`: a log of events, each naming the one before it.
 //!
-//! A call is asked for in an `assistant.message` and answered by a `tool.execution_complete` that may stand many lines
-//! later, with a subagent's events in between; what belongs to a subagent pairs by itself. The loader refuses the whole
-//! log over one bad line, and a compaction remembers how many messages stood before it. Facts:
-//! docs/format-facts.md.
+//! An `assistant.message` makes a call, and a `tool.execution_complete` answers it, perhaps many lines later, with a
+//! subagent's events in between; a subagent's calls pair only with its own results. The loader refuses the whole log
+//! over one bad line, and a compaction records how many messages came before it. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
 use super::base::{Answer, BASE, Content, Counted, Format, Gate, Header, Lost, Part, Root, Shape, Vote};
@@ -11,7 +10,7 @@ use super::common::{content_parts, is_string, items, listed_calls, says, time_af
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
-use crate::model::entry::{ContentIssueKind, Kind, Role, Stop, Target};
+use crate::model::entry::{ContentIssueKind, Kind, Role, StopReason, Target};
 use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;
@@ -20,11 +19,11 @@ use spans::source::Span;
 const TYPES: &[&str] =
     &["session.", "user.", "assistant.", "tool.", "subagent.", "hook.", "system.", "skill."];
 
-/// Fields of an event's data in which the loader takes any text. It checks the others, and refuses the log over one.
+/// Fields of an event's data in which the loader accepts any text. It checks the others, and refuses the log over one.
 const TEXTS: &[&str] =
     &["content", "transformedContent", "summaryContent", "reasoningText", "arguments", "input", "output"];
 
-/// Fields of `session.*` events that are whole numbers of 0 or more, by the schema of 1.0.102.
+/// Fields of `session.*` events that must be whole numbers of at least 0, by the schema of 1.0.102.
 const COUNTS: &[&str] = &[
     "cacheReadTokens",
     "cacheWriteTokens",
@@ -213,7 +212,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             draft.target(Target { id, at, ..Target::default() });
             Kind::Leaf
         }
-        // Hooks repeat results; nobody sends them.
+        // Hooks repeat results, which are not sent.
         b"hook.start" | b"hook.end" => {
             for key in ["input", "output"] {
                 draft.sides(data.get(key));
@@ -224,16 +223,16 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     };
 }
 
-/// Whether a compaction came to an end with a summary that takes the place of what was before.
+/// Whether a compaction finished, with a summary that replaces earlier messages.
 fn compacts(data: Value<'_>) -> bool {
     let [success, summary] = data.pick(["success", "summaryContent"]);
     success.map_or_else(|| is_string(summary), Value::is_true)
 }
 
-/// Notes what the schema that Copilot CLI brings along does not allow in a record about the session.
+/// Notes what the schema that ships with Copilot CLI forbids in a record about the session.
 fn check(kind: &[u8], data: Value<'_>, draft: &mut Draft<'_>) {
     let mut is_count = false;
-    // In the order of the bytes a key stands right before its value.
+    // Descendants come in byte order, so a key comes right before its value.
     for inside in data.descendants() {
         if is_count && inside.kind() == Json::Number && inside.whole().is_none() {
             draft.issue(ContentIssueKind::Count, inside.span());
@@ -300,9 +299,9 @@ fn assistant(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {
         if let Some(agent) = agent.and_then(Value::text) {
             draft.call_kind(&agent);
         }
-        draft.entry.stop = Stop::ToolUse;
+        draft.entry.stop = StopReason::ToolUse;
     }
-    // What the model thought, sealed; it is no block that could be taken out.
+    // The model's encrypted reasoning. It is not a block, so it cannot be removed.
     for sealed in [data.get("reasoningOpaque"), data.get("encryptedContent")].into_iter().flatten() {
         if is_string(Some(sealed)) {
             draft.fixed_thinking(sealed);
@@ -310,7 +309,7 @@ fn assistant(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {
     }
 }
 
-/// A file that is sent: its loader takes no text in its place.
+/// A file as the whole result: the loader accepts no text in its place.
 fn file_alone(file: Value<'_>, draft: &mut Draft<'_>) {
     draft.image(file);
     draft.no_words_for(file);

@@ -1,12 +1,11 @@
-//! Lines that each hold a whole conversation: data for tuning and batches of requests, exports of sessions.
+//! Lines that each hold a whole conversation: fine-tuning data, batches of requests, exported sessions.
 //!
-//! Nothing is ever put in: a result that nobody had would be learnt from, and a call that is left open at the end is what
-//! such data teaches, or asks for. Calls and results find each other within their line. Facts:
-//! docs/format-facts.md.
+//! Nothing is ever added: a model would learn an invented result, and a call without a result at the end is what such
+//! data teaches, or a batch asks for. Calls and results find each other within their line. Facts: docs/format-facts.md.
 
 use super::base::{Arguments, BASE, Content, Format, Results, Vote};
 use super::common::{has_block, items, only_keys};
-use super::order::{self, Turn};
+use super::order::{self, Message};
 use super::{anthropic, gemini_contents, openai_chat};
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Kind, Role};
@@ -15,23 +14,23 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::source::Span;
 
-/// What they share.
+/// What all data sets share.
 const DATASET: Format = Format { results: Results::InConversation, ..BASE };
 
-/// The conversation in the lines of a dialect.
+/// Where the lines of a dialect hold the conversation, and how to recognise them.
 struct Dialect {
-    /// Keys that a line may have.
+    /// All keys that a line may have.
     keys: &'static [&'static str],
-    /// Where the conversation is: keys that lead to it.
+    /// Paths of keys to the conversation.
     at: &'static [&'static [&'static str]],
-    /// What a message says about the dialect of its line.
+    /// How a message of the line votes on the dialect.
     vote: fn(Value<'_>) -> Vote,
     read: fn(Value<'_>, &mut Draft<'_>),
-    /// Whether calls are noted.
+    /// Whether calls are recorded.
     reads_calls: bool,
 }
 
-/// OpenAI: tuning, batches.
+/// OpenAI: fine-tuning, batches.
 pub(super) const OPENAI: Format = Format {
     name: "openai-dataset",
     written_by: "OpenAI tuning and batches, one conversation a line",
@@ -94,7 +93,7 @@ const ANTHROPIC_LINES: Dialect = Dialect {
     reads_calls: true,
 };
 
-/// `ShareGPT`, as Hermes writes its trajectories: texts, and calls only as markup within them.
+/// `ShareGPT`, as Hermes writes its trajectories: texts, with calls only as markup inside them.
 pub(super) const SHAREGPT: Format = Format {
     name: "sharegpt",
     written_by: "ShareGPT, Hermes trajectories",
@@ -138,7 +137,7 @@ const SHAREGPT_LINES: Dialect = Dialect {
     reads_calls: false,
 };
 
-/// Gemini: tuning, batches.
+/// Gemini: fine-tuning, batches.
 pub(super) const GEMINI: Format = Format {
     name: "gemini-dataset",
     written_by: "Gemini tuning and batches, one conversation a line",
@@ -181,8 +180,8 @@ impl Dialect {
         self.at.iter().find_map(walk).filter(|found| found.kind() == Json::Array)
     }
 
-    /// The names of the tools beside the conversation; `None` if there is no list of them, or one that is not known in
-    /// all its parts: tools of the provider's own have no name.
+    /// The names of the tools listed beside the conversation. `None` without such a list, or if any of it is unknown:
+    /// the provider's own tools have no name.
     fn tools<'d>(&self, doc: &'d Doc) -> Option<Vec<Cow<'d, [u8]>>> {
         let beside = self.at.iter().find_map(|path| {
             let (last, way) = path.split_last()?;
@@ -201,7 +200,7 @@ impl Dialect {
                 names.push(tool.get("name").and_then(Value::text)?);
             }
         }
-        // An empty list offers nothing, and stands in rows whose tools are told in the text.
+        // An empty list tells nothing: rows whose tools are described in the text have one.
         Some(names).filter(|names| !names.is_empty())
     }
 }
@@ -210,7 +209,7 @@ fn vote(doc: &Doc, dialect: &Dialect) -> Vote {
     let Some(messages) = dialect.conversation(doc).filter(|_| only_keys(doc, dialect.keys)) else {
         return Vote::Silent;
     };
-    // One message that is only this dialect's tells; one that is not at all tells as well.
+    // The first message that is certainly of this dialect decides, or the first that certainly is not.
     let mut said = Vote::Silent;
     for message in messages.items() {
         match (dialect.vote)(message) {
@@ -223,7 +222,7 @@ fn vote(doc: &Doc, dialect: &Dialect) -> Vote {
     said
 }
 
-/// A line is no entry of a conversation but all of one, so it has no parts to show.
+/// Reads a line. It is a whole conversation and not an entry of one, so it has no parts to show.
 fn read(doc: &Doc, dialect: &Dialect, draft: &mut Draft<'_>) {
     let Some(messages) = dialect.conversation(doc) else { return };
     let (mut last, mut turns) = (Span::default(), Vec::new());
@@ -232,7 +231,7 @@ fn read(doc: &Doc, dialect: &Dialect, draft: &mut Draft<'_>) {
         draft.entry.kind = Kind::Opaque;
         draft.message(message, dialect.read);
         last = message.span();
-        turns.push(Turn::read(last, before, draft));
+        turns.push(Message::read(last, before, draft));
     }
     draft.ends_with(last);
     order::note(&turns, dialect.reads_calls, is_for_training(doc, dialect), draft);
@@ -241,19 +240,19 @@ fn read(doc: &Doc, dialect: &Dialect, draft: &mut Draft<'_>) {
     }
     let place = draft.entry.span.start.to_le_bytes();
     draft.scope(&place);
-    // One conversation among others, which nobody sums up.
+    // One conversation among others; there is nothing to compact.
     draft.entry.kind = Kind::Note;
     draft.entry.text_chars = 0;
 }
 
-/// Whether a line is an example to learn from, and not a request.
+/// Whether a line is a training example, and not a request.
 fn is_for_training(doc: &Doc, dialect: &Dialect) -> bool {
     let requests = ["custom_id", "max_tokens", "key", "generationConfig"];
     let at_top = dialect.at.first().and_then(|path| path.first()).is_some_and(|key| doc.get(key).is_some());
     at_top && requests.iter().all(|key| doc.get(key).is_none())
 }
 
-/// Reads a line of Gemini's, and notes if its conversation begins with calls.
+/// Reads a line in Gemini's dialect, and notes if its conversation begins with calls.
 fn read_contents(doc: &Doc, draft: &mut Draft<'_>) {
     read(doc, &GEMINI_LINES, draft);
     let first = GEMINI_LINES.conversation(doc).and_then(|messages| messages.items().next());

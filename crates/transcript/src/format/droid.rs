@@ -1,7 +1,7 @@
-//! Factory Droid: messages of Anthropic's API in an envelope, behind a line that begins the session.
+//! Factory Droid: messages of Anthropic's API in an envelope, after a line that begins the session.
 //!
-//! How it writes is not known, and `todo_state` and `compaction_state` count messages, so its files are mended only
-//! while it rests, and no line comes or goes. Facts: docs/format-facts.md.
+//! It is not known how Droid writes, and `todo_state` and `compaction_state` count messages. So files are changed only
+//! while Droid does not run, and no line is added or removed. Facts: docs/format-facts.md.
 
 use super::agent::Agent;
 use super::anthropic;
@@ -35,7 +35,7 @@ fn vote(doc: &Doc) -> Vote {
     let begins = says(doc, "type", "session_start")
         && is_string(doc.get("id"))
         && ["cwd", "title", "sessionTitle"].iter().any(|key| is_string(doc.get(key)));
-    // pi's messages say more of themselves.
+    // pi's messages have more fields than these.
     let plain = |(key, _): (Value<'_>, Value<'_>)| is_any(key, &["role", "content", "id"]);
     let bare = doc.get("message").is_some_and(|message| message.fields().all(plain));
     let message = says(doc, "type", "message") && is_string(doc.get("id")) && bare;
@@ -60,7 +60,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             if let Some(message) = message {
                 spoken(message, draft);
             }
-            // A line is a whole message, whatever its id.
+            // A line is a whole message, whatever its id is.
             draft.entry.group = None;
             Kind::Message(Role::Assistant)
         }

@@ -1,10 +1,10 @@
-//! The example of docs/formats.md, built into the tests: a format is one file and one line.
+//! The example of docs/formats.md, compiled into the tests: a format is one file and one line.
 
 use super::FORMATS;
 use super::base::Gate;
 use crate::compact::{Request, Stay, Unable, compact};
 use crate::examine::mend::{examine, mend};
-use crate::judge::{Judge, Verdict};
+use crate::judge::{Judge, Judgement};
 use crate::model::policy::{Policy, Selection};
 use crate::plan::Rendered;
 use crate::rule::{Cover, find};
@@ -16,13 +16,13 @@ use spans::source::Source;
 
 const PAGE: &str = include_str!("../../../../docs/formats.md");
 
-/// What stands between these two lines of the page.
+/// The text between these two lines of the page.
 fn block(begin: &str) -> &'static str {
     let (_, rest) = PAGE.split_once(begin).expect("the page has such a block");
     rest.split_once("```").expect("a block ends").0
 }
 
-/// What Otter writes, as the page shows it.
+/// A transcript of Otter, as the page shows it.
 fn lines() -> &'static str {
     block("*Otter* writes this:\n\n```json\n")
 }
@@ -47,7 +47,7 @@ fn the_tables_of_formats_and_of_rules_have_its_row_and_column() {
     let cover = |name| find(name).unwrap().cover(otter);
     assert_eq!(cover("call-without-result"), Cover::Fixed);
     assert_eq!(cover("off-branch"), Cover::Never);
-    // What the file does not say is the careful answer.
+    // Fields that the file does not set have careful defaults.
     assert_eq!(otter.gates, [Gate::Idle]);
     let request = Request { stay: Stay::Last(1), summary: None, message_chars_max: 0 };
     let compacted = compact(&lines().as_bytes(), &Policy::default(), &request).unwrap();
@@ -56,16 +56,16 @@ fn the_tables_of_formats_and_of_rules_have_its_row_and_column() {
 
 #[test]
 fn appends_to_it_are_judged() {
-    // Of the rules made up for tests this one looks at each append to such a file.
+    // A rule made for tests alone asks for a look after each append; leave it out.
     let ignore = [find("restless").unwrap().code().to_string()].into();
     let policy = Policy { selection: Selection { ignore, ..Selection::default() }, ..Policy::default() };
     let policy = Arc::new(policy);
     let (mut judge, _) = Judge::new(&lines().as_bytes(), &policy).unwrap();
     let fine = lines().to_string() + "{\"who\":\"model\",\"says\":\"One file.\"}\n";
-    assert_eq!(judge.append(&fine.as_bytes()), Ok(Verdict::Same));
+    assert_eq!(judge.append(&fine.as_bytes()), Ok(Judgement::Same));
     assert_eq!(judge.facts().entries, 5);
     let lost = fine + "{\"who\":\"tool\",\"ref\":\"r9\",\"gives\":\"whose?\"}\n";
-    assert!(matches!(judge.append(&lost.as_bytes()), Ok(Verdict::Look(_))));
+    assert!(matches!(judge.append(&lost.as_bytes()), Ok(Judgement::Look(_))));
 }
 
 #[test]

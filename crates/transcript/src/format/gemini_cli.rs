@@ -1,12 +1,12 @@
-//! Gemini CLI: a log of records by id, of which the last one counts, at the place of the first.
+//! Gemini CLI: a log of records with ids. The last record with an id counts, at the place of the first.
 //!
-//! Each step of a tool call writes the whole message anew. `$set` changes the header, or replaces all messages with a
-//! list of them; `$rewindTo` takes back a message and all after it.
+//! Each step of a tool call writes the whole message again. `$set` changes the header, or replaces all messages with a
+//! list; `$rewindTo` removes a message and all after it.
 //!
-//! Older versions keep a result in the record of its call and nowhere else. Since 0.60 it is also a message of the
-//! user, as it was sent, and a resumed session sends both copies: P5 empties that message. Its place says nothing: over
-//! ACP the calls of all turns gather in one record. Once a message of the model names calls in `content`, those are sent
-//! and `toolCalls` holds results only. No result is ever put in.
+//! Older versions keep a result in the record of its call and nowhere else. Since 0.60 it is also in a user message, as
+//! it was sent, and a resumed session sends both copies: P5 empties that message. The message's place tells nothing:
+//! over ACP the calls of all turns gather in one record. Once an assistant message names calls in `content`, those are
+//! sent, and `toolCalls` only holds results. A missing result is never added.
 
 use super::agent::Agent;
 use super::base::{BASE, Content, Format, Header, Level, Part, Results, Root, Shape, Vote};
@@ -74,7 +74,8 @@ pub(super) const FORMAT: Format = Format {
     results: Results::Blocks,
     calls_have_ids: false,
     copies_results: true,
-    // It leaves empty turns out and puts a user's before the first (`historyHardening.ts`); empty texts it sends.
+    // The agent leaves empty turns out and starts with a user message (`historyHardening.ts`); it does send empty
+    // texts.
     content: Content {
         empty: Some(Severity::Note),
         blank: Some(Severity::Warning),
@@ -137,7 +138,7 @@ fn read_record(record: Value<'_>, draft: &mut Draft<'_>) {
     draft.entry.id = draft.intern(id);
     match kind.and_then(Value::text).as_deref() {
         None if record.get("projectHash").is_some() => draft.entry.kind = Kind::Header,
-        // Such a one is not sent, and holds the place of results that were taken out.
+        // A message with an empty list is not sent; it stands where results were removed.
         Some(b"user") if content.is_some_and(is_empty_list) => {}
         Some(b"user") => asked(content, draft),
         Some(b"gemini") => {
@@ -149,7 +150,7 @@ fn read_record(record: Value<'_>, draft: &mut Draft<'_>) {
             items(content).for_each(|part| qwen_code::said(part, draft));
             let called = lists_calls(content);
             items(record.get("toolCalls")).for_each(|call| tool_call(call, !called, draft));
-            // What the model thought is for the screen.
+            // Recorded thoughts are only for the screen.
             if items(record.get("thoughts")).next().is_some() {
                 draft.shows();
             }
@@ -177,7 +178,7 @@ fn is_empty_list(content: Value<'_>) -> bool {
     content.kind() == Json::Array && content.items().next().is_none()
 }
 
-/// Whether the content of a message of the model says which calls it made. Then `toolCalls` are not sent as calls.
+/// Whether the content of an assistant message names its calls. If so, `toolCalls` are not sent as calls.
 fn lists_calls(content: Option<Value<'_>>) -> bool {
     items(content)
         .any(|part| part.get("functionCall").is_some() || part.get("thought").is_some_and(Value::is_true))
@@ -197,10 +198,10 @@ pub(super) fn response_parts<'d>(answer: Option<Value<'d>>, each: &mut dyn FnMut
     texts.for_each(|text| content_parts(Some(text), each));
 }
 
-/// What the program tells the model in a user's message, and tells it again when it resumes.
+/// User messages that the program adds begin with one of these. It adds new ones when it resumes.
 const INJECTED: [&[u8]; 2] = [b"<session_context>", b"<hook_context>"];
 
-/// Reads a user's message: what a person said, what the program put in, or the results of calls.
+/// Reads a user message: what a person said, what the program added, or results of calls.
 fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let injected = |text: Value<'_>| INJECTED.iter().any(|tag| text.prefix().starts_with(tag));
     let (mut results, mut said, mut typed) = (false, false, false);
@@ -218,7 +219,7 @@ fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     draft.entry.kind = Kind::Message(if results && !said { Role::Tool } else { Role::User });
 }
 
-/// A record of a call, with its results if there are any already. `sent` says whether it is sent as a call.
+/// Reads a record of a call, with its results if it has any. `sent` says whether it is sent as a call.
 fn tool_call(call: Value<'_>, sent: bool, draft: &mut Draft<'_>) {
     let [id, name, args, status, result, display] =
         call.pick(["id", "name", "args", "status", "result", "resultDisplay"]);
@@ -233,10 +234,10 @@ fn tool_call(call: Value<'_>, sent: bool, draft: &mut Draft<'_>) {
         draft.body(text);
         answered = true;
     }
-    // After a resume, each call of a message may hold the results of all of them.
+    // After a resume, each call of a message may hold the results of all its calls.
     for (whole, answer) in result.into_iter().flat_map(|whole| answers(whole).map(move |one| (whole, one))) {
         let [own, tool] = answer.pick(["id", "name"]);
-        // Old records name no id: there the place is what joins the two.
+        // Old records have no id; their place joins result and call.
         draft.result(whole, own.or(id).or(name), tool.or(name), failed);
         if id.is_none() {
             draft.unpaired();

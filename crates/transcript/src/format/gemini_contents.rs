@@ -1,6 +1,7 @@
-//! Bare messages of Gemini's API, one a line: `role` and `parts`.
+//! Bare messages of Gemini's API, one per line: `role` and `parts`.
 //!
-//! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: docs/format-facts.md.
+//! The API counts calls and results of neighbouring turns, so a missing result is never added. Facts:
+//! docs/format-facts.md.
 
 use super::base::{BASE, Content, Format, Part, Results, Vote};
 use super::common::{is_string, items, only_keys, says_any};

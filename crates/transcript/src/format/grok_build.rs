@@ -1,7 +1,7 @@
-//! Grok Build's `chat_history.jsonl`: items of the model's history, one a line.
+//! Grok Build's `chat_history.jsonl`: items of the model's history, one per line.
 //!
-//! Results have to stand in the run directly behind their calls (its own `repair_history`). The file is made anew when
-//! a session begins, and written under a lock beside it, which is taken. Facts: docs/format-facts.md.
+//! Results must be in the run of lines directly after their calls (its own `repair_history`). The agent writes the file
+//! anew when a session begins, and holds a lock beside it while it writes. Facts: docs/format-facts.md.
 
 use super::agent::Agent;
 use super::base::{Answer, Arguments, BASE, Content, Format, Gate, Lost, Part, Root, Vote};

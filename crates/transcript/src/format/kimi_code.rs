@@ -1,8 +1,8 @@
 //! Kimi Code's `wire.jsonl`: records that are replayed to make the context.
 //!
-//! `context.undo` and compactions count records, so none comes or goes; on loading it closes open calls itself and
-//! drops results without a call. One unreadable line in the middle keeps it from loading at all. Facts:
-//! docs/format-facts.md.
+//! `context.undo` and compactions count records, so records are never added or removed. On loading, the agent itself
+//! answers open calls and drops results without a call. It does not load a file with an unreadable line before the last
+//! one. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
 use super::base::{BASE, Counted, Format, Header, Part, Root, Shape, Vote};
@@ -92,7 +92,7 @@ fn vote(doc: &Doc) -> Vote {
 
 fn read(doc: &Doc, draft: &mut Draft<'_>) {
     match doc.get("type").and_then(Value::text).as_deref() {
-        // Without a version it is none to the agent.
+        // The agent does not accept a header without a version.
         Some(b"metadata") if doc.get("protocol_version").is_some() => draft.entry.kind = Kind::Header,
         Some(b"context.append_message") => message(doc.get("message"), draft),
         Some(b"context.append_loop_event") => event(doc.get("event"), draft),
@@ -100,7 +100,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             draft.entry.kind = Kind::Boundary;
             doc.get("summary").into_iter().for_each(|text| draft.text(text));
         }
-        // What a compaction had replaced may be in context again.
+        // Messages that a compaction had replaced may be in context again.
         Some(b"context.undo") => draft.entry.kind = Kind::Leaf,
         _ => {}
     }
@@ -161,7 +161,7 @@ fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     };
 }
 
-/// Whether the origin of a message says that no person sent it: a skill, say, is a person's if they called it.
+/// Whether a program made this message. A skill counts as a person's if the person called it.
 fn is_of_program(origin: Option<Value<'_>>) -> bool {
     let Some([kind, trigger]) = origin.map(|origin| origin.pick(["kind", "trigger"])) else { return false };
     kind.is_some_and(|kind| !kind.is("user")) && !trigger.is_some_and(|trigger| trigger.is("user-slash"))

@@ -1,25 +1,25 @@
-//! Names of fields, and which one a name was before one byte of it was written over.
+//! Names of fields, and how to find the original of a name with an overwritten byte.
 //!
-//! A format lists the names that its records have, and which of them they cannot do without. A key is a damaged one where
-//! a needed name is absent, the key is no name of the format, its value has the form that the name asks for, and it
-//! differs from that name, and from no other that is absent, in one place. Short keys are alike too easily: of those only
-//! a byte that no program writes into a name counts.
+//! A format lists the names in its records, and which of them are needed. A key is a damaged name if that name is
+//! needed and absent, the key is not a name of the format, its value has the form that belongs to the name, and it
+//! differs in one place from this absent name and from no other. Short keys resemble each other too easily: in those,
+//! only a byte counts that no program writes into a name.
 
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 use spans::json::{Doc, Kind, Value};
 use spans::source::Span;
 
-/// Shorter names may be another program's with one letter changed.
+/// A shorter key may be another program's name that differs in one letter.
 const LETTERS_MIN: usize = 4;
 
-/// Of so many names in one record a byte may have been written over.
+/// Most names of a record that may be damaged.
 const DAMAGED_MAX: usize = 4;
 
-/// How far behind a damaged name a tokeniser may stumble over it.
+/// How far after a damaged name reading may fail because of it.
 const REACH_BYTES: usize = 64;
 
-/// What kind of value stands under a name.
+/// What kind of value belongs to a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
@@ -28,7 +28,7 @@ pub(crate) enum Form {
     Number,
     Object,
     List,
-    /// A list of objects, which is not empty.
+    /// A list of objects that is not empty.
     Objects,
     Any,
 }
@@ -49,7 +49,7 @@ impl Form {
     }
 }
 
-/// Names of an object, or of each object of a list.
+/// Names of an object, or of each object in a list.
 pub struct Names {
     of: Of,
     fields: &'static [Field],
@@ -58,39 +58,39 @@ pub struct Names {
 /// Which objects have the names.
 enum Of {
     All,
-    /// Those that have one of these strings under this name.
+    /// Objects with one of these strings under this name.
     Kind(&'static str, &'static [&'static str]),
-    /// Those that have this name.
+    /// Objects with this name.
     Beside(&'static str),
-    /// All; each has exactly one of the names.
+    /// All objects; each has exactly one of the names.
     One,
 }
 
-/// A name, and what stands under it.
+/// A name and the value that belongs to it.
 pub(crate) struct Field {
     name: &'static str,
-    /// The record cannot do without it, and its value has this form.
+    /// The value's form, if the record needs this name.
     needed: Option<Form>,
     inside: &'static [Names],
 }
 
-/// A name that these objects cannot do without.
+/// A needed name.
 pub(super) const fn needs(name: &'static str, form: Form) -> Field {
     Field { name, needed: Some(form), inside: &[] }
 }
 
-/// A name of a text that these objects cannot do without.
+/// A needed name whose value is a text.
 pub(super) const fn text(name: &'static str) -> Field {
     needs(name, Form::Text)
 }
 
-/// A name that these objects may have.
+/// An optional name.
 pub(super) const fn has(name: &'static str) -> Field {
     Field { name, needed: None, inside: &[] }
 }
 
 impl Field {
-    /// What stands under it has names as well.
+    /// Adds the names of the objects in its value.
     pub(super) const fn with(mut self, inside: &'static [Names]) -> Self {
         self.inside = inside;
         self
@@ -103,7 +103,7 @@ impl Names {
         Self { of: Of::All, fields }
     }
 
-    /// Names of the objects that have one of these strings under a name.
+    /// Names of objects that have one of these strings under a given name.
     pub(super) const fn of(
         name: &'static str,
         values: &'static [&'static str],
@@ -112,24 +112,24 @@ impl Names {
         Self { of: Of::Kind(name, values), fields }
     }
 
-    /// Names of the objects that have one of these types.
+    /// Names of objects with one of these types.
     pub(super) const fn typed(types: &'static [&'static str], fields: &'static [Field]) -> Self {
         Self::of("type", types, fields)
     }
 
-    /// Names of the objects that have another name.
+    /// Names of objects that have another, given name.
     pub(super) const fn beside(name: &'static str, fields: &'static [Field]) -> Self {
         Self { of: Of::Beside(name), fields }
     }
 
-    /// Names of which an object has one.
+    /// Names of which each object has exactly one.
     pub(super) const fn one(fields: &'static [Field]) -> Self {
         Self { of: Of::One, fields }
     }
 
-    /// Those that an object has.
+    /// The names that apply to an object.
     fn of_object(own: &'static [Names], object: Value<'_>) -> impl Iterator<Item = &'static Names> {
-        // Nearly all ask for the same field.
+        // Nearly all look at the same field.
         let mut last = ("", None);
         let mut get = move |name| {
             if last.0 != name {
@@ -154,10 +154,10 @@ impl Names {
     }
 }
 
-/// A key of which a byte was written over: its literal, and the name that it was.
+/// A key with an overwritten byte: its literal, and its original name.
 pub(crate) type Damaged = (Span, &'static str);
 
-/// Gives the keys of a record their names back, and says which.
+/// Restores damaged keys of a record, and returns them.
 pub(crate) fn mend(all: &'static [Names], doc: &mut Doc) -> Vec<Damaged> {
     let mut mended = Vec::new();
     while mended.len() < DAMAGED_MAX
@@ -174,30 +174,45 @@ pub(crate) fn is_sound(all: &'static [Names], doc: &Doc) -> bool {
     doc.root().is_none_or(|root| damaged(all, all, root).is_none())
 }
 
-/// The first damaged key of an object and of all that it holds.
-fn damaged(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<Found> {
-    if Names::of_object(own, object).any(|names| names.missing(object).next().is_some())
-        && let Some(found) = was(vocabulary, own, object)
-    {
-        return Some(found);
-    }
-    let fields = Names::of_object(own, object).flat_map(|names| names.fields);
-    let fields = fields.filter(|field| !field.inside.is_empty());
-    fields.filter_map(|field| Some((field, object.get(field.name)?))).find_map(|(field, value)| {
-        match value.kind() {
-            Kind::Object => damaged(vocabulary, field.inside, value),
-            Kind::Array => value.items().find_map(|item| damaged(vocabulary, field.inside, item)),
-            _ => None,
+/// The first damaged key in an object and everything inside it.
+fn damaged(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<DamagedKey> {
+    let mut deeper = None;
+    for names in Names::of_object(own, object) {
+        if names.missing(object).next().is_some()
+            && let Some(found) = was(vocabulary, own, object)
+        {
+            return Some(found);
         }
-    })
+        if deeper.is_none() {
+            deeper = names.fields.iter().find_map(|field| damaged_inside(vocabulary, field, object));
+        }
+    }
+    deeper
+}
+
+/// The same in the value of a field.
+fn damaged_inside(
+    vocabulary: &'static [Names],
+    field: &'static Field,
+    object: Value<'_>,
+) -> Option<DamagedKey> {
+    if field.inside.is_empty() {
+        return None;
+    }
+    let value = object.get(field.name)?;
+    match value.kind() {
+        Kind::Object => damaged(vocabulary, field.inside, value),
+        Kind::Array => value.items().find_map(|item| damaged(vocabulary, field.inside, item)),
+        _ => None,
+    }
 }
 
 /// A damaged key: its place, its literal, and the name that it was.
-type Found = (u32, Span, &'static str);
+type DamagedKey = (u32, Span, &'static str);
 
-/// The only key of an object that is a name which it lacks, but for one byte, if no other name will do.
-fn was(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<Found> {
-    let mut found: Option<Found> = None;
+/// The one key of an object that is an absent name with an overwritten byte, if no other name fits.
+fn was(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<DamagedKey> {
+    let mut found: Option<DamagedKey> = None;
     let missing: Vec<_> = Names::of_object(own, object).flat_map(|names| names.missing(object)).collect();
     for (key, value) in object.fields() {
         for &(name, form) in &missing {
@@ -211,15 +226,15 @@ fn was(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -
     found
 }
 
-/// Whether a key, as it is written, is a name with one place written over.
+/// Whether a key, as it is in the file, is a name with one overwritten place.
 fn is_like(key: &[u8], name: &str) -> bool {
     let Some((at, _)) = only_difference(key, name) else { return false };
     let byte = key[at];
     name.len() >= LETTERS_MIN || !byte.is_ascii() || byte.is_ascii_control()
 }
 
-/// Where a key differs from a name, if that is one place: a byte, or a character that stands for one. Two bytes that
-/// make an escape are two places.
+/// Where a key differs from a name, if that is one place: a byte, or a character in place of a byte. Two bytes that
+/// form an escape count as two places.
 fn only_difference(key: &[u8], name: &str) -> Option<(usize, usize)> {
     let name = name.as_bytes();
     if key.len() != name.len() && key.len() != name.len() + 2 {
@@ -227,10 +242,9 @@ fn only_difference(key: &[u8], name: &str) -> Option<(usize, usize)> {
     }
     let before = key.iter().zip(name).take_while(|(one, two)| one == two).count();
     let rest = &name[before..];
-    let behind =
-        key[before..].iter().rev().zip(rest.iter().rev()).take_while(|(one, two)| one == two).count();
-    let written_over = before..key.len() - behind;
-    let replaced = name.len() - before - behind;
+    let after = key[before..].iter().rev().zip(rest.iter().rev()).take_while(|(one, two)| one == two).count();
+    let written_over = before..key.len() - after;
+    let replaced = name.len() - before - after;
     let one = written_over.len() == 1 || key[written_over.clone()] == *"\u{fffd}".as_bytes();
     (replaced == 1 && one).then_some((before, written_over.len()))
 }
@@ -254,14 +268,14 @@ fn each_name(
     ControlFlow::Continue(())
 }
 
-/// The byte of a name that was written over by one on which reading the record stumbled: where it is, and what it was.
-/// Only bytes that end a name, or cannot stand in one, do that.
+/// The byte of a name that was overwritten with one that made reading fail: its offset and its original. Only bytes
+/// that end a name, or may not be in one, make reading fail.
 pub(crate) fn stumbled(all: &'static [Names], text: &[u8], at: usize) -> Option<(usize, u8)> {
     let from = at.saturating_sub(REACH_BYTES);
     let mut found = Vec::new();
     let ends_name = |byte: &u8| matches!(byte, 0 | b'"' | b'\\');
     for place in (from..=at).filter(|&place| text.get(place).is_some_and(ends_name)) {
-        // Between the quote that begins a key and its damaged byte there is no other such byte.
+        // No other such byte can be between the opening quote of a key and its damaged byte.
         let before = &text[place.saturating_sub(REACH_BYTES)..place];
         let Some(quote) = before.iter().rposition(ends_name).filter(|&at| before[at] == b'"') else {
             continue;
@@ -273,17 +287,17 @@ pub(crate) fn stumbled(all: &'static [Names], text: &[u8], at: usize) -> Option<
             ControlFlow::Continue(())
         });
     }
-    // The same key may be named at several places of a record.
+    // The same key may occur at several places in a record.
     found.dedup();
     found.pop().filter(|_| found.is_empty())
 }
 
 /// Whether a text begins with a name as a key, but for the byte at this index.
 fn is_key(text: &[u8], index: usize, name: &str) -> bool {
-    let Some((key, behind)) = text.split_at_checked(name.len()) else { return false };
+    let Some((key, after)) = text.split_at_checked(name.len()) else { return false };
     let own = name.as_bytes();
     key[..index] == own[..index]
         && key[index + 1..] == own[index + 1..]
-        && behind.first() == Some(&b'"')
-        && behind[1..].trim_ascii_start().first() == Some(&b':')
+        && after.first() == Some(&b'"')
+        && after[1..].trim_ascii_start().first() == Some(&b':')
 }

@@ -1,8 +1,8 @@
-//! Messages of OpenAI's Chat Completions API, one a line: `role`, `content`, `tool_calls`, `tool_call_id`.
+//! Messages of OpenAI's Chat Completions API, one per line: `role`, `content`, `tool_calls`, `tool_call_id`.
 //!
-//! Bare ones, and those of agents that add lines or fields of their own: one constant an agent. Many keep a file
-//! beside it that counts the lines. Where none is known, lines are added or removed only when the user allows it; any
-//! field that neither the API nor an agent here knows makes the file somebody else's. Facts:
+//! One constant for bare messages, and one for each agent that adds lines or fields of its own. Many agents keep
+//! another file that counts the lines. Where none is known, lines are added or removed only when the user allows it. A
+//! field that neither the API nor one of these agents uses means that another program owns the file. Facts:
 //! docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;
 
-/// What all who write this dialect share.
+/// What all writers of this dialect share.
 const CHAT: Format = Format {
     answer: Answer::LineIfAllowed,
     arguments: Some(ARGUMENTS),
@@ -33,7 +33,7 @@ const CHAT: Format = Format {
     ..BASE
 };
 
-/// The bare dialect.
+/// Bare messages.
 pub(super) const BARE: Format = Format {
     name: "openai-chat",
     written_by: "bare OpenAI chat messages",
@@ -49,7 +49,7 @@ pub(super) const BARE: Format = Format {
     ..CHAT
 };
 
-/// Kimi CLI's `context.jsonl`: lines of its own, with roles that begin with `_`. It mends nothing on loading.
+/// Kimi CLI's `context.jsonl`: it has lines of its own, with roles that begin with `_`. It repairs nothing on loading.
 pub(super) const KIMI_CLI: Format = Format {
     name: "kimi-cli",
     written_by: "Kimi CLI `context.jsonl`",
@@ -67,7 +67,7 @@ pub(super) const KIMI_CLI: Format = Format {
     ..CHAT
 };
 
-/// Mistral Vibe: ids of messages; it appends from a message that `meta.json` tells by number.
+/// Mistral Vibe: messages have ids, and it appends from the message whose number is in `meta.json`.
 pub(super) const VIBE: Format = Format {
     name: "vibe",
     written_by: "Mistral Vibe, tried with 2.10; from 2.26 on it writes another journal, which is not known",
@@ -76,7 +76,7 @@ pub(super) const VIBE: Format = Format {
         "Mistral Vibe",
         Resume { command: &["vibe", "--resume"], below: "logs", above: 1, digits: 8, ..Resume::BY_FILE },
     )],
-    // Every line is a message that is counted: Vibe keeps its system prompt elsewhere.
+    // Every line is a message and counted; Vibe keeps its system prompt elsewhere.
     counted: Some(Counted::Number(
         "meta.json (total_messages; by hand: end Vibe, change the lines, and write there how many are left)",
     )),
@@ -90,7 +90,7 @@ pub(super) const VIBE: Format = Format {
     ..BARE
 };
 
-/// `PicoClaw`: times of creation; the file beside it says how many lines to pass over.
+/// `PicoClaw`: messages have times, and the file beside it says how many lines to skip.
 pub(super) const PICOCLAW: Format = Format {
     name: "picoclaw",
     written_by: "PicoClaw",
@@ -102,7 +102,7 @@ pub(super) const PICOCLAW: Format = Format {
     ..BARE
 };
 
-/// nanobot: a header line that says up to which message was summed up. It writes the file anew from memory.
+/// nanobot: a header line says how many messages are summarised. It rewrites the file from memory.
 pub(super) const NANOBOT: Format = Format {
     name: "nanobot",
     written_by: "nanobot",
@@ -113,11 +113,11 @@ pub(super) const NANOBOT: Format = Format {
     answer: Answer::Line,
     content: Content { counts_messages: true, reasons_beside: true, ..Content::OPENAI },
     vote: |doc| {
-        // Older ones do not say which chat it is.
+        // Older headers do not name their chat.
         let counts = doc.get("last_consolidated").is_some_and(|count| count.kind() == Json::Number);
         vote(doc, says(doc, "_type", "metadata") && (is_string(doc.get("key")) || counts))
     },
-    // A message of nanobot is a bare one with a time, which alone does not identify a file.
+    // Its messages are bare ones with a time, which is not enough to identify a file.
     is_record: Some(|doc| {
         matches!((NANOBOT.vote)(doc), Vote::Own | Vote::Fits)
             || (is_string(doc.get("timestamp")) && has_message(doc))
@@ -132,7 +132,7 @@ pub(super) const NANOBOT: Format = Format {
     ..CHAT
 };
 
-/// Hermes before it took to a database: what is left are archives.
+/// Hermes, before it moved to a database: these files are archives.
 pub(super) const HERMES: Format = Format {
     name: "hermes",
     written_by: "Hermes archives",
@@ -157,7 +157,7 @@ pub(super) const REASONIX: Format = Format {
     ..CHAT
 };
 
-/// The vote of an agent that marks some objects as its own; the others are bare messages.
+/// Votes for an agent that marks some objects as its own; the others are bare messages.
 fn vote(doc: &Doc, own: bool) -> Vote {
     match own {
         true => Vote::Own,
@@ -178,14 +178,14 @@ const KEYS: &[&str] = &[
     "audio",
     "reasoning_content",
 ];
-/// A text that holds them; Reasonix has no `function` around it.
+/// Arguments are a text that holds JSON. Reasonix has no `function` around it.
 pub(super) const ARGUMENTS: Arguments =
     Arguments { at: &[&["function", "arguments"], &["arguments"]], none: "\"{}\"" };
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
-/// What a message cannot do without, or one of these.
+/// Names of which a message needs at least one.
 const NEEDED: &[&str] =
     &["role", "content", "tool_calls", "tool_call_id", "user", "assistant", "system", "developer", "tool"];
-/// Blocks of the other dialects in which a role has a content.
+/// Blocks of other dialects whose messages also have a role and a content.
 const NOT_PARTS: &[&str] =
     &["tool_use", "tool_result", "thinking", "redacted_thinking", "tool-call", "tool-result"];
 
@@ -193,7 +193,7 @@ fn is_message(doc: &Doc) -> bool {
     says_any(doc, "role", ROLES)
 }
 
-/// Whether there are calls without a `function` around their name: Reasonix's.
+/// Whether there are calls without a `function` around their name, as Reasonix writes.
 fn is_flat(calls: Option<Value<'_>>) -> bool {
     items(calls).any(|call| call.get("function").is_none())
 }
@@ -203,7 +203,7 @@ fn is_bare(doc: &Doc) -> bool {
     only_keys(doc, KEYS) && has_message(doc)
 }
 
-/// Whether it has what a message of the bare dialect has, and nothing of another dialect.
+/// Whether it has the fields of a bare message, and nothing of another dialect.
 fn has_message(doc: &Doc) -> bool {
     is_message(doc)
         && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
@@ -212,7 +212,7 @@ fn has_message(doc: &Doc) -> bool {
         && !has_block(doc.get("content"), NOT_PARTS)
 }
 
-/// Whether it would be one, but for a name that was written over. Of what stands under that name everything is asked.
+/// Whether it would be one if not for an overwritten name. The value under that name must then be in order as well.
 fn is_corrupted_bare(doc: &Doc) -> bool {
     let Some(name) = corrupted(doc.root(), KEYS, ROLES) else { return false };
     let mut fields = doc.root().into_iter().flat_map(Value::fields);
@@ -340,7 +340,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     }
 }
 
-/// Reads a message that lacks something: a name in it may have been written over.
+/// Reads a message that lacks something, perhaps because a name was overwritten.
 #[cold]
 #[inline(never)]
 fn lacking(message: Value<'_>, draft: &mut Draft<'_>) {

@@ -1,4 +1,4 @@
-//! Otter: messages by who says them, after a line that names the session.
+//! Otter: messages with a speaker, after a line that names the session.
 
 use super::agent::Agent;
 use super::base::{Answer, BASE, Format, Lost, Part, Root, Vote};

@@ -1,6 +1,6 @@
 //! pi and OpenClaw before 2026.8: a header line, then entries in a tree by `id` and `parentId`.
 //!
-//! Header versions 1 (no ids: the order of lines counts), 2, 3 and above are read; they differ for us only in
+//! Header versions 1 (no ids: the order of lines counts), 2, 3, 4 (OpenClaw's database) and above are read; they differ for us only in
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
 //! `appendMode: "side"` say otherwise. Facts: docs/format-facts.md.
 
@@ -15,7 +15,7 @@ use super::common::{
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered, is_blank};
-use crate::model::entry::{ContentIssueKind, Kind, Role, Stop, Target};
+use crate::model::entry::{ContentIssueKind, Kind, Role, StopReason, Target};
 use crate::model::finding::Severity;
 use crate::model::refusal;
 use alloc::format;
@@ -24,10 +24,10 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;
 
-/// The names under which results name their call.
+/// Names that results use for their call's id.
 const CALL_IDS: &[&str] = &["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
 
-/// Entries that are no messages, and a field that only pi's have.
+/// Types of entries that are not messages, each with a field that only pi writes.
 const ENTRIES: &[(&str, &str)] = &[
     ("custom", "customType"),
     ("custom_message", "customType"),
@@ -38,6 +38,9 @@ const ENTRIES: &[(&str, &str)] = &[
     ("model_change", "modelId"),
     ("thinking_level_change", "thinkingLevel"),
 ];
+
+/// The header of sessions that OpenClaw keeps in a database. It answers open calls itself when it sends them.
+const DATABASE_VERSION: u64 = 4;
 
 const NAMES: &[Names] = &[
     Names::all(&[text("type"), has("details"), has("customType"), has("display"), has("summary")]),
@@ -122,7 +125,7 @@ pub(super) const FORMAT: Format = Format {
         Agent::at("Prime Agent", ".prime"),
         Agent::at("QClaw", ".qclaw"),
     ],
-    shape: Shape::Branch,
+    shape: Shape::Tree,
     level: Level::LiveInsert,
     gates: &[Gate::RunInProgress, Gate::OpenClawLock],
     header: Header::First,
@@ -170,7 +173,7 @@ pub(super) const FORMAT: Format = Format {
 fn vote(doc: &Doc) -> Vote {
     let header = says(doc, "type", "session")
         && is_string(doc.get("id"))
-        // Another agent's log of events begins alike, but counts its versions from 0.
+        // Another agent's event log begins with the same fields, but numbers its versions from 0.
         && doc.get("version").and_then(Value::whole) != Some(0)
         && (doc.get("version").is_some() || is_string(doc.get("cwd")));
     let foreign = doc.get("uuid").is_some()
@@ -179,14 +182,14 @@ fn vote(doc: &Doc) -> Vote {
     match (foreign, header || is_telling(doc)) {
         (true, _) => Vote::Foreign,
         (false, true) => Vote::Own,
-        // Others wrap their messages alike, with other blocks in them.
+        // Others use the same envelope around other blocks.
         (false, false) if says(doc, "type", "message") => Vote::Fits,
         (false, false) => Vote::Silent,
     }
 }
 
 fn is_record(doc: &Doc) -> bool {
-    // Blocks of messages have a type too; messages themselves have none.
+    // Blocks of messages have a type too; messages themselves do not.
     is_string(doc.get("type")) && (doc.get("parentId").is_some() || is_string(doc.get("timestamp")))
         || (says(doc, "type", "session") && is_string(doc.get("id")))
         || (says(doc, "type", "message") && doc.get("message").is_some_and(|m| m.get("role").is_some()))
@@ -197,6 +200,11 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     let [kind, id, parent, mode, said] = line.pick(["type", "id", "parentId", "appendMode", "message"]);
     let Some(kind) = kind else { return };
     if kind.is("session") {
+        // Of a session in OpenClaw's database.
+        let version = line.get("version").and_then(Value::whole);
+        if version.is_some_and(|version| version >= DATABASE_VERSION) {
+            draft.in_database();
+        }
         // Without an id it is none to the agent.
         draft.entry.kind = if is_string(id) { Kind::Header } else { Kind::Opaque };
         return;
@@ -284,7 +292,7 @@ fn broken(doc: &Doc) -> Option<Broken<'_>> {
     stop.is("error").then_some(Broken::Error(error))
 }
 
-/// One entry, behind the newest one. `fromHook` tells pi not to look for its own `details` in it.
+/// One entry, after the newest one. `fromHook` tells pi not to expect its own `details` in it.
 fn compaction(made: &Compaction<'_>) -> Vec<Vec<u8>> {
     let line = Writing::new()
         .text("type", b"compaction")
@@ -298,7 +306,7 @@ fn compaction(made: &Compaction<'_>) -> Vec<Vec<u8>> {
     [line.end()].into()
 }
 
-/// Whether only pi writes such an entry: of a file whose header is lost, with or without ids.
+/// Whether only pi writes such an entry. Identifies a file whose header is lost, with or without ids.
 fn is_telling(doc: &Doc) -> bool {
     if !is_string(doc.get("timestamp")) {
         return false;
@@ -313,7 +321,8 @@ fn is_telling(doc: &Doc) -> bool {
     ENTRIES.iter().any(|(kind, key)| says(doc, "type", kind) && doc.get(key).is_some())
 }
 
-/// Notes that what pi sends is not there. An empty text or list is; pi leaves it out, and extensions show such notes.
+/// Notes missing content that pi needs. An empty text or list is not missing: pi leaves it out when it sends, and
+/// extensions write such notes.
 fn lacks(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let there = |content: Value<'_>| matches!(content.kind(), Json::String | Json::Array | Json::Object);
     if !content.is_some_and(there) {
@@ -366,7 +375,7 @@ fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
             Kind::Note
         }
         None => {
-            // pi always says whose a message is.
+            // pi always writes a role.
             if !corrupted_role(message, draft) {
                 draft.issue(ContentIssueKind::Corrupted(None), message.span());
             }
@@ -379,10 +388,10 @@ fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
     let [model, stop, content] = message.pick(["model", "stopReason", "content"]);
     draft.entry.model = draft.intern(model);
     draft.entry.stop = match stop.and_then(Value::text).as_deref() {
-        Some(b"toolUse") => Stop::ToolUse,
-        Some(b"stop" | b"length") => Stop::Done,
-        Some(b"aborted" | b"error") => Stop::Aborted,
-        _ => Stop::Unknown,
+        Some(b"toolUse") => StopReason::ToolUse,
+        Some(b"stop" | b"length") => StopReason::Done,
+        Some(b"aborted" | b"error") => StopReason::Aborted,
+        _ => StopReason::Unknown,
     };
     if let Some(text) = alone(content) {
         draft.text(text);
@@ -418,14 +427,14 @@ fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
     if let Some((kind, block)) = last {
         draft.issue(kind, block);
     }
-    if draft.entry.stop == Stop::Aborted
+    if draft.entry.stop == StopReason::Aborted
         && message.get("errorMessage").is_some_and(|text| refusal::is_blocked(text.prefix()))
     {
         draft.issue(ContentIssueKind::Blocked, draft.entry.span);
     }
 }
 
-/// pi keeps thinking of all providers; most of them sign nothing, and pi sends it as text then.
+/// pi keeps thinking of all providers. Most do not sign it, and pi sends unsigned thinking as text.
 fn thinking(block: Value<'_>, signature: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let redacted = block.get("type").is_some_and(|kind| kind.is("redacted_thinking"));
     let signed = signature.is_some_and(|value| !value.is_null() && !value.is(""));

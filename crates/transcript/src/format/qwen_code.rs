@@ -1,8 +1,8 @@
-//! Qwen Code: lines linked by `uuid` and `parentUuid`, with messages of Gemini's API in them.
+//! Qwen Code: lines linked by `uuid` and `parentUuid`, with messages of Gemini's API inside.
 //!
-//! A new Qwen Code pins the very file that it left behind, so nothing is changed beside it; logs of managed sessions
-//! pin a hash of what they hold, so nothing of those is ever. Lines that share a `uuid` are parts of one record. Facts:
-//! docs/format-facts.md.
+//! When Qwen Code starts, it expects the very file that it left, by inode, so a file is never changed while it runs.
+//! Logs of managed sessions store a hash of their content, so those are never changed at all. Lines that share a `uuid`
+//! are parts of one record. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
 use super::base::{Answer, BASE, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote};
@@ -19,7 +19,7 @@ use spans::marker::MISSING_RESULT;
 
 const TYPES: &[&str] = &["user", "assistant", "tool_result", "system"];
 const MANAGED: &str = "Qwen Code pins a hash of it (managed session)";
-/// Fields that a new line takes over from the line of the call.
+/// Fields that a new line copies from the call's line.
 const ENVELOPE: &[&str] = &["cwd", "version", "gitBranch"];
 
 const NAMES: &[Names] = &[
@@ -48,7 +48,7 @@ const NAMES: &[Names] = &[
     ),
 ];
 
-/// Names in parts of Gemini's turns. What a part holds is told by nothing but its name.
+/// Names in the parts of Gemini's turns. Only its name tells what a part holds.
 pub(super) const PART: &[Names] = &[
     Names::all(&[has("thought"), has("thoughtSignature")]),
     Names::one(&[
@@ -75,14 +75,14 @@ pub(super) const FORMAT: Format = Format {
         "Qwen Code",
         Resume { command: &["qwen", "--resume"], below: "projects", ..Resume::BY_FILE },
     )],
-    shape: Shape::Branch,
+    shape: Shape::Tree,
     gates: &[Gate::QwenLease],
     roots: &[Root { env: None, home: ".qwen", below: "projects/*/chats" }],
     results: Results::Blocks,
     answer: Answer::Line,
     names_call_again: &["toolCallResult", "callId"],
     copies_results: true,
-    // It leaves empty turns out, and speaks to other APIs than Gemini's as well.
+    // The agent leaves empty turns out, and works with other APIs than Gemini's as well.
     content: Content {
         empty: Some(Severity::Note),
         blank: Some(Severity::Warning),
@@ -125,7 +125,8 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     let parent = parent.or_else(|| written_over(line, "parentUuid", draft));
     draft.parent(parent);
     if parent.is_none() && draft.entry.id.is_some() {
-        // Each record names one, though it be `null`. Where the name is gone Qwen Code ends its way up.
+        // Each record names a parent, even if it is `null`. Where the name is missing, Qwen Code stops following
+        // parents.
         draft.entry.parent = Link::Root;
         draft.issue(ContentIssueKind::Corrupted(None), draft.entry.span);
     }
@@ -178,7 +179,7 @@ fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
     content_parts_of_gemini(doc.get("message"), each);
 }
 
-/// The parts of a message of Gemini's API, but for what the model thought.
+/// The parts of a message of Gemini's API, without thinking.
 pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
     items(message.and_then(|message| message.get("parts"))).for_each(|part| content_part(part, each));
 }
@@ -198,7 +199,7 @@ pub(super) fn content_part<'d>(part: Value<'d>, each: &mut dyn FnMut(Part<'d>)) 
     }
 }
 
-/// Reads a part of what the model said.
+/// Reads a part of an assistant message.
 pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
     let [text, thought, call, signature] = part.pick(["text", "thought", "functionCall", "thoughtSignature"]);
     if let Some(call) = call {
@@ -210,7 +211,7 @@ pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
         }
     }
     match text {
-        // A text may be there for the sake of the signature alone, and a thought is not sent.
+        // An empty text may only carry a signature, and a thought is not sent.
         Some(text) if signature.is_some() || thought.is_some_and(Value::is_true) => {
             draft.text(text);
             draft.shows();
@@ -221,8 +222,8 @@ pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
     }
 }
 
-/// Reads a part of what the user, or the user's tools, said; whether it is a result. `by_place` says whether one without
-/// an id finds its call by its place.
+/// Reads a part of a user message, and returns whether it is a result. `by_place` says whether a result without an id
+/// finds its call by its place.
 pub(super) fn asked(part: Value<'_>, by_place: bool, draft: &mut Draft<'_>) -> bool {
     let [text, answer] = part.pick(["text", "functionResponse"]);
     match (text, answer) {

@@ -1,16 +1,16 @@
-//! Files that are recognised, so that it can be said what they are, and never changed.
+//! Files that are recognised, so that Tailor can say what they are, but never changed.
 //!
-//! One constant each: how it is recognised, and why it is left alone. Their lines are not read.
+//! One constant each: how to recognise the file, and why it is left alone. Their lines are not read.
 
 use super::agent::Agent;
 use super::base::{BASE, Format, Level, Results, Root, Vote};
 use super::common::{has_block, is_string, says, says_any};
 use spans::json::{Kind as Json, Value};
 
-/// What they share: no gate, for nobody changes them, and no results, for nobody reads them.
+/// What they share: no gates, since nothing changes them, and no results, since nothing reads them.
 const KEPT: Format = Format { gates: &[], results: Results::Unread, ..BASE };
 
-/// VS Code's chat sessions: each line changes a place in what the lines before it made.
+/// VS Code's chat sessions: each line patches the state that the earlier lines made.
 pub(super) const VSCODE_CHAT: Format = Format {
     name: "vscode-chat",
     written_by: "VS Code's chat sessions",
@@ -30,7 +30,7 @@ pub(super) const VSCODE_CHAT: Format = Format {
     ..KEPT
 };
 
-/// Kimi CLI's `wire.jsonl`, a log for the screen beside the `context.jsonl` that is sent.
+/// Kimi CLI's `wire.jsonl`, a log for the screen. The model is sent `context.jsonl`, which is beside it.
 pub(super) const KIMI_CLI_WIRE: Format = Format {
     name: "kimi-cli-wire",
     written_by: "Kimi CLI `wire.jsonl`",
@@ -52,7 +52,7 @@ pub(super) const KIMI_CLI_WIRE: Format = Format {
     ..KEPT
 };
 
-/// Cursor's transcripts are written for hooks; what it resumes from is a database.
+/// Cursor writes transcripts for hooks; it resumes from a database.
 pub(super) const CURSOR: Format = Format {
     name: "cursor",
     written_by: "Cursor",
@@ -88,7 +88,7 @@ pub(super) const KIRO: Format = Format {
     ..KEPT
 };
 
-/// Goose before it took to a database.
+/// Goose, before it moved to a database.
 pub(super) const GOOSE_LEGACY: Format = Format {
     name: "goose-legacy",
     written_by: "Goose before its database",

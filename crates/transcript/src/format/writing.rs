@@ -1,8 +1,8 @@
-//! An object in the making.
+//! Builds a JSON object.
 
 use alloc::vec::Vec;
 
-/// Pieces of an object in the making, with a comma between fields.
+/// Text of an unfinished object; puts a comma between fields.
 pub(crate) struct Writing(Vec<u8>);
 
 impl Writing {
@@ -21,14 +21,14 @@ impl Writing {
         self
     }
 
-    /// A field whose value is a text.
+    /// A field whose value is a text, which is escaped.
     pub(crate) fn text(self, key: &str, text: &[u8]) -> Self {
         let mut literal = Vec::new();
         spans::literal::quote(text, &mut literal);
         self.raw(key, &literal)
     }
 
-    /// A field whose value is a list of what is given.
+    /// A field whose value is a list with these elements.
     pub(crate) fn list(self, key: &str, elements: &[u8]) -> Self {
         self.raw(key, &[b"[", elements, b"]"].concat())
     }

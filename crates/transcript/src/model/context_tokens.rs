@@ -1,4 +1,4 @@
-//! How many tokens the context has, and what that goes by. How they are counted: [`crate::session::tokens`].
+//! How many tokens the context has, and what that number is based on. How they are counted: [`crate::session::tokens`].
 
 use crate::model::policy::{Policy, WINDOW_TOKENS};
 use serde::{Deserialize, Serialize};
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 /// A number that the provider reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
-    /// Tokens read and written: what is not in the file (instructions, tool definitions) is in it.
+    /// Tokens read and written, including what is not in the file (instructions, tool definitions).
     pub tokens: u64,
-    /// The line that says so.
+    /// The line that reports it.
     pub line: u64,
 }
 
@@ -17,33 +17,32 @@ pub struct Counted {
 pub struct ContextTokens {
     /// What the model would be sent next.
     pub tokens: u64,
-    /// The same without the numbers in the file.
+    /// The number of tokens estimated without any number in the file.
     pub estimated: u64,
-    /// The number that `tokens` goes by.
+    /// The number that `tokens` is based on.
     pub counted: Option<Counted>,
-    /// The model's context window, if the file or the model's name tells.
+    /// The model's context window, if the file or the model's name tells it.
     pub window: Option<u64>,
 }
 
 impl ContextTokens {
-    /// The window that a context is judged against: one that was asked for, or else what the file says, or else the
-    /// default.
+    /// The window to compare the context with: the policy's, or else the file's, or else the default.
     pub fn window(&self, policy: &Policy) -> u64 {
         policy.window_tokens.or(self.window).unwrap_or(WINDOW_TOKENS)
     }
 
-    /// The provider has counted all of it: nothing came or went since.
+    /// Whether the provider has counted all of it: nothing was added or removed since.
     pub fn is_exact(&self) -> bool {
         self.counted.is_some_and(|counted| counted.tokens == self.tokens)
     }
 }
 
-/// What texts of a session are estimated at.
+/// The rates by which the texts of a session are estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rates {
     pub(crate) base: u64,
     pub(crate) char: u64,
-    /// 0 where it is not sent, or not kept in signed blocks.
+    /// 0 if thinking is not sent, or not stored in signed blocks.
     pub(crate) thinking: u64,
 }
 
@@ -51,25 +50,26 @@ pub(crate) struct Rates {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Count {
     pub(crate) rates: Rates,
-    /// The window of the model that spoke last, by its name.
+    /// The window of the last model, known by its name.
     pub(crate) model_window: Option<u64>,
     /// The window that a record or an error names.
     pub(crate) window: Option<u64>,
-    /// An error names it, as long as that is the last answer.
+    /// The window is from an error, which counts as long as the error is the last answer.
     pub(crate) window_in_error: bool,
     /// The provider's newest number.
     pub(crate) number: Option<Number>,
     /// All that the model sees, in thousandths of a token.
     pub(crate) sum: u64,
-    /// Of that, what came after the newest number.
+    /// The part of it that came after the newest number.
     pub(crate) since: u64,
     /// The cost of entries that will be in context once a message follows them.
     pub(crate) waiting: u64,
-    /// How many tokens the newest number still counts that are gone; `None` if it says nothing about what is there.
+    /// How many tokens are gone that the newest number still counts; `None` if the number says nothing about what is
+    /// there now.
     pub(crate) gone: Option<u64>,
-    /// The same of the next number, unless that is lower; `None` if only a look can tell.
+    /// The same for the next number, unless that one is lower; `None` if only a look can tell.
     pub(crate) gone_next: Option<u64>,
-    /// How much longer the file may become before the newest number is too far from its end to be found.
+    /// How many bytes the file may grow before the newest number is too far from its end to be found.
     pub(crate) left: u64,
 }
 
@@ -78,6 +78,6 @@ pub(crate) struct Count {
 pub(crate) struct Number {
     pub(crate) tokens: u64,
     pub(crate) line: u64,
-    /// What the lines of its message share.
+    /// The group id that the lines of its message share.
     pub(crate) group: Option<u64>,
 }

@@ -1,18 +1,18 @@
-//! A name of which some bytes were written over, and what it was.
+//! Finds the original of a name with overwritten bytes.
 
 use alloc::string::String;
 use spans::json::Value;
 use spans::source::Span;
 
-/// A name of which some bytes were written over.
+/// A name with overwritten bytes.
 pub(crate) struct Corrupted {
     /// Its literal.
     pub(crate) at: Span,
-    /// What it was, if only one name will do.
+    /// The original, if only one name fits.
     pub(crate) was: Option<&'static str>,
 }
 
-/// Which of these a name was before some bytes of it were written over; `None` if it is not like any of them.
+/// Which of these names an overwritten one was; `None` if it resembles none of them.
 pub(crate) fn most_like(name: Value<'_>, names: &mut dyn Iterator<Item = &'static str>) -> Option<Corrupted> {
     let text = name.text()?;
     let text = String::from_utf8_lossy(&text);
@@ -24,9 +24,9 @@ pub(crate) fn most_like(name: Value<'_>, names: &mut dyn Iterator<Item = &'stati
     for other in names {
         let same = |(one, two): &(char, char)| one == two;
         let before = text.chars().zip(other.chars()).take_while(same).count();
-        let behind = text.chars().rev().zip(other.chars().rev()).take_while(same).count();
-        let left = before + behind;
-        // No character is made of fewer bytes than one.
+        let after = text.chars().rev().zip(other.chars().rev()).take_while(same).count();
+        let left = before + after;
+        // Every character has at least one byte.
         if left * 4 < other.len() || text.chars().count() > other.len() {
             continue;
         }
@@ -39,7 +39,7 @@ pub(crate) fn most_like(name: Value<'_>, names: &mut dyn Iterator<Item = &'stati
     best.map(|(_, was)| Corrupted { at: name.span(), was })
 }
 
-/// Whether a name was this one before some bytes of it were written over.
+/// Whether this was the original of an overwritten name.
 pub(crate) fn was(name: Value<'_>, what: &'static str) -> bool {
     most_like(name, &mut core::iter::once(what)).is_some()
 }

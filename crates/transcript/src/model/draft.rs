@@ -2,8 +2,8 @@
 
 use super::damaged_name::was;
 use super::entry::{
-    Call, ContentIssue, ContentIssueKind, Entry, Kind, Link, Mark, PieceKind, Role, Service, Stop, Target,
-    Thinking, ToolResult,
+    Call, ContentIssue, ContentIssueKind, Entry, Kind, Link, Mark, PieceKind, Role, Service, StopReason,
+    Target, Thinking, ToolResult,
 };
 use super::ids::Id;
 use super::image::{self, Image};
@@ -25,9 +25,9 @@ pub struct Draft<'t> {
     transcript: &'t mut Transcript,
     /// The entry so far.
     pub entry: Entry,
-    /// It holds something that would be sent.
+    /// Whether it holds something that would be sent.
     shown: bool,
-    /// Fingerprint and number of the users' texts in it.
+    /// Fingerprint and number of the user texts in it.
     said: (u64, u64),
 }
 
@@ -47,7 +47,7 @@ impl Draft<'_> {
             injected: false,
             group: None,
             model: None,
-            stop: Stop::Unknown,
+            stop: StopReason::Unknown,
             odd: Odd::default(),
             service: Service::None,
             text_chars: 0,
@@ -69,7 +69,7 @@ impl Draft<'_> {
         if text.is_empty() { None } else { self.transcript.ids.intern(text) }
     }
 
-    /// The id of the entry before, if `value` is that. It saves a lookup, because it mostly is the parent.
+    /// The id of the entry before, if `value` is that. It saves a lookup, because that is usually the parent.
     fn newest(&self, value: Value<'_>) -> Option<Id> {
         let id = self.transcript.entries.last()?.id?;
         (*value.text()? == *self.transcript.ids.text(id)).then_some(id)
@@ -158,7 +158,7 @@ impl Draft<'_> {
         self.shown = true;
     }
 
-    /// Reads a block of an assistant message that is of no other kind.
+    /// Reads a block of an assistant message that is of no known kind.
     pub fn other_block(&mut self, block: Value<'_>) {
         if !self.lacks_text(block) {
             self.shows();
@@ -221,6 +221,7 @@ impl Draft<'_> {
             name: self.intern(name),
             name_at: name.map(Value::span).unwrap_or_default(),
             block: block.span(),
+            sent_bytes: block.span().len(),
             partial,
             followed: false,
         };
@@ -234,6 +235,14 @@ impl Draft<'_> {
         if let Some(mark) = self.transcript.marks.as_mut().and_then(|marks| marks.last_mut()) {
             mark.span = sent.map_or_else(|| Span::new(mark.span.start, mark.span.start), Value::span);
             mark.chars = mark.span.len();
+        }
+    }
+
+    /// The same where all else in the block of the call is its result, and copies of that.
+    pub fn call_is_only(&mut self, sent: Option<Value<'_>>) {
+        self.call_weighs(sent);
+        if let Some(call) = self.transcript.calls.last_mut() {
+            call.sent_bytes = sent.map_or(0, |sent| sent.span().len());
         }
     }
 
@@ -357,6 +366,11 @@ impl Draft<'_> {
         self.transcript.read_only.get_or_insert(why);
     }
 
+    /// Says that the session is stored in a database.
+    pub fn in_database(&mut self) {
+        self.transcript.in_database = true;
+    }
+
     /// Records a text of the result last recorded.
     pub fn body(&mut self, text: Value<'_>) {
         if text.kind() != Json::String {
@@ -372,7 +386,7 @@ impl Draft<'_> {
             result.synthetic = true;
             return;
         }
-        // Nor is that of the note that stands for an empty text.
+        // Nor is that of the note that replaces an empty text.
         if text.is(marker::NO_OUTPUT) {
             return;
         }

@@ -39,7 +39,7 @@ pub enum Kind {
 
 /// Why the model stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// The entry does not say.
     #[default]
     Unknown,
@@ -111,7 +111,7 @@ pub struct Entry {
     /// The model that wrote it.
     pub model: Option<Id>,
     /// Why the model stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// Its strings hold characters that JSON allows and some readers refuse; see [`spans::json::Doc::odd`].
     pub odd: Odd,
     /// Which service record it is, if it is one.
@@ -150,7 +150,7 @@ pub struct Target {
     pub at: Span,
     /// Boundary of files without ids: the index, among all entries, of the first one that stays in context.
     pub index: Option<u64>,
-    /// Boundary: the last entry that stays in context, where that is not the one before the boundary.
+    /// Boundary: the last entry that stays in context, if that is not the one before the boundary.
     pub end: Option<Id>,
 }
 
@@ -171,6 +171,8 @@ pub struct Call {
     pub name_at: Span,
     /// The block, an element of the content array.
     pub block: Span,
+    /// How many bytes of it are sent as the call.
+    pub sent_bytes: u64,
     /// The arguments were still being written when the turn ended.
     pub partial: bool,
     /// In a whole conversation: another message follows the one that holds it.
@@ -300,11 +302,11 @@ pub enum ContentIssueKind {
     NothingToLearn,
     /// A field that must hold a natural number and does not.
     Count,
-    /// An object that is to have a value of this name, and has not; and what will do.
+    /// An object without a needed value of this name; the second string is a value that is acceptable.
     Lacks(&'static str, &'static str),
     /// A compaction begins with the record.
     CompactionBegins,
-    /// A compaction ends with the record, and nothing came of it.
+    /// A compaction ends with the record, without success.
     CompactionFails,
     /// A call of a tool that the API runs itself, with this id.
     ServerCall(Id),

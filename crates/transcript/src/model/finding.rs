@@ -54,7 +54,7 @@ pub struct Finding {
     pub line: u64,
     /// The entry, call and tool that it is about, by id and name.
     pub labels: Labels,
-    /// A repair of something else revealed it; it is not found in the original.
+    /// A repair of something else uncovered it; it is not among the findings of the original.
     pub uncovered: bool,
     /// How many more findings like it are not listed.
     pub more: u64,
@@ -74,7 +74,7 @@ pub struct Finding {
     pub fix: Fix,
 }
 
-/// Ids and names as they stand in the transcript, decoded. They are text from outside.
+/// Ids and names from the transcript, decoded. They are untrusted text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labels {
     /// Id of the entry, if it is about one that has an id.
@@ -89,7 +89,7 @@ pub struct Labels {
 }
 
 impl Finding {
-    /// How many findings it stands for: itself, and those that are not listed.
+    /// How many findings it represents: itself, and those that are not listed.
     pub fn count(&self) -> u64 {
         1 + self.more
     }
@@ -154,7 +154,7 @@ pub enum Guard {
     RewritesIds,
     /// It changes how many lines there are, and another file may count them.
     ChangesLineCount,
-    /// It takes the newest entry away, whose id a running agent may hold in memory.
+    /// It removes the newest entry, whose id a running agent may hold in memory.
     NewestEntry,
     /// It escapes characters that are legal as they are.
     Respells,
@@ -162,19 +162,19 @@ pub enum Guard {
     Guesses,
     /// What it takes out is not loaded, but could be rewound to.
     History,
-    /// It takes an image away that the model was shown.
+    /// It removes an image that the model has seen.
     Images,
-    /// It makes an image smaller than the model was shown it.
+    /// It makes an image smaller than the model has seen it.
     Pixels,
-    /// It takes thinking out that may be valid.
+    /// It removes thinking that may be valid.
     Thinking,
     /// It adds a line that only some versions of the agent need.
     Appends,
-    /// It takes a message out because another one says the same.
+    /// It removes a message because another one has the same text.
     Copy,
     /// Only the API's error says that what it changes is refused.
     Blamed,
-    /// It takes a document away that the model was shown.
+    /// It removes a document that the model has seen.
     Documents,
 }
 
@@ -224,9 +224,11 @@ pub enum Held {
     Referenced,
     /// Nothing of the file may be changed.
     ReadOnly(#[serde(skip)] &'static str),
+    /// It does more than shorten texts of settled results of earlier turns, and here nothing else is changed.
+    SettledOnly(#[serde(skip)] &'static str),
     /// It would change the number or the order of lines, which another file counts.
     Counted(#[serde(skip)] &'static str),
-    /// The agent skips the line as it is, and would refuse the whole file over what it reads there afterwards.
+    /// The agent skips the line as it is, and would refuse the whole file because of the repaired line.
     Checked,
     /// An image cannot be replaced by words there.
     NothingElse,
@@ -251,6 +253,7 @@ impl Held {
             Self::NewestTurn
             | Self::Referenced
             | Self::ReadOnly(_)
+            | Self::SettledOnly(_)
             | Self::Counted(_)
             | Self::Checked
             | Self::NothingElse
@@ -291,6 +294,7 @@ impl fmt::Display for Held {
                 "the agent skips the line now, and would refuse the whole file over the replaced value"
             }
             Self::ReadOnly(why) => return write!(f, "this file is only read: {why}"),
+            Self::SettledOnly(why) => why,
             Self::Counted(place) => {
                 return write!(f, "no line may come, go or move, because they are counted in {place}");
             }

@@ -23,15 +23,15 @@ impl Id {
 pub struct Ids {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Hashes of the texts: to ask millions of them again whenever the table grows would cost more than this takes.
+    /// Hashes of the texts. Computing them again whenever the table grows would cost more than storing them.
     hashes: Vec<u32>,
     table: HashTable<Id>,
     hasher: DefaultHashBuilder,
-    /// Those asked for last, by what tells them apart at a glance: models, tools and messages come again and again.
+    /// The most recent ids, by a quick hash: models, tools and messages repeat often.
     recent: [Option<Id>; RECENT],
 }
 
-/// How many ids are tried before the table is asked.
+/// How many recent ids are tried before the table.
 const RECENT: usize = 16;
 
 impl Ids {
@@ -40,7 +40,7 @@ impl Ids {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -50,7 +50,7 @@ impl Ids {
         stored(&self.bytes, &self.ends, id)
     }
 
-    /// The decoded texts of all.
+    /// The decoded texts of all ids.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
         let starts = core::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| &self.bytes[start..end])
@@ -93,7 +93,7 @@ impl Ids {
     }
 }
 
-/// The text of an id among those of all.
+/// The text of one id in the storage of all.
 fn stored<'b>(bytes: &'b [u8], ends: &[usize], id: Id) -> &'b [u8] {
     let start = if id.index() == 0 { 0 } else { ends[id.index() - 1] };
     &bytes[start..ends[id.index()]]

@@ -1,5 +1,5 @@
-//! What an image in a message is, told from its first bytes: kind and size in pixels. Nothing is decoded but the beginning
-//! of the base64; what the pixels show is nobody's business here.
+//! What an image in a message is, judged by its first bytes: kind and size in pixels. Only the beginning of the base64
+//! is decoded; the pixels are never read.
 
 use alloc::vec::Vec;
 use base64::Engine;
@@ -15,35 +15,35 @@ pub struct Image {
     pub entry: u32,
     /// The block, an element of an array.
     pub block: Span,
-    /// The inside of the literal with the data: base64, or a `data:` address.
+    /// The inside of the literal with the data: base64, or a `data:` URL.
     pub data: Span,
-    /// How many bytes of it stand in front of the base64.
+    /// How many bytes of it come before the base64.
     pub data_from: u64,
-    /// The media type's literal, where it has one of its own.
+    /// The media type's literal, if it has its own.
     pub media_at: Span,
-    /// What the media type says.
-    pub said: Option<Kind>,
-    /// What its first bytes say.
-    pub facts: Facts,
-    /// What may stand in its place.
+    /// The kind according to the media type.
+    pub said: Option<ImageKind>,
+    /// The kind and size according to its first bytes.
+    pub facts: ImageFacts,
+    /// What can replace it.
     pub stub: Stub,
 }
 
-/// Kinds of images that providers take.
+/// Kinds of images that providers accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ImageKind {
     /// Portable network graphics.
     Png,
-    /// As of cameras.
+    /// Photographs.
     Jpeg,
-    /// Few colours, or moving.
+    /// Few colours, or animated.
     Gif,
     /// Google's.
     Webp,
 }
 
-impl Kind {
-    /// As it stands in a message.
+impl ImageKind {
+    /// The media type, as written in messages.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -61,7 +61,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ImageKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Png => "PNG",
@@ -72,16 +72,16 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What the first bytes of an image say.
+/// What the first bytes of an image tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// What it is; `None` if it is none of those.
-    pub kind: Option<Kind>,
+pub struct ImageFacts {
+    /// Its kind; `None` if it is none of those.
+    pub kind: Option<ImageKind>,
     /// Width and height in pixels, if the bytes reach that far.
     pub pixels: Option<(u32, u32)>,
 }
 
-/// What a line of text in the place of an image is, so that whoever reads an image there reads that as well.
+/// The kind of text that can replace an image, so that programs that read the image there read the text as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stub {
     /// A block `{"type":"text","text":…}`.
@@ -90,11 +90,11 @@ pub enum Stub {
     Item,
     /// A part `{"text":…}` of Gemini's API.
     Part,
-    /// Nothing: there only an image is read.
+    /// Nothing: only images are read there.
     Nothing,
 }
 
-/// The types of blocks that are images, and of those that are files, of which some are images.
+/// The types of blocks that are images, and of files, which may be images.
 const IMAGES: &[&str] = &["image", "image_url", "input_image", "image-data"];
 const FILES: &[&str] = &["file", "file-data", "media", "blob"];
 
@@ -117,12 +117,12 @@ fn inline(part: Value<'_>) -> Option<Value<'_>> {
 pub(crate) fn of_block(block: Value<'_>) -> Option<Image> {
     // Anthropic's messages; Gemini's parts; all others.
     let source = block.get("source").or_else(|| inline(block)).unwrap_or(block);
-    // Where there may be an address of it as well: OpenAI's dialects, the AI SDK's.
+    // Dialects in which the image may be a URL: OpenAI's and the AI SDK's.
     let address = block.get("image_url").map(|image| image.get("url").unwrap_or(image));
     let address = address.or_else(|| block.get("url"));
     let data = source.get("data").or_else(|| block.get("image")).or(address);
     let data = data.filter(|data| data.kind() == Json::String && data.span().len() > 2)?;
-    let names = ["mimeType", "media_type", "mediaType", "mime_type"];
+    let names = ["mimeType", "media_type", "mediaType", "mime_type", "mime"];
     let media = source.pick(names).into_iter().flatten().next();
     let told = media.and_then(Value::text);
     if !is_of(block, IMAGES) && !told.as_ref().is_some_and(|told| told.starts_with(b"image/")) {
@@ -132,14 +132,14 @@ pub(crate) fn of_block(block: Value<'_>) -> Option<Image> {
     let (said, media, data_from) = match prefix.strip_prefix(b"data:") {
         Some(rest) => {
             let comma = memchr::memchr(b',', rest)?;
-            let kind = rest[..comma].split(|&b| b == b';').next().and_then(Kind::of_media_type);
+            let kind = rest[..comma].split(|&b| b == b';').next().and_then(ImageKind::of_media_type);
             (kind, None, 5 + comma + 1)
         }
-        // The address of an image elsewhere.
+        // The URL of an image elsewhere.
         None if address.is_some() || prefix.starts_with(b"http:") || prefix.starts_with(b"https:") => {
             return None;
         }
-        None => (told.and_then(|text| Kind::of_media_type(&text)), media, 0),
+        None => (told.and_then(|text| ImageKind::of_media_type(&text)), media, 0),
     };
     Some(Image {
         entry: 0,
@@ -157,28 +157,28 @@ pub(crate) fn of_block(block: Value<'_>) -> Option<Image> {
     })
 }
 
-/// What the beginning of some base64 says.
-pub(crate) fn facts(base64: &[u8]) -> Facts {
+/// What the beginning of base64 data tells.
+pub(crate) fn facts(base64: &[u8]) -> ImageFacts {
     let alphabet = |b: &&u8| b.is_ascii_alphanumeric() || **b == b'+' || **b == b'/';
     let length = base64.iter().take_while(alphabet).count() / 4 * 4;
     let bytes: Vec<u8> = STANDARD.decode(&base64[..length]).unwrap_or_default();
     let kind = kind(&bytes);
     let pixels = match kind {
-        Some(Kind::Png) => big(&bytes, 16).zip(big(&bytes, 20)),
-        Some(Kind::Gif) => little(&bytes, 6, 2).zip(little(&bytes, 8, 2)),
-        Some(Kind::Webp) => webp(&bytes),
-        Some(Kind::Jpeg) => jpeg(&bytes),
+        Some(ImageKind::Png) => big(&bytes, 16).zip(big(&bytes, 20)),
+        Some(ImageKind::Gif) => little(&bytes, 6, 2).zip(little(&bytes, 8, 2)),
+        Some(ImageKind::Webp) => webp(&bytes),
+        Some(ImageKind::Jpeg) => jpeg(&bytes),
         None => None,
     };
-    Facts { kind, pixels }
+    ImageFacts { kind, pixels }
 }
 
-fn kind(bytes: &[u8]) -> Option<Kind> {
+fn kind(bytes: &[u8]) -> Option<ImageKind> {
     match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some(Kind::Png),
-        [0xff, 0xd8, 0xff, ..] => Some(Kind::Jpeg),
-        [b'G', b'I', b'F', b'8', ..] => Some(Kind::Gif),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Kind::Webp),
+        [0x89, b'P', b'N', b'G', ..] => Some(ImageKind::Png),
+        [0xff, 0xd8, 0xff, ..] => Some(ImageKind::Jpeg),
+        [b'G', b'I', b'F', b'8', ..] => Some(ImageKind::Gif),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(ImageKind::Webp),
         _ => None,
     }
 }
@@ -192,7 +192,7 @@ fn little(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     Some(digits.fold(0, |number, &byte| number << 8 | u32::from(byte)))
 }
 
-/// Simple (`VP8 `), lossless (`VP8L`) and extended (`VP8X`) files have their size at three places.
+/// Simple (`VP8 `), lossless (`VP8L`) and extended (`VP8X`) files have their size in three different places.
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     match bytes.get(12..16)? {
         b"VP8X" => Some((little(bytes, 24, 3)? + 1, little(bytes, 27, 3)? + 1)),
@@ -205,14 +205,14 @@ fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// The size stands in the first frame header, behind segments of any length.
+/// The size is in the first frame header, which comes after segments of any length.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
         let [0xff, marker] = *bytes.get(at..at + 2)? else { return None };
         match marker {
             0xff => at += 1,
-            // All frame headers but what stands between them: tables and extensions.
+            // All frame headers; the exceptions are tables and extensions.
             0xc0..=0xcf if ![0xc4, 0xc8, 0xcc].contains(&marker) => {
                 let half =
                     |at: usize| Some(u32::from(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
@@ -230,10 +230,10 @@ pub(crate) fn base64_of(image: &Image) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use super::{Facts, Kind, STANDARD, facts};
+    use super::{ImageFacts, ImageKind, STANDARD, facts};
     use base64::Engine;
 
-    fn of(bytes: &[u8]) -> Facts {
+    fn of(bytes: &[u8]) -> ImageFacts {
         facts(STANDARD.encode(bytes).as_bytes())
     }
 
@@ -246,14 +246,14 @@ mod tests {
             b"\x08\x06",
         ]
         .concat();
-        assert_eq!(of(&png), Facts { kind: Some(Kind::Png), pixels: Some((1170, 2532)) });
+        assert_eq!(of(&png), ImageFacts { kind: Some(ImageKind::Png), pixels: Some((1170, 2532)) });
         assert_eq!(of(&png[..20]).pixels, None);
         assert_eq!(of(b"GIF89a\x20\x03\x58\x02\0\0\0").pixels, Some((800, 600)));
         let jpeg =
             b"\xff\xd8\xff\xe0\0\x06JFIF\xff\xc4\0\x03\0\xff\xff\xc2\0\x11\x08\x02\x58\x03\x20\x03\0\0";
-        assert_eq!(of(jpeg), Facts { kind: Some(Kind::Jpeg), pixels: Some((800, 600)) });
+        assert_eq!(of(jpeg), ImageFacts { kind: Some(ImageKind::Jpeg), pixels: Some((800, 600)) });
         let extended = b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x1f\x03\0\x57\x02\0\0\0";
-        assert_eq!(of(extended), Facts { kind: Some(Kind::Webp), pixels: Some((800, 600)) });
+        assert_eq!(of(extended), ImageFacts { kind: Some(ImageKind::Webp), pixels: Some((800, 600)) });
         let lossless = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\x1f\xc3\x95\0\0\0";
         assert_eq!(of(lossless).pixels, Some((800, 600)));
         let simple = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x20\x03\x58\x02\0\0";
@@ -265,6 +265,6 @@ mod tests {
         for text in ["", "A", "////", "iVBORw0KGgo\\u2026", "not base64 at all", "/9j/4AAAAAAA"] {
             facts(text.as_bytes());
         }
-        assert_eq!(of(b"%PDF-1.4"), Facts::default());
+        assert_eq!(of(b"%PDF-1.4"), ImageFacts::default());
     }
 }

@@ -1,7 +1,7 @@
-//! Why a request failed, told from what the provider said: whether the context was too long, the body too large, or
-//! something in between refused it. And what to do about an answer that was cut off.
+//! Why a request failed, according to the provider's error text: whether the context was too long, the body too large,
+//! or a proxy refused it. And what to do about an answer that was cut off.
 //!
-//! Texts of errors are all that is known here; what is done about them is decided elsewhere ([`crate::recover`]).
+//! This module only classifies error texts; [`crate::recover`] acts on them.
 //!
 //! ```
 //! use transcript::overflow::{Cause, classify};
@@ -17,23 +17,23 @@ use serde::{Deserialize, Serialize};
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// The conversation has more tokens than the model's window: less of it cures that.
+    /// The conversation has more tokens than the model's window: a shorter one helps.
     ContextOverflow,
-    /// The request has more bytes than a server takes, mostly for the sake of images: less of it cures that, whatever
-    /// its tokens are.
+    /// The request has more bytes than a server accepts, usually because of images: a shorter one helps, however many
+    /// tokens it has.
     PayloadTooLarge,
-    /// A proxy or firewall refused it, and never asked the model. It may have been too large for that one.
+    /// A proxy or firewall refused the request before it reached the model. It may have been too large.
     ProxyRejection,
     /// The answer ended at the limit of output tokens: see [`escalate`].
     OutputCutOff,
-    /// A signature of thinking does not fit what comes before it (M4), or was never valid (M3).
+    /// A thinking signature does not fit what comes before it (M4), or was never valid (M3).
     InvalidThinking,
-    /// Anything else: less of it cures nothing.
+    /// Anything else: a shorter conversation does not help.
     Other,
 }
 
 impl Cause {
-    /// As printed.
+    /// Its name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::ContextOverflow => "context-overflow",
@@ -45,14 +45,14 @@ impl Cause {
         }
     }
 
-    /// Whether a shorter conversation is what helps.
+    /// Whether a shorter conversation helps.
     pub fn is_cured_by_less(self) -> bool {
         matches!(self, Self::ContextOverflow | Self::PayloadTooLarge)
     }
 }
 
-/// What providers say when the context is too long. The first six and the last are ChatCLI's (`context_recovery.go`);
-/// the others are what providers have been seen to say (users' reports, pi-ai's table of providers).
+/// What providers say if the context is too long. The first six and the last are ChatCLI's (`context_recovery.go`); the
+/// others were seen in users' reports and in pi-ai's table of providers.
 const OVERFLOW: &[&str] = &[
     "context length",
     "maximum context",
@@ -75,10 +75,11 @@ const OVERFLOW: &[&str] = &[
     "exceeds the limit of ",
 ];
 
-/// What only sounds like it, so that errors about rates are looked for first: ChatCLI's "too long" and "token limit".
+/// Texts that also occur in other errors, so errors about rates are excluded first: ChatCLI's "too long" and "token
+/// limit".
 const LOOSE: &[&str] = &["too long", "token limit", "too many tokens"];
 
-/// What an error about requests a minute says.
+/// Texts of errors about requests per minute.
 const RATES: &[&str] = &[
     "rate limit",
     "rate_limit",
@@ -89,7 +90,7 @@ const RATES: &[&str] = &[
     "quota",
 ];
 
-/// What servers say when the body is too large (ChatCLI's `IsPayloadTooLargeError`; `request_too_large` is Anthropic's
+/// What servers say if the body is too large (ChatCLI's `IsPayloadTooLargeError`; `request_too_large` is Anthropic's
 /// type for more than 32 MB).
 const PAYLOAD: &[&str] = &[
     "payload too large",
@@ -102,10 +103,10 @@ const PAYLOAD: &[&str] = &[
     "request_too_large",
 ];
 
-/// The same as numbers of HTTP.
+/// The same as HTTP status codes.
 const PAYLOAD_CODES: &[&str] = &["413", "431"];
 
-/// What says, beside a refusal, that a proxy or firewall refused (ChatCLI's `IsProxyWAFRejection`).
+/// Texts that, together with a refusal, mean a proxy or firewall (ChatCLI's `IsProxyWAFRejection`).
 const PROXY: &[&str] = &[
     "firewall",
     "waf",
@@ -124,11 +125,11 @@ const PROXY: &[&str] = &[
     "failed to decode response body",
 ];
 
-/// Tells why a request failed from the text of the error, in any case.
+/// Classifies the text of an error, in any case.
 ///
-/// A refusal by a proxy counts before anything else, because a firewall's page says all sorts of things; then what only
-/// a body's size explains; then tokens. Numbers of HTTP count as whole words: 413 is no part of `205413 tokens`. Errors
-/// about rates are none of these, whatever they say about tokens.
+/// A refusal by a proxy counts first, because a firewall's page may contain any text; then errors that only the size of
+/// a body explains; then tokens. HTTP status codes only count as whole words: 413 is not in `205413 tokens`. Errors
+/// about rates belong to none of these, even if they mention tokens.
 ///
 /// ```
 /// use transcript::overflow::{Cause, classify};
@@ -159,7 +160,7 @@ pub fn classify(error: &str) -> Cause {
     }
 }
 
-/// Whether a number stands in a text, and not as part of a longer word.
+/// Whether a number is in a text, and not as part of a longer word.
 fn has_word(text: &str, number: &str) -> bool {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(number).any(|(at, _)| {
@@ -192,7 +193,7 @@ pub fn window_named(error: &str) -> Option<u64> {
     number_after(error, BEFORE)
 }
 
-/// How many tokens the request had that was refused, if the error text says so.
+/// How many tokens the refused request had, if the error text says so.
 ///
 /// ```
 /// use transcript::overflow::tokens_named;
@@ -227,8 +228,8 @@ fn number_after(error: &str, before: &[&str]) -> Option<u64> {
     before.iter().find_map(number)
 }
 
-/// How many bytes the next request may have after one of `rejected` bytes was too large: three quarters of it; 4 MB if
-/// nobody knows how large it was (ChatCLI).
+/// How many bytes the next request may have after one of `rejected` bytes was too large: three quarters of them; 4 MB
+/// if that number is unknown (ChatCLI).
 ///
 /// ```
 /// assert_eq!(transcript::overflow::payload_bytes_next(Some(8_000_000)), 6_000_000);
@@ -239,7 +240,7 @@ pub fn payload_bytes_next(rejected: Option<u64>) -> u64 {
     rejected.map_or(UNKNOWN_BYTES, |bytes| bytes - bytes.div_ceil(4))
 }
 
-/// Whether a reason to stop says that the answer was cut off at the limit of output tokens.
+/// Whether a stop reason means that the answer was cut off at the limit of output tokens.
 ///
 /// ```
 /// use transcript::overflow::is_cut_off;
@@ -252,28 +253,28 @@ pub fn is_cut_off(stop_reason: &str) -> bool {
         .any(|reason| stop_reason.eq_ignore_ascii_case(reason))
 }
 
-/// What to say to a model whose answer was cut off, behind the part of it that is there.
+/// The message to a model whose answer was cut off, to be sent after the partial answer.
 pub const CONTINUE: &str = "Your answer was cut off at the limit of output tokens. Go on exactly where it stopped, \
      without repeating anything and without an introduction.";
 
-/// What to ask for when an answer was cut off.
+/// What to request after an answer was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Escalation {
     /// The next limit of output tokens.
     pub tokens_max: u64,
-    /// The message that goes behind the partial answer.
+    /// The message to send after the partial answer.
     pub message: &'static str,
 }
 
-/// The limit of output tokens that is taken for granted if none was set (ChatCLI).
+/// The limit of output tokens that is assumed if none was set (ChatCLI).
 pub const OUTPUT_TOKENS: u64 = 4_096;
 
-/// How often a limit is doubled before that is given up (ChatCLI).
+/// How many times a limit is doubled before giving up (ChatCLI).
 pub const ESCALATIONS_MAX: u32 = 2;
 
-/// The next step after an answer was cut off at `tokens` (0 for the default of 4,096), the `done`-th such answer in a
-/// row, counted from 0: twice as many tokens, but no more than `provider_max` (0 if nobody knows). `None` if that is no
-/// more than before, or after two steps.
+/// The next step after an answer was cut off at `tokens` (0 for the default of 4,096): twice as many tokens, but no
+/// more than `provider_max` (0 if unknown). `done` is how many such answers came before it in a row. `None` if that is
+/// no more than before, or after two steps.
 ///
 /// ```
 /// use transcript::overflow::escalate;

@@ -1,7 +1,7 @@
-//! What is asked for: limits, and which rules may act. Plain data; who chooses it is not known here.
+//! The policy of a run: limits, and which rules may act. Plain data, whoever chose it.
 
 use crate::model::finding::{Finding, Safety};
-use crate::model::image::Kind;
+use crate::model::image::ImageKind;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,20 +9,23 @@ use spans::cut::Lines;
 use spans::literal::Unit;
 use spans::marker::Folder;
 
-/// The context window of a model of which nothing is known, in tokens.
+/// The context window assumed for an unknown model, in tokens.
 pub const WINDOW_TOKENS: u64 = 200_000;
 
 /// Limits and permissions of one run. A limit of 0 is switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "choices that have nothing to do with each other")]
 pub struct Policy {
+    /// The name of the format that a text is taken for, as of one line of a data set whose format is known; by default the
+    /// text says it.
+    pub format: Option<&'static str>,
     /// Longest text of a tool result. Default 32,000 (OpenClaw #10915).
     pub result_chars_max: u64,
-    /// What stays of a result that is longer. Default: three quarters head, one quarter tail.
-    pub shape: Shape,
-    /// Other limits for single tools, in place of that for all; see [`is_named`] for names.
+    /// What stays of a result that is longer. Default: three quarters from the beginning, one quarter from the end.
+    pub shape: CutShape,
+    /// Other limits for single tools, which replace the general one; see [`is_named`] for names.
     pub tool_chars_max: Vec<(String, u64)>,
-    /// Limits of single tools that are asked before that for all, each with a shape of its own.
+    /// Limits of single tools that apply before the general one, each with a shape of its own.
     pub tool_caps: Vec<ToolCap>,
     /// Tools whose results are never cut.
     pub tools_keep: Vec<String>,
@@ -30,47 +33,50 @@ pub struct Policy {
     pub tools_only: Vec<String>,
     /// Whether results that hold an image are left alone (OpenClaw #5057).
     pub skip_images: bool,
-    /// Longest sum of the results that answer one message of the model. Default 200,000 (ChatCLI).
+    /// Longest sum of the results for one assistant message. Default 200,000 (ChatCLI).
     pub turn_chars_max: u64,
-    /// No result is cut below this for the sake of its turn. Default 2,000 (OpenClaw's floor).
+    /// No result is cut below this because its turn is too long. Default 2,000 (OpenClaw's floor).
     pub turn_floor_chars: u64,
     /// Longest text of one message that a summariser can take. Default 100,000 (OpenClaw #10915).
     pub summary_chars_max: u64,
-    /// The model's context window in tokens; 0 if it is unknown. Default: what the file or the model's name tells, or else
-    /// 200,000.
+    /// The model's context window in tokens; 0 if it is unknown. Default: known from the file or the model's name, or
+    /// else 200,000.
     pub window_tokens: Option<u64>,
     /// Longest string in copies of a result that the model never sees. Default 8,000 (OpenClaw bounds its
     /// `details` by 8,192 bytes).
     pub side_chars_max: u64,
     /// Which images can be sent.
     pub images: Images,
-    /// What makes images small that are too large. Default: nothing, and a line of text takes their place.
+    /// Makes images smaller that are too large. Default: none, and a line of text replaces them.
     pub downscale: Option<Downscale>,
-    /// Longest text of one message of the model that is in context. Default 0: any length.
+    /// Longest text of one assistant message in context. Default 0: any length.
     pub reply_chars_max: u64,
-    /// What becomes of results as the conversation goes on. Default: nothing.
+    /// How results are shortened as the conversation goes on. Default: not at all.
     pub stale: Stale,
-    /// What becomes of results when the window fills up. Default: nothing.
+    /// How results are shortened when the window fills up. Default: not at all.
     pub crowded: Crowded,
     /// How lengths are counted.
     pub unit: Unit,
-    /// What to do where an edit would come before signed thinking.
+    /// What to do with an edit before signed thinking.
     pub thinking: SignedThinking,
-    /// Whether what rewrites older history waits: the session was used a short while ago, and a prompt cache may hold
-    /// that history. Such findings are told, and their fixes held back.
+    /// Whether fixes that rewrite older history wait, because the session was used recently and a prompt cache may hold
+    /// that history. Their findings are reported, and the fixes held back.
     pub hold_history: bool,
-    /// Whether what the model sees stays as it is where the model binds its thinking to it: a process may hold the
-    /// conversation in memory. Errors for which the session is refused are mended all the same.
+    /// Whether visible text stays as it is in a session whose model binds its thinking: a process may hold the
+    /// conversation in memory. Errors for which the session is refused are repaired anyway.
     pub hold_remembered: bool,
-    /// When this is asked, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
+    /// Why only texts of settled results of earlier turns are shortened, and nothing else is changed: the agent may be at work on
+    /// the session. `None` if that is not so.
+    pub settled_only: Option<&'static str>,
+    /// The current time, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
     pub now_ms: Option<u64>,
-    /// Whether no agent is at work on the session any more: nothing will answer the calls of the newest turn.
+    /// Whether no agent works on the session any more: nothing will answer the calls of the newest turn.
     pub agent_gone: bool,
-    /// Where markers say that the whole text also lies as a plain file. Writing it there is not done here.
+    /// The folder in which markers say that the full text is a plain file. The caller writes the file.
     pub spill: Option<Folder>,
-    /// What a check allows at most. Default: anything.
+    /// What a check allows. Default: anything.
     pub budget: Budget,
-    /// What the API said, for rules about what the file alone does not tell.
+    /// The API's error, for rules about what the file alone does not show.
     pub error: Option<String>,
     /// Which rules report and act.
     pub selection: Selection,
@@ -79,8 +85,9 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
+            format: None,
             result_chars_max: 32_000,
-            shape: Shape::default(),
+            shape: CutShape::default(),
             tool_chars_max: Vec::new(),
             tool_caps: Vec::new(),
             tools_keep: Vec::new(),
@@ -100,6 +107,7 @@ impl Default for Policy {
             thinking: SignedThinking::Keep,
             hold_history: false,
             hold_remembered: false,
+            settled_only: None,
             now_ms: None,
             agent_gone: false,
             spill: None,
@@ -111,7 +119,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The model's context window where only the policy is known.
+    /// The model's context window, if only the policy is known.
     pub fn window_tokens(&self) -> u64 {
         self.window_tokens.unwrap_or(WINDOW_TOKENS)
     }
@@ -122,37 +130,38 @@ impl Policy {
         only && !is_named(&self.tools_keep, tool)
     }
 
-    /// Whether what is behind the newest turn stays as it is, whatever comes: nothing ages, and the messages of the
-    /// model have no limit.
+    /// Whether everything before the newest turn stays as it is: results never become stale, and assistant messages
+    /// have no limit.
     pub(crate) fn is_about_the_newest(&self) -> bool {
         !self.ages() && self.reply_chars_max == 0
     }
 
-    /// Leaves older history alone, for looks while a prompt cache may hold it: what would change it is not even looked
-    /// for, so that what is appended can be judged by itself ([`crate::judge`]).
+    /// Leaves older history alone while a prompt cache may hold it. Rules that would change it do not even run, so that
+    /// appends can be judged alone ([`crate::judge`]).
     pub fn leave_history(&mut self) {
         self.hold_history = true;
         (self.stale.shorten_at, self.stale.clear_at, self.crowded.trim_percent) = (0, 0, 0);
         self.reply_chars_max = 0;
     }
 
-    /// Whether results are shortened that the conversation has left behind.
+    /// Whether results become stale.
     fn ages(&self) -> bool {
         self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0
     }
 
-    /// Whether anything is asked for that changes what the model has been sent again and again, and so costs the
-    /// cache of its prompt: old results, its own messages, and thinking that goes for the sake of an edit before it.
+    /// Whether some fix would change what the agent has sent many times, and so cost the prompt cache: stale results,
+    /// assistant messages, and thinking that is removed because of an edit before it.
     pub fn rewrites_history(&self) -> bool {
         self.ages() || self.reply_chars_max > 0 || self.thinking != SignedThinking::Keep
     }
 
-    /// What to do before signed thinking, as long as history is held.
+    /// What to do with edits before signed thinking as long as history is held.
     pub(crate) fn thinking_in_force(&self) -> SignedThinking {
-        if self.hold_history { SignedThinking::Keep } else { self.thinking }
+        let holds = self.hold_history || self.settled_only.is_some();
+        if holds { SignedThinking::Keep } else { self.thinking }
     }
 
-    /// The limits for a result of a tool, in the order in which they are asked: the first that it exceeds counts.
+    /// The limits for a result of a tool, in the order in which they apply: the first that it exceeds counts.
     pub fn caps_for(&self, tool: &[u8], error: bool) -> [Option<Cap>; 2] {
         if !self.may_cut(tool) {
             return [None; 2];
@@ -167,10 +176,10 @@ impl Policy {
     }
 }
 
-/// How much an examination is to tell.
+/// How detailed an examination is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Everything but the addresses of what would be cut out: texts need not be hashed.
+    /// Everything except the ids of texts to be cut: texts need not be hashed.
     Sizes,
     /// A plan that can be carried out.
     Plan,
@@ -183,9 +192,9 @@ pub struct Images {
     pub bytes_max: u64,
     /// Longest side of one in pixels. Default 8,000.
     pub pixels_max: u64,
-    /// Beyond so many images their sides are to be shorter. Default 20.
+    /// With more images than this, each must be smaller. Default 20.
     pub many: u64,
-    /// Longest side then. Default 2,000.
+    /// Longest side in pixels then. Default 2,000.
     pub many_pixels_max: u64,
     /// Most images. Default 100.
     pub count_max: u64,
@@ -211,21 +220,21 @@ impl Default for Images {
 pub struct TooLarge<'b> {
     /// The file, as it was before base64.
     pub file: &'b [u8],
-    /// What its first bytes say that it is.
-    pub kind: Kind,
-    /// Longest side of what is asked for, in pixels.
+    /// Its kind, according to its first bytes.
+    pub kind: ImageKind,
+    /// Longest side of the smaller image, in pixels.
     pub pixels_max: u32,
-    /// Its longest file.
+    /// Most bytes of the smaller image.
     pub bytes_max: u64,
 }
 
-/// Makes an image small: a file of the same kind within the limits, or `None` if it cannot be decoded, or made small
-/// enough. The same input gives the same output. Whoever chooses the policy hands it in, because decoders of what
-/// anybody may have sent allocate, and may panic; nothing here may do that.
+/// Makes an image smaller: a file of the same kind within the limits, or `None` if it cannot be decoded or made small
+/// enough. The same input gives the same output. It is a callback because decoders of untrusted images allocate and may
+/// panic, which this crate must not do.
 #[derive(Clone, Copy)]
 pub struct Downscale(pub fn(TooLarge<'_>) -> Option<Vec<u8>>);
 
-/// Without its address, which is another one in each run.
+/// Without the function's address, which differs between runs.
 impl fmt::Debug for Downscale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Downscale")
@@ -250,7 +259,7 @@ pub fn is_named<S: AsRef<[u8]>>(names: &[S], tool: &[u8]) -> bool {
 }
 
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // The last star, and how much of the text it has taken so far.
+    // The last star, and how much of the text it has matched so far.
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {
@@ -274,43 +283,43 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 pub struct Cap {
     /// Longest text.
     pub chars_max: u64,
-    /// Most lines of one text; 0 for any number. Only lines from the beginning stay then.
+    /// Most lines of one text; 0 for any number. With a limit, only lines from the beginning stay.
     pub lines_max: u64,
     /// What stays.
-    pub shape: Shape,
-    /// What is cut is a file that can be read on, and the marker says from which line.
+    pub shape: CutShape,
+    /// The text is a file that can be read on, so the marker names the next line.
     pub paged: bool,
 }
 
-/// A limit of a tool's own.
+/// A limit for one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCap {
     /// The tools; see [`is_named`].
     pub tool: String,
     /// The limit.
     pub cap: Cap,
-    /// Whether results that say that the tool failed are held to it as well.
+    /// Whether the limit applies to failed results as well.
     pub errors: bool,
 }
 
-/// What stays of a text that is cut, and how the place of the cut is chosen.
+/// What stays of a text that is cut, and where it may be cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
+pub struct CutShape {
     /// How much stays at each end.
     pub kept: Kept,
-    /// Whether ends of lines are looked for.
+    /// Whether to cut at line ends.
     pub lines: Lines,
 }
 
-/// How much of a text stays at its beginning and at its end. If a result has several texts, a share is spent on them
-/// in order, and sizes are taken from the first and from the last.
+/// How much of a text stays at its beginning and at its end. If a result has several texts, a share is spent on them in
+/// order, while sizes apply to the first and the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// The limit, this much of it in percent at the beginning; line breaks around the marker count against it.
+    /// As much as the limit allows, with this percentage from the beginning; line breaks around the marker count.
     Within(u64),
-    /// The limit, this much of it in percent at the beginning; what is put in comes on top.
+    /// As much as the limit allows, with this percentage from the beginning; the marker is not counted.
     Percent(u64),
-    /// These sizes, whatever the limit is. A limit that is no larger than both together is spent on the beginning.
+    /// These sizes, whatever the limit is. If the limit is not larger than their sum, it is spent on the beginning.
     Sizes {
         /// At the beginning.
         head: u64,
@@ -325,33 +334,33 @@ impl Default for Kept {
     }
 }
 
-/// What becomes of results as the conversation goes on. An age of 0 is switched off, and never means "all". The
-/// numbers that are there by default are ChatCLI's.
+/// How results are shortened as the conversation goes on. An age of 0 switches a step off, and never means "all". The
+/// default numbers are ChatCLI's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stale {
-    /// What is counted to tell an age.
+    /// The unit of an age.
     pub turns: Turns,
     /// From this age on a result is shortened.
     pub shorten_at: u64,
-    /// What stays then at the beginning.
+    /// How much then stays at the beginning.
     pub head_chars: u64,
-    /// What stays then at the end.
+    /// How much then stays at the end.
     pub tail_chars: u64,
-    /// Where it is cut then.
+    /// Where it is then cut.
     pub lines: Lines,
-    /// It is not shortened for the sake of less than this.
+    /// It is not shortened to save less than this.
     pub slack_chars: u64,
     /// From this age on only a marker stays.
     pub clear_at: u64,
-    /// And this much of the beginning.
+    /// How much of the beginning then stays as well.
     pub clear_head_chars: u64,
-    /// What the marker says then, beside sizes.
+    /// What the marker then says in addition to sizes.
     pub note: Note,
-    /// Results that were shorter than this in the first place stay as they are.
+    /// Results whose original was shorter than this stay as they are.
     pub chars_min: u64,
-    /// Tools whose results do not age.
+    /// Tools whose results never become stale.
     pub tools_keep: Vec<String>,
-    /// Results that say that the tool failed do not age.
+    /// Whether failed results never become stale.
     pub errors_keep: bool,
 }
 
@@ -374,16 +383,16 @@ impl Default for Stale {
     }
 }
 
-/// What an age is counted in.
+/// The unit of a result's age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
-    /// Messages of the model behind the result.
+    /// Assistant messages after the result.
     Assistant,
-    /// Messages of persons behind the result.
+    /// User messages after the result.
     User,
 }
 
-/// What a marker says about a text of which it is all that is left.
+/// What a marker says if nothing else remains of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
     /// How many lines it had, and what kind of text it was.
@@ -392,30 +401,32 @@ pub enum Note {
     Tool,
 }
 
-/// What becomes of results when the window fills up. Off while the first share is 0.
+/// How results are shortened when the window fills up. Off while the first share is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crowded {
     /// From this much of the window on, in percent, long results are trimmed.
     pub trim_percent: u64,
-    /// Results longer than this.
+    /// Results longer than this are trimmed.
     pub trim_chars_max: u64,
-    /// What stays of one at the beginning.
+    /// How much of a trimmed result stays at the beginning.
     pub head_chars: u64,
-    /// What stays of one at the end.
+    /// How much of a trimmed result stays at the end.
     pub tail_chars: u64,
-    /// From this much of the window on, in percent, only markers stay, from the oldest result on until it is less;
-    /// 0 for never.
+    /// From this much of the window on, in percent, only markers stay, beginning with the oldest result, until the
+    /// context is below it; 0 for never.
     pub clear_percent: u64,
-    /// Unless what could be cleared is less than this together.
+    /// Skip clearing if it would free fewer than this many characters.
     pub clear_chars_min: u64,
-    /// The newest messages of the model, and all that follows the first of them, stay as they are.
+    /// How many of the newest assistant messages stay as they are, with everything after the first of them.
     pub keep_assistants: u64,
-    /// Nothing is done before the newest message of the model is this old, in milliseconds: until then a prompt cache
-    /// may hold what would change. An age that the transcript does not tell counts as too young. 0 for at once.
+    /// Nothing is done before the newest assistant message is this old, in milliseconds: until then a prompt cache may
+    /// hold what would change. An unknown age counts as too young. 0 means at once.
     pub cache_ttl_ms: u64,
+    /// Where the provider has not counted, four characters are a token, as in OpenClaw's pruner.
+    pub counts_quarters: bool,
 }
 
-/// What a check allows at most, apart from what is mended: nothing is cut for the sake of it. 0 is switched off.
+/// Limits of a check. Nothing is cut because of them. 0 switches one off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// Length of the file.
@@ -424,24 +435,23 @@ pub struct Budget {
     pub line_bytes_max: u64,
     /// Length of the text of a result.
     pub result_chars_max: u64,
-    /// Sum of the results that answer one message of the model.
+    /// Sum of the results for one assistant message.
     pub turn_chars_max: u64,
-    /// Size of what the model would be sent next.
+    /// Tokens that the model would be sent next.
     pub context_tokens_max: u64,
-    /// The same, but at most the context window that the session is judged against.
+    /// Whether the context must also fit the session's context window.
     pub context_fits_window: bool,
-    /// Up to this much above a limit, in percent of it, is worth a note and no more.
+    /// Up to this much above a limit, in percent, there is only a note.
     pub tolerance_percent: u64,
 }
 
-/// What to do where a change that the model would see comes before thinking blocks whose signature covers
-/// everything before them.
+/// What to do with a visible change before thinking blocks whose signature covers everything before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SignedThinking {
     /// Hold the change back.
     #[default]
     Keep,
-    /// Make the change and remove the later thinking blocks of the branch whole.
+    /// Make the change and remove the later thinking blocks of the branch.
     Strip,
     /// Make the change.
     Ignore,
@@ -454,12 +464,12 @@ pub struct Selection {
     pub select: Vec<String>,
     /// Never these rules.
     pub ignore: Vec<String>,
-    /// Guarded fixes of these rules are made as well.
+    /// Also make the guarded fixes of these rules.
     pub allow: Vec<String>,
 }
 
 impl Selection {
-    /// Whether a rule takes part.
+    /// Whether a rule is selected.
     pub fn includes(&self, code: &str) -> bool {
         let named = |codes: &[String]| codes.iter().any(|named| named == code);
         (self.select.is_empty() || named(&self.select)) && !named(&self.ignore)

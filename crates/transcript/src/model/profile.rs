@@ -1,12 +1,12 @@
 //! Policies by name: what five other systems do to tool results, with the numbers that they do it with.
 //!
-//! Each number below says where it is from; `CC` is ChatCLI 1.188.0 (`cda4157d`), `AM` agent-max #38 (`c398bdb`),
-//! `5057` and `10915` are pull requests of OpenClaw. Markers are ours under every profile, so that a second run
-//! changes nothing; what is counted (kept at the beginning, kept at the end, omitted) is theirs.
+//! Each number below has its source; `CC` is ChatCLI 1.188.0 (`cda4157d`), `AM` agent-max #38 (`c398bdb`), `5057` and
+//! `10915` are pull requests of OpenClaw. Markers are ours under every profile, so that a second run changes nothing;
+//! the numbers (kept at the beginning, kept at the end, omitted) are theirs.
 //!
 //! `docs/profiles.md` goes through the test cases of these systems one by one: what holds, and what differs on purpose.
 
-use crate::model::policy::{Cap, Crowded, Kept, Note, Policy, Shape, Stale, ToolCap, Turns};
+use crate::model::policy::{Cap, Crowded, CutShape, Kept, Note, Policy, Stale, ToolCap, Turns};
 use alloc::string::String;
 use alloc::vec::Vec;
 use spans::cut::Lines;
@@ -109,26 +109,26 @@ const ACTING: &[&str] = &[
     "coder",
 ];
 
-/// Names under which agents run a shell; AM calls it `run_shell`.
+/// Names that agents use for a shell; AM's is `run_shell`.
 const SHELLS: &[&str] = &["run_shell", "bash", "shell", "exec", "exec_command"];
-/// Names under which agents read a file; AM calls it `read_file`.
+/// Names that agents use for reading a file; AM's is `read_file`.
 const READERS: &[&str] = &["read_file", "read"];
-/// Names under which agents start another one; AM calls it `claude-subagent`.
+/// Names that agents use for starting another agent; AM's is `claude-subagent`.
 const SUBAGENTS: &[&str] = &["claude-subagent*", "task", "agent"];
 
 fn owned(names: &[&str]) -> Vec<String> {
     names.iter().copied().map(String::from).collect()
 }
 
-/// The budget is asked after the per-tool cap, and both are in bytes. Pairing is that of all profiles.
+/// The budget applies after the per-tool cap, and both are in bytes. Pairing is the same in all profiles.
 fn chatcli() -> Policy {
-    // CC truncation.go: 5,000 + 1,000 of what exceeds the tool's cap, cut anywhere; failures are not asked.
+    // CC truncation.go: 5,000 + 1,000 of what exceeds the tool's cap, cut anywhere; failures are exempt.
     let cap = |tool: &str, chars_max| ToolCap {
         tool: tool.into(),
         cap: Cap {
             chars_max,
             lines_max: 0,
-            shape: Shape { kept: Kept::Sizes { head: 5_000, tail: 1_000 }, lines: Lines::Anywhere },
+            shape: CutShape { kept: Kept::Sizes { head: 5_000, tail: 1_000 }, lines: Lines::Anywhere },
             paged: false,
         },
         errors: false,
@@ -146,7 +146,7 @@ fn chatcli() -> Policy {
         .into(),
         // CC tool_result_budget.go: maxToolResultChars, the preview's head and tail, and the line breaks it looks for.
         result_chars_max: 20_000,
-        shape: Shape { kept: Kept::Sizes { head: 4_000, tail: 1_000 }, lines: Lines::Inside },
+        shape: CutShape { kept: Kept::Sizes { head: 4_000, tail: 1_000 }, lines: Lines::Inside },
         // CC tool_result_budget.go: toolResultBudgetChars; the floor is 4,000 + 1,000 + 200.
         turn_chars_max: 200_000,
         turn_floor_chars: 5_200,
@@ -170,14 +170,14 @@ fn chatcli_head() -> Policy {
 
 fn agent_max() -> Policy {
     // AM truncate.ts: headAndTail with a ratio of 0.7.
-    let both = Shape { kept: Kept::Percent(70), lines: Lines::Anywhere };
-    let head = Shape { kept: Kept::Percent(100), lines: Lines::Anywhere };
+    let both = CutShape { kept: Kept::Percent(70), lines: Lines::Anywhere };
+    let head = CutShape { kept: Kept::Percent(100), lines: Lines::Anywhere };
     let groups = [
         // AM shell.ts, also for failures.
         (SHELLS, Cap { chars_max: 10_000, lines_max: 0, shape: both, paged: false }),
         // AM claude-subagent.ts.
         (SUBAGENTS, Cap { chars_max: 15_000, lines_max: 0, shape: both, paged: false }),
-        // AM fs.ts: the default of `limit`, the cut behind it, and the hint how to read on.
+        // AM fs.ts: the default of `limit`, the cut after it, and the hint how to read on.
         (READERS, Cap { chars_max: 20_000, lines_max: 500, shape: head, paged: true }),
     ];
     let caps = groups.iter().flat_map(|&(tools, cap)| {
@@ -208,9 +208,9 @@ fn openclaw_5057() -> Policy {
         unit: Unit::Utf16,
         // 5057: contextPruning.maxToolResultChars, head and tail; image results are skipped.
         result_chars_max: 50_000,
-        shape: Shape { kept: Kept::Percent(60), lines: Lines::Anywhere },
+        shape: CutShape { kept: Kept::Percent(60), lines: Lines::Anywhere },
         skip_images: true,
-        // It knows no budget of a turn.
+        // It has no budget for a turn.
         turn_chars_max: 0,
         // pruner.ts: softTrimRatio, softTrim, hardClearRatio, minPrunableToolChars, keepLastAssistants.
         crowded: Crowded {
@@ -221,8 +221,10 @@ fn openclaw_5057() -> Policy {
             clear_percent: 50,
             clear_chars_min: 50_000,
             keep_assistants: 3,
-            // 5057, extension.ts: the pruner runs when nothing was touched for the `ttl` of the cache, 5 minutes.
+            // 5057, extension.ts: the pruner runs if nothing was touched for the `ttl` of the cache, 5 minutes.
             cache_ttl_ms: 5 * 60 * 1_000,
+            // pruner.ts counts four characters a token.
+            counts_quarters: true,
         },
         ..Policy::default()
     }
@@ -233,8 +235,8 @@ fn openclaw_10915() -> Policy {
         unit: Unit::Utf16,
         // 10915: MAX_TOOL_RESULT_CONTENT_CHARS, from the beginning only; 100,000 and half the window are the default's.
         result_chars_max: 32_000,
-        shape: Shape { kept: Kept::Percent(100), lines: Lines::Anywhere },
-        // It knows no budget of a turn.
+        shape: CutShape { kept: Kept::Percent(100), lines: Lines::Anywhere },
+        // It has no budget for a turn.
         turn_chars_max: 0,
         ..Policy::default()
     }

@@ -1,4 +1,4 @@
-//! How the text of an error is compared with what is known of it, and what a content filter says.
+//! Compares error texts with patterns, and knows the texts of content filters.
 
 use alloc::string::String;
 
@@ -6,18 +6,18 @@ use alloc::string::String;
 pub(crate) const BLOCKED: &[&str] =
     &["prompt injection patterns detected", "blocked by content filter", "Request blocked:"];
 
-/// Whether an error is a content filter's.
+/// Whether an error is from a content filter.
 pub(crate) fn is_blocked(text: &[u8]) -> bool {
     says_one_of(&String::from_utf8_lossy(text), BLOCKED)
 }
 
-/// Whether a text holds one of these; `*` stands for anything. Case, quotes and white space do not matter.
+/// Whether a text contains one of these; `*` matches anything. Case, quotes and white space do not matter.
 pub(crate) fn says_one_of(text: &str, known: &[&str]) -> bool {
     let text = plain(text);
     known.iter().any(|says| fits(&plain(says), &text))
 }
 
-/// In small letters, without quotes, and with single spaces.
+/// The text in lower case, without quotes, and with single spaces.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -34,7 +34,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Whether the pieces between the stars of a pattern stand in the text, in their order, as whole words.
+/// Whether the pieces between the stars of a pattern are in the text, in order, as whole words.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut rest = text;
     pattern.split('*').map(str::trim).all(|piece| {
@@ -44,12 +44,12 @@ fn fits(pattern: &str, text: &str) -> bool {
     })
 }
 
-/// Where a piece ends in a text. It does not begin or end within a number: 413 is not in 84130.
+/// Where a piece ends in a text. It may not begin or end within a number: 413 is not in 84130.
 fn place(piece: &str, text: &str) -> Option<usize> {
     let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     text.match_indices(piece).map(|(at, _)| (at, at + piece.len())).find_map(|(at, end)| {
         let before = digit(piece.chars().next()) && digit(text[..at].chars().next_back());
-        let behind = digit(piece.chars().next_back()) && digit(text[end..].chars().next());
-        (!before && !behind).then_some(end)
+        let after = digit(piece.chars().next_back()) && digit(text[end..].chars().next());
+        (!before && !after).then_some(end)
     })
 }

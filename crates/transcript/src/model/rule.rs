@@ -197,7 +197,7 @@ pub enum Group {
     DeadWeight,
     /// Bytes that keep records from being read.
     Bytes,
-    /// How records hang together.
+    /// How records are linked.
     Tree,
 }
 
@@ -238,7 +238,7 @@ impl Group {
 pub enum Stage {
     /// Repairs of bytes that keep records from being read.
     Bytes,
-    /// Records that come or go.
+    /// Adding and removing records.
     Lines,
     /// Links between records.
     Links,

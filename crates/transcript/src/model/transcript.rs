@@ -1,7 +1,7 @@
 //! A transcript as it was read: entries, and what is in them, in one list for each kind.
 //!
-//! Frequent things (calls, results, thinking) are in lists of which each entry knows where its part begins. Rare things (issues,
-//! images) name their entry instead.
+//! Frequent things (calls, results, thinking) are in lists, and each entry knows its part of each list. Rare things
+//! (issues, images) name their entry instead.
 
 use super::entry::{Call, ContentIssue, Damage, Entry, Mark, Target, Thinking, ToolResult};
 use super::ids::{Id, Ids};
@@ -18,7 +18,7 @@ pub struct Transcript {
     pub is_document: bool,
     /// Length in bytes.
     pub bytes: u64,
-    /// Lines, the last one also without a line break.
+    /// Lines, including a last one without a line break.
     pub lines: u64,
     /// Objects, in the order of the file.
     pub entries: Vec<Entry>,
@@ -28,13 +28,16 @@ pub struct Transcript {
     pub results: Vec<ToolResult>,
     /// Lines, or parts of lines, that are not entries.
     pub damage: Vec<Damage>,
-    /// Why nothing in it may be changed, if so.
+    /// Why nothing in it may be changed; `None` if it may.
     pub read_only: Option<&'static str>,
+    /// The session is stored in a database. Agents that do so complete half a pair when they send it, but load nothing of a
+    /// session if they cannot read one of its rows.
+    pub in_database: bool,
     /// Ids of all kinds.
     pub ids: Ids,
-    /// Fingerprint of all users' texts, whatever their order, for the verdict.
+    /// Fingerprint of all user texts, independent of their order, for the verdict.
     pub user_text: u64,
-    /// How many texts of users there are.
+    /// Number of user texts.
     pub user_texts: u64,
     pub(super) bodies: Vec<Text>,
     pub(super) sides: Vec<Text>,
@@ -56,7 +59,7 @@ pub struct Transcript {
     pub(crate) unreasoned: Vec<u32>,
     /// The newest record with a count of tokens.
     pub(crate) token_counts: Option<u32>,
-    /// Rare, so in one list for all entries, in their order.
+    /// In one list for all entries, in order, because they are rare.
     pub(super) issues: Vec<ContentIssue>,
     pub(super) images: Vec<Image>,
     pub(super) said: Vec<Said>,
@@ -80,18 +83,18 @@ pub(crate) struct Start {
     pub(crate) at: Span,
 }
 
-/// The users' texts in an entry, for the verdict.
+/// The user texts in an entry, for the verdict.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said {
     pub(super) entry: u32,
     /// Fingerprint, as in [`Transcript::user_text`].
     pub(crate) hash: u64,
-    /// How many texts.
+    /// Number of texts.
     pub(crate) texts: u64,
 }
 
 impl Transcript {
-    /// Has formats mark the pieces of entries.
+    /// Makes formats mark the pieces of entries.
     pub(crate) fn keep_marks(&mut self) {
         self.marks = Some(Vec::new());
     }
@@ -173,7 +176,7 @@ impl Transcript {
         of_entry(&self.side_lists, entry, |list| list.entry)
     }
 
-    /// The users' texts in an entry.
+    /// The user texts in an entry.
     pub(crate) fn said_in(&self, entry: u32) -> Option<Said> {
         of_entry(&self.said, entry, |said| said.entry).first().copied()
     }
@@ -183,7 +186,7 @@ impl Transcript {
         self.targets_of(entry).last().copied().unwrap_or_default()
     }
 
-    /// The entry that the result of a call has to follow: the record that its tool started, or else the call's own.
+    /// The entry that the result of a call has to follow: the record of its tool's start, or else the call's own.
     pub(crate) fn start_of(&self, call: &Call) -> u32 {
         let starts = self.starts_between(call.entry, u32::MAX);
         starts.iter().find(|start| Some(start.call) == call.id).map_or(call.entry, |start| start.entry)

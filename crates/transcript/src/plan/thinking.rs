@@ -73,7 +73,7 @@ impl ThinkingPass {
         if session.format.results == Results::InConversation {
             return Self::InConversations;
         }
-        let mut entries = bound(session);
+        let mut entries = bound(session).to_vec();
         entries.retain(|&entry| known.gone.is_none_or(|gone| session.sequence(entry) < Some(gone)));
         if entries.is_empty() {
             return Self::Open;

@@ -34,7 +34,7 @@ const PLACES_MAX: usize = 1 << 16;
 
 /// What was wrong with a line, or with several that were one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum DamageCause {
     /// Whole records, and fragments between them.
     Spliced,
     /// NUL bytes.
@@ -58,7 +58,7 @@ pub(crate) enum Cause {
 pub(crate) struct DamagedLine {
     /// The damage; its span covers all lines concerned.
     pub damage: Damage,
-    pub cause: Cause,
+    pub cause: DamageCause,
     /// How many records are in it.
     pub records: usize,
     /// How many lines without a record it is; 1 where there is a record.
@@ -72,12 +72,13 @@ pub(crate) struct DamagedLine {
 impl DamagedLine {
     /// Whether it is the end of the file, not ended by a line break. NUL bytes alone are no line.
     pub(crate) fn is_torn(&self) -> bool {
-        self.damage.kind == DamageKind::Torn && (self.cause != Cause::Nul || self.records > 0)
+        self.damage.kind == DamageKind::Torn && (self.cause != DamageCause::Nul || self.records > 0)
     }
 
     /// Takes in the line behind it if there is no record in either, and both just go.
     fn takes_in(&mut self, next: &Self) -> bool {
-        let goes = |damaged: &Self| damaged.cause == Cause::Nothing && !damaged.user && !damaged.is_torn();
+        let goes =
+            |damaged: &Self| damaged.cause == DamageCause::Nothing && !damaged.user && !damaged.is_torn();
         let both_go = goes(self) && goes(next);
         let ([(own, with)], [(at, other)]) = (&mut self.edits[..], &next.edits[..]) else { return false };
         if !both_go || own.end != at.start || !with.is_empty() || !other.is_empty() {
@@ -110,7 +111,7 @@ pub(crate) fn damaged_lines(
     let mut damaged_lines = Vec::new();
     let mut at = 0;
     while at < damage.len() {
-        let (damaged, lines) = look(looked, &damage[at..])?;
+        let (damaged, lines) = salvage(looked, &damage[at..])?;
         at += lines;
         let is_full = damaged_lines.len() >= APART_MAX;
         if !damaged_lines.last_mut().is_some_and(|last: &mut DamagedLine| is_full && last.takes_in(&damaged))
@@ -131,11 +132,11 @@ fn is_broken(kind: DamageKind) -> bool {
 }
 
 /// Looks at the first of these, and says how many belong to it.
-fn look(looked: Looked<'_>, damage: &[Damage]) -> Result<(DamagedLine, usize), Fault> {
+fn salvage(looked: Looked<'_>, damage: &[Damage]) -> Result<(DamagedLine, usize), Fault> {
     let first = damage[0];
     let unknown = DamagedLine {
         damage: first,
-        cause: Cause::Unknown,
+        cause: DamageCause::Unknown,
         records: 0,
         lines: 1,
         edits: Vec::new(),
@@ -199,8 +200,14 @@ fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(DamagedLine, 
                 let mut edits = reading.edits;
                 between_tokens(&damage[..lines], &mut edits);
                 let damage = Damage { span: whole, ..damage[0] };
-                let damaged =
-                    DamagedLine { damage, cause: Cause::Broken, records: 1, lines: 1, edits, user: false };
+                let damaged = DamagedLine {
+                    damage,
+                    cause: DamageCause::Broken,
+                    records: 1,
+                    lines: 1,
+                    edits,
+                    user: false,
+                };
                 return Ok(Some((damaged, lines)));
             }
             Fed::Bad(_) | Fed::TooComplex => return Ok(None),
@@ -246,7 +253,7 @@ fn one(looked: Looked<'_>, damage: Damage) -> Result<Option<DamagedLine>, Fault>
     // Whole objects before a torn one are entries already.
     let before =
         looked.transcript.entries.last().is_some_and(|last| torn && last.span.end == damage.span.start);
-    let (mut edits, mut at, mut odd) = (Vec::new(), 0, Odd::default());
+    let (mut edits, mut at, mut odd) = (Vec::new(), 0, GapFlags::default());
     for (n, found) in records.iter().enumerate() {
         let gap = &bytes[at..found.start];
         odd.gap(gap);
@@ -279,14 +286,14 @@ fn nothing(
     source: &dyn Source,
     damage: Damage,
     mut edits: Vec<(Span, Vec<u8>)>,
-    odd: &Odd,
+    odd: &GapFlags,
 ) -> Result<DamagedLine, Fault> {
     let mut end = [0];
     if source.read(damage.span.end, &mut end)? == 1 && end == *b"\n" {
         edits[0].0.end += 1;
     }
     let edits = placed(edits, damage.span.start);
-    let cause = if odd.nul && !odd.fragment { Cause::Nul } else { Cause::Nothing };
+    let cause = if odd.nul && !odd.fragment { DamageCause::Nul } else { DamageCause::Nothing };
     Ok(DamagedLine { damage, cause, records: 0, lines: 1, edits, user: false })
 }
 
@@ -311,7 +318,7 @@ fn placed(mut edits: Vec<(Span, Vec<u8>)>, base: u64) -> Vec<(Span, Vec<u8>)> {
 /// What was odd about a line.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "five facts that have nothing to do with each other")]
-struct Odd {
+struct GapFlags {
     nul: bool,
     bom: bool,
     fragment: bool,
@@ -319,7 +326,7 @@ struct Odd {
     name: bool,
 }
 
-impl Odd {
+impl GapFlags {
     fn gap(&mut self, gap: &[u8]) {
         self.nul |= gap.contains(&0);
         self.fragment |= is_fragment(gap);
@@ -337,14 +344,14 @@ impl Odd {
         }
     }
 
-    fn cause(&self) -> Cause {
+    fn cause(&self) -> DamageCause {
         match self {
-            Self { fragment: true, .. } => Cause::Spliced,
-            Self { nul: true, .. } => Cause::Nul,
-            Self { bom: true, .. } => Cause::Bom,
-            Self { control: true, .. } => Cause::Control,
-            Self { name: true, .. } => Cause::Name,
-            _ => Cause::Spliced,
+            Self { fragment: true, .. } => DamageCause::Spliced,
+            Self { nul: true, .. } => DamageCause::Nul,
+            Self { bom: true, .. } => DamageCause::Bom,
+            Self { control: true, .. } => DamageCause::Control,
+            Self { name: true, .. } => DamageCause::Name,
+            _ => DamageCause::Spliced,
         }
     }
 }

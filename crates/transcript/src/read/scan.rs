@@ -33,6 +33,8 @@ pub struct Scanned {
     pub(crate) undecided: Option<Head>,
     /// The entries.
     pub transcript: Transcript,
+    /// Where the objects end that decided the format.
+    pub(crate) head_end: u64,
 }
 
 /// Sees each entry as it has just been read.
@@ -47,6 +49,17 @@ pub(crate) trait Visitor {
 /// Reads a whole source.
 pub fn scan(source: &dyn Source) -> Result<Scanned, Fault> {
     read_all(Scanner::new(), source)
+}
+
+/// Reads a whole source, which is taken for the format of this name, if there is one.
+pub(crate) fn scan_as(source: &dyn Source, format: Option<&str>) -> Result<Scanned, Fault> {
+    let mut scanner = Scanner::new();
+    if let Some(format) = format::FORMATS.iter().copied().find(|known| Some(known.name) == format) {
+        (scanner.head, scanner.read.format) = (None, Some(format));
+        scanner.read_up_to(source.len(), source, Scanner::hopeless)?;
+        return Ok(scanner.finish(source.len()));
+    }
+    read_all(scanner, source)
 }
 
 /// Reads a whole source, and shows each entry to a visitor, with marks for its pieces.
@@ -70,17 +83,47 @@ fn read_all(mut scanner: Scanner<'_>, source: &dyn Source) -> Result<Scanned, Fa
 }
 
 /// Whether something other than a record comes first: lines inside a document may look like records.
-fn may_be_document(Scanned { format, transcript, .. }: &Scanned) -> bool {
+pub(super) fn may_be_document(Scanned { format, transcript, .. }: &Scanned) -> bool {
     let first = transcript.entries.first().map_or(u64::MAX, |entry| entry.span.start);
     format.is_none() || transcript.damage.first().is_some_and(|damage| damage.span.start < first)
 }
 
 /// The format of a source; reads no more than that takes. `None` if unknown.
 pub fn detect(source: &dyn Source) -> Result<Option<&'static Format>, Fault> {
+    Ok(head(source)?.format)
+}
+
+/// The beginning of a source, up to where its format is decided or a little further.
+pub(super) fn head(source: &dyn Source) -> Result<Scanned, Fault> {
     let mut scanner = Scanner::new();
     let end = source.len();
     scanner.read_up_to(end, source, |scanner| scanner.head.is_none())?;
-    Ok(scanner.finish(end).format)
+    Ok(scanner.finish(end))
+}
+
+/// The lines that begin in the first bytes of a source.
+pub(super) fn beginning(source: &dyn Source, bytes: u64) -> Result<Scanned, Fault> {
+    let mut scanner = Scanner { lines_to: bytes, ..Scanner::new() };
+    scanner.read_up_to(source.len(), source, Scanner::is_done)?;
+    Ok(scanner.finish(source.len()))
+}
+
+/// The lines that begin in a span, of which one begins it; their numbers begin there. `end` is where the last of them ends at
+/// the latest. `session` is the one that the first row of the file names.
+pub(super) fn lines(
+    format: &'static Format,
+    session: Option<u64>,
+    source: &dyn Source,
+    span: Span,
+    end: u64,
+) -> Result<Scanned, Fault> {
+    let mut scanner = Scanner { head: None, lines_to: span.end, ..Scanner::new() };
+    scanner.tokens = Tokeniser::new(span.start);
+    scanner.line.start = span.start;
+    scanner.read.format = Some(format);
+    scanner.read.transcript.session = session;
+    scanner.read_up_to(end, source, Scanner::is_done)?;
+    Ok(scanner.finish(end))
 }
 
 /// An object that waits for the format to be known.
@@ -98,6 +141,8 @@ pub struct Scanner<'v> {
     head: Option<Vec<Waiting>>,
     head_nodes: usize,
     line: Line,
+    /// Only lines that begin before this offset are read.
+    lines_to: u64,
     /// The lines after a known place make the file one of another format.
     strayed: bool,
     visitor: Option<&'v mut dyn Visitor>,
@@ -158,6 +203,7 @@ impl Scanner<'_> {
             head: Some(Vec::new()),
             head_nodes: 0,
             line: Line::default(),
+            lines_to: u64::MAX,
             strayed: false,
             visitor: None,
         }
@@ -167,6 +213,11 @@ impl Scanner<'_> {
     pub fn hopeless(&self) -> bool {
         (self.head.is_none() && self.read.format.is_none())
             || self.read.transcript.entries.len() > ENTRIES_MAX
+    }
+
+    /// Whether all is read that is wanted.
+    fn is_done(&self) -> bool {
+        self.hopeless() || self.line.start >= self.lines_to
     }
 
     /// Takes the next bytes.
@@ -197,12 +248,15 @@ impl Scanner<'_> {
     /// Reads the lines that end in the bytes that were added last, and the beginning of the next one.
     fn take_window(&mut self) {
         for end in self.tokens.line_ends() {
-            if self.hopeless() {
+            if self.is_done() {
                 return;
             }
             self.read_line_to(end, true);
             self.end_line(end, true);
             self.tokens.go_to(end + 1);
+        }
+        if self.is_done() {
+            return;
         }
         let held = self.tokens.doc.bytes().len();
         if self.line.bad.is_some() {
@@ -220,7 +274,7 @@ impl Scanner<'_> {
     /// Ends the input, which is `bytes` long, and returns what was read.
     pub fn finish(mut self, bytes: u64) -> Scanned {
         let end = self.tokens.doc.bytes().len();
-        if self.tokens.end() > self.line.start && !self.hopeless() {
+        if self.tokens.end() > self.line.start && !self.is_done() {
             self.read_line_to(end, true);
             self.end_line(end, false);
         }
@@ -330,6 +384,7 @@ impl Scanner<'_> {
         }
         if self.head.as_ref().is_some_and(|head| format::is_head(head.len(), self.head_nodes)) {
             self.decide();
+            self.read.head_end = self.line.start;
         }
         self.recheck_format();
         self.line.before = self.head.as_ref().map_or(self.read.transcript.entries.len(), Vec::len);

@@ -1,6 +1,6 @@
-//! T3: a compaction that nothing came of, beside the one that the conversation went on from.
+//! T3: a compaction from which the conversation never continued, beside the one from which it did.
 
-use super::base::{Cover, Found, Group, Heals, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Heals, Help, Rule, RuleInfo, about};
 use super::removal::{only_if_asked, take_out};
 use crate::format::{Format, Shape};
 use crate::model::entry::{Kind, Link};
@@ -21,8 +21,8 @@ pub(super) static RULE: Rule = Rule {
                    from the other.",
             why: "Programs that take the first branch, or the longest summary, go on from the wrong one: \"80 % of the \
                   session lost\".",
-            fix: "With --allow T3, or --only dead-weight, it goes into the vault. Messages on abandoned branches are S18: \
-                  nobody can tell a fork by accident from one that a person wanted.",
+            fix: "With --allow T3, or --only dead-weight, it goes into the vault. Messages on abandoned branches are \
+                  S18: an accidental fork looks like one that the user wanted.",
             source: "claude-code #35024, #37739; OpenClaw #79635",
         },
         groups: &[Group::DeadWeight, Group::Tree],
@@ -35,11 +35,11 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn cover(format: &Format) -> Cover {
-    // The boundaries of Claude Code have no parent.
-    if format.shape == Shape::Branch { Cover::Fixed } else { Cover::Never }
+    // In Claude Code, boundaries have no parent.
+    if format.shape == Shape::Tree { Cover::Fixed } else { Cover::Never }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for entry in abandoned(session) {
         let message = "a compaction attempt that was abandoned".to_string();
         let fix = only_if_asked(take_out(session, entry), Guard::History);
@@ -48,7 +48,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The compactions that nothing came of, in the order of the file.
+/// The abandoned compactions, in file order.
 pub(super) fn abandoned(session: &Session<'_>) -> Vec<u32> {
     let parent = |entry: u32| match session.entry(entry).parent {
         Link::To(id) => Some(id),
@@ -57,7 +57,7 @@ pub(super) fn abandoned(session: &Session<'_>) -> Vec<u32> {
     let boundary = |entry: &u32| session.entry(*entry).kind == Kind::Boundary;
     let all = || 0..session.transcript.entries.len() as u32;
     let live: HashSet<Id> = session.live.iter().copied().filter(boundary).filter_map(parent).collect();
-    if live.is_empty() || session.format.shape != Shape::Branch {
+    if live.is_empty() || session.format.shape != Shape::Tree {
         return Vec::new();
     }
     let beside = |&entry: &u32| {
@@ -68,7 +68,7 @@ pub(super) fn abandoned(session: &Session<'_>) -> Vec<u32> {
     };
     let mut found: Vec<u32> = all().filter(beside).collect();
     if !found.is_empty() {
-        // Nothing may hang on it, and other readers begin at the last entry.
+        // An abandoned compaction has no children. The last entry stays, because other readers begin there.
         let parents: HashSet<Id> = all().filter_map(parent).collect();
         let last = session.transcript.entries.iter().rposition(|entry| entry.id.is_some());
         let alone = |entry: u32| session.entry(entry).id.is_some_and(|id| !parents.contains(&id));

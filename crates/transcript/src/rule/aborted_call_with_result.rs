@@ -1,8 +1,8 @@
-//! P3: a call that was never finished, with a result that was made up for it.
+//! P3: a call that was never finished, with an invented result.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about_result, severity_in_context};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about_result, severity_in_context};
 use crate::format::{Format, Results};
-use crate::model::entry::Stop;
+use crate::model::entry::StopReason;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op};
 use crate::session::{Answers, Session};
 use alloc::string::ToString;
@@ -39,7 +39,7 @@ fn cover(format: &Format) -> Cover {
     }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let mut others: HashMap<u32, Vec<usize>> = HashMap::new();
     for (index, answers) in session.answers.iter().enumerate() {
         if let Answers::Again(call) = *answers {
@@ -49,13 +49,13 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };
         let (found, result) = (session.call(call), session.result(index));
-        let aborted = session.entry(found.entry).stop == Stop::Aborted;
+        let aborted = session.entry(found.entry).stop == StopReason::Aborted;
         if !aborted || !session.is_live(found.entry) || !(found.partial || result.synthetic) {
             continue;
         }
         let severity = severity_in_context(session, found.entry);
         let message = "result for a call of an aborted turn".to_string();
-        // All or none: one that stayed would be without a call, or the one that is found next.
+        // Remove all results or none: one that stayed would be without a call, or be the next finding.
         let others = others.get(&call).map_or(&[][..], Vec::as_slice);
         let all = [&[index], others].concat();
         let fix = take_out(session, call, &all);

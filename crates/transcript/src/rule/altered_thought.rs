@@ -1,6 +1,8 @@
 //! M6: a thought signature of Gemini that was altered.
 
-use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about, severity_in_context};
+use super::base::{
+    Cover, Feature, FindingSink, Group, Help, Repeats, Rule, RuleInfo, about, severity_in_context,
+};
 use crate::model::entry::{ContentIssue, ContentIssueKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -27,11 +29,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let altered = |issue: &&ContentIssue| {
         issue.kind == ContentIssueKind::AlteredThought && session.is_live(issue.entry)
     };
-    // One finding for all: what alters signatures alters every one of them.
+    // One finding for the whole file: whatever alters one signature alters all.
     if let Some(first) = session.transcript.issues().iter().find(altered) {
         let severity = severity_in_context(session, first.entry).min(Severity::Warning);
         let message = "from here on, thought signatures of calls were altered".to_string();

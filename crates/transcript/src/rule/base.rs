@@ -1,4 +1,4 @@
-//! What rules are made of: what one is, and how its findings are put.
+//! The parts of a rule, and helpers to build its findings.
 
 use crate::format::Format;
 use crate::model::entry::Damage;
@@ -16,14 +16,14 @@ use spans::source::{Fault, Span};
 pub use crate::model::rule::{Feature, Group, Help, RuleInfo, Stage};
 pub(crate) use crate::model::rule::{Heals, Repeats};
 
-/// One thing that may be wrong.
+/// One problem that a session may have.
 pub struct Rule {
-    /// What is known of it without asking it.
+    /// Facts about the rule.
     pub(crate) info: RuleInfo,
-    /// What it does in a format. It is asked to look only where this is not [`Cover::Never`].
+    /// What it does in a format. `check` only runs where this is not [`Cover::Never`].
     pub(crate) cover: fn(&Format) -> Cover,
-    /// Looks for it.
-    pub(crate) check: fn(&Session<'_>, &mut Found<'_>) -> Result<(), Fault>,
+    /// Finds the problem in a session.
+    pub(crate) check: fn(&Session<'_>, &mut FindingSink<'_>) -> Result<(), Fault>,
 }
 
 impl Rule {
@@ -47,10 +47,10 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// Takes what a rule finds, one finding at a time.
-pub struct Found<'t>(&'t mut dyn FnMut(Finding));
+/// Takes the findings of a rule, one at a time.
+pub struct FindingSink<'t>(&'t mut dyn FnMut(Finding));
 
-impl<'t> Found<'t> {
+impl<'t> FindingSink<'t> {
     pub(crate) fn new(take: &'t mut dyn FnMut(Finding)) -> Self {
         Self(take)
     }
@@ -60,7 +60,7 @@ impl<'t> Found<'t> {
     }
 }
 
-impl Extend<Finding> for Found<'_> {
+impl Extend<Finding> for FindingSink<'_> {
     fn extend<T: IntoIterator<Item = Finding>>(&mut self, findings: T) {
         findings.into_iter().for_each(|finding| self.push(finding));
     }
@@ -69,11 +69,11 @@ impl Extend<Finding> for Found<'_> {
 /// What a rule does in a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// It finds it, and there are places where it mends it.
+    /// It finds the problem, and can repair it in some places.
     Fixed,
-    /// It finds it and says so.
+    /// It finds the problem and reports it.
     Reported,
-    /// It cannot occur there, or the owning program puts it right by itself; docs/rules.md says why, and what is left.
+    /// The problem cannot occur there, or the owning program repairs it; docs/rules.md says why, and what remains.
     Never,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn about_line(
     Finding { fix, at: damage.span.start, ..about_place(rule, damage.line, severity, message) }
 }
 
-/// A finding about a line and nothing on it; about the whole file if that is line 1.
+/// A finding about a line as a whole; about the whole file if that is line 1.
 pub(super) fn about_place(rule: &'static Rule, line: u64, severity: Severity, message: String) -> Finding {
     Finding {
         rule: &rule.info,
@@ -137,9 +137,9 @@ pub(super) fn about_place(rule: &'static Rule, line: u64, severity: Severity, me
     }
 }
 
-/// A finding about a line that is no record, with what would mend it.
+/// A finding about a line that is no record, with its repair.
 pub(super) fn about_damaged_line(rule: &'static Rule, damaged: &DamagedLine, message: String) -> Finding {
-    // Without the line, records are hidden from the agent; else it was nothing that any program could read.
+    // A damaged line hides records from the agent, or else nothing that any program could read.
     let severity = if damaged.records > 0 || damaged.user { Severity::Error } else { Severity::Warning };
     let message = if damaged.user { format!("{message}; a user's message begins in it") } else { message };
     let replace = |(at, with): &(Span, Vec<u8>)| Op::Replace { at: *at, with: with.clone() };
@@ -163,9 +163,14 @@ pub(super) fn about_result(
     }
 }
 
-/// Pairing errors make the API refuse the session only where the model sees them.
+/// A wrong pair makes the API refuse the session only if the model sees it.
 pub(super) fn severity_in_context(session: &Session<'_>, entry: u32) -> Severity {
     if session.in_context(entry) { Severity::Error } else { Severity::Note }
+}
+
+/// The same of half a pair, which some agents complete or leave out when they send it.
+pub(super) fn severity_of_half(session: &Session<'_>, entry: u32) -> Severity {
+    if session.transcript.in_database { Severity::Note } else { severity_in_context(session, entry) }
 }
 
 /// The tool that a result is from: its own word, or its call's.
@@ -176,7 +181,7 @@ pub(crate) fn tool_of(session: &Session<'_>, result: usize) -> Option<Id> {
     })
 }
 
-/// Whether an entry is not to come back into context: a summariser could not take it.
+/// Whether an entry must not return to the context, because a summariser could not take it.
 pub(super) fn too_heavy_to_return(session: &Session<'_>, entry: u32) -> bool {
     let limit = session.policy.summary_chars_max;
     !session.in_context(entry) && limit > 0 && session.entry(entry).text_chars > limit

@@ -1,6 +1,6 @@
-//! S9: what a compaction has replaced.
+//! S9: entries that a compaction has replaced.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::{Format, Shape};
 use crate::model::entry::{Kind, Role};
@@ -16,7 +16,8 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "The file still holds messages from before the last compaction; the agent sends a summary instead of them.",
             why: "The file only grows: 7 MB after ten compactions, read on every start. The agent does not load them into the context.",
-            fix: "With --allow S9 they go into the vault, what a person said among them; what the compaction keeps, settings, labels and the message from which pi takes the model stay.",
+            fix: "With --allow S9 they go into the vault, including user messages. What the compaction keeps stays, \
+                  and so do settings, labels and the message from which pi takes the model.",
             source: "OpenClaw #39953, #76604, #115904",
         },
         groups: &[Group::DeadWeight],
@@ -36,16 +37,16 @@ fn cover(format: &Format) -> Cover {
     }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let Some(boundary) = session.last_boundary() else { return Ok(()) };
     let mut needed = named_before(session)?;
     needed.extend(names_the_model(session, boundary));
     let entries = (0..boundary).filter(|&entry| is_replaced(session, entry) && !needed.contains(&entry));
-    dead_weight::tell(&RULE, session, entries, "messages from before the last compaction", out);
+    dead_weight::report(&RULE, session, entries, "messages from before the last compaction", out);
     Ok(())
 }
 
-/// Whether an entry in front of the last compaction is not sent any more. Calls whose results are sent stay with them.
+/// Whether an entry before the last compaction is not sent any more. A call whose result is sent stays.
 pub(super) fn is_replaced(session: &Session<'_>, entry: u32) -> bool {
     let found = session.entry(entry);
     let answered = |call: usize| {
@@ -57,16 +58,17 @@ pub(super) fn is_replaced(session: &Session<'_>, entry: u32) -> bool {
         && !session.transcript.calls_of(entry).any(answered)
 }
 
-/// The last message of the model before a compaction: pi goes on with the model that it names, as long as no other follows,
-/// whatever is in context. What follows does not count here, so that an append changes nothing about what came before.
+/// The last assistant message before a compaction. pi resumes with the model that it names, unless a later message
+/// names another, even if the message is not in context. Later messages are not considered here, so that an append
+/// changes nothing about earlier entries.
 fn names_the_model(session: &Session<'_>, boundary: u32) -> Option<u32> {
     let spoken =
         |&entry: &u32| entry < boundary && session.entry(entry).kind == Kind::Message(Role::Assistant);
-    let branch = session.format.shape == Shape::Branch;
+    let branch = session.format.shape == Shape::Tree;
     session.live.iter().rev().copied().find(spoken).filter(|_| branch)
 }
 
-/// What compactions name as the entry before them (Claude Code): without it some versions stop.
+/// The entries that compactions name as the ones before them (Claude Code): some versions stop if they are missing.
 fn named_before(session: &Session<'_>) -> Result<Vec<u32>, Fault> {
     let boundaries = session.live.iter().filter(|&&entry| session.entry(entry).kind == Kind::Boundary);
     let mut named = Vec::new();

@@ -1,6 +1,6 @@
 //! M9: a turn that a content filter refused.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for issue in session.transcript.issues().iter().filter(|issue| issue.kind == ContentIssueKind::Blocked) {
         if session.is_live(issue.entry) {
             let severity = severity_in_context(session, issue.entry).min(Severity::Warning);

@@ -1,10 +1,10 @@
 //! M4: thinking whose signature covers everything before it.
 //!
 //! Newer models of Anthropic bind the signature of a thinking block to all earlier messages, and the API refuses the
-//! session after an edit before it (docs/repair.md, "Signed thinking"). The rule finds thinking that was broken so;
-//! [`crate::plan::thinking`] keeps the fixes of other rules from breaking more.
+//! session after an edit before the block (docs/repair.md, "Signed thinking"). The rule finds thinking that is already
+//! invalid for this reason; [`crate::plan::thinking`] keeps the fixes of other rules from invalidating more.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Results};
 use crate::model::entry::{ContentIssueKind, Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Op, Severity};
@@ -15,7 +15,6 @@ use crate::session::Session;
 use crate::session::failure::failure_of;
 use alloc::format;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 use core::ops::Range;
 use spans::cut::measure;
 use spans::literal::Unit;
@@ -23,8 +22,8 @@ use spans::source::{Fault, Source, Span};
 
 pub(crate) const CODE: &str = "M4";
 
-/// Parts of model names that are known not to bind their thinking to what comes before. Everything else counts
-/// as binding: a session that stays large is better than one that is refused.
+/// Parts of the names of models that are known not to bind thinking. All others count as binding: a session that stays
+/// large is better than one that is refused.
 const NOT_BINDING: &[&str] = &[
     "claude-2",
     "claude-3",
@@ -77,17 +76,17 @@ fn cover(format: &Format) -> Cover {
     if strips { Cover::Fixed } else { Cover::Never }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     if session.format.results != Results::InConversation {
         out.extend(signed_over_other_text(session)?);
     }
     Ok(())
 }
 
-/// Thinking that was signed over something else than the file says now: the API has refused it, or it comes after one
-/// of our markers, and the agent may still have had the whole text in memory.
+/// Thinking whose signature covers another text than the file has now: the API has refused it, or it comes after one of
+/// our markers, and the agent may still have had the whole text in memory.
 fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Fault> {
-    let mut bound = bound(session);
+    let mut bound = bound(session).to_vec();
     if bound.is_empty() {
         return Ok(None);
     }
@@ -100,7 +99,7 @@ fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Faul
     if marker.is_none() && !refused {
         return Ok(None);
     }
-    // What came before all that was cut has kept its signature.
+    // Thinking before the first marker is still valid.
     bound.retain(|&entry| session.sequence(entry) > marker);
     let Some(&first) = bound.first() else { return Ok(None) };
     let ops = bound.iter().flat_map(|&entry| removal(session, entry).fix.ops).collect();
@@ -123,7 +122,7 @@ fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Faul
     Ok(Some(Finding { fix, ..about(&RULE, session, first, severity, message.to_string()) }))
 }
 
-/// Where the model first sees one of our markers.
+/// The place where the model first sees one of our markers.
 fn first_marker(session: &Session<'_>) -> Result<Option<u32>, Fault> {
     if let Some(&known) = session.first_marker.get() {
         return Ok(known);
@@ -138,7 +137,7 @@ fn first_marker(session: &Session<'_>) -> Result<Option<u32>, Fault> {
     Ok(*session.first_marker.get_or_init(|| first))
 }
 
-/// Whether one of our markers stands in the texts of these results.
+/// Whether one of our markers is in the texts of these results.
 pub(crate) fn holds_marker(
     source: &dyn Source,
     transcript: &Transcript,
@@ -153,7 +152,7 @@ pub(crate) fn holds_marker(
     Ok(false)
 }
 
-/// Whether thinking that is appended cannot come after one of our markers, as far as is known.
+/// Whether appended thinking cannot come after one of our markers, as far as is known.
 pub(crate) fn is_uncut(session: &Session<'_>) -> bool {
     let asked = session.policy.selection.includes(CODE)
         && cover(session.format) != Cover::Never
@@ -161,7 +160,7 @@ pub(crate) fn is_uncut(session: &Session<'_>) -> bool {
     !asked || session.first_marker.get() == Some(&None)
 }
 
-/// Whether the model of a session binds its thinking; one without a name does if any of it is there.
+/// Whether the session's model binds its thinking. If no model is named, whether there is any such thinking.
 pub(crate) fn binds(session: &Session<'_>) -> bool {
     let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
     let last = session.live.iter().rev().find(spoke);
@@ -170,20 +169,23 @@ pub(crate) fn binds(session: &Session<'_>) -> bool {
     binds && cover(session.format) != Cover::Never
 }
 
-/// The entries in context that hold bound thinking, in the order of the model.
-pub(crate) fn bound(session: &Session<'_>) -> Vec<u32> {
-    session.model_order().iter().copied().filter(|&entry| is_bound(session, entry)).collect()
+/// The entries in context that hold bound thinking, in model order.
+pub(crate) fn bound<'s>(session: &'s Session<'_>) -> &'s [u32] {
+    session.bound_thinking.get_or_init(|| {
+        let order = session.model_order().iter().copied();
+        order.filter(|&entry| is_bound(session, entry)).collect()
+    })
 }
 
-/// Whether an entry in context holds thinking that is signed over all that comes before.
+/// Whether an entry in context holds thinking whose signature covers all earlier messages.
 pub(crate) fn is_bound(session: &Session<'_>, entry: u32) -> bool {
     session.in_context(entry)
         && has_signed_thinking(session, entry)
         && model_binds(session.transcript.id_text(session.entry(entry).model))
 }
 
-/// Whether an entry holds thinking with a signature that could be valid. No provider takes any other, so that there is
-/// nothing to lose.
+/// Whether an entry holds thinking with a signature that could be valid. Providers refuse all other signatures, so
+/// those cannot become invalid.
 fn has_signed_thinking(session: &Session<'_>, entry: u32) -> bool {
     let issues = session.transcript.issues_of(entry);
     let invalid = |block: Span| {
@@ -197,7 +199,7 @@ pub(crate) fn is_thinking_only(session: &Session<'_>, entry: u32) -> bool {
     session.transcript.calls_of(entry).is_empty() && session.entry(entry).text_chars == 0
 }
 
-/// Whether the thinking of an entry can be taken out.
+/// Whether the thinking of an entry can be removed.
 pub(crate) fn may_go(session: &Session<'_>, entry: u32) -> bool {
     let thinking_only = is_thinking_only(session, entry);
     let stays = session.is_newest(entry) || session.shares_its_id(entry) || session.is_labelled(entry);
@@ -212,7 +214,7 @@ pub(crate) fn removal(session: &Session<'_>, entry: u32) -> Finding {
     Finding { fix: Fix::safe(ops), ..about(&RULE, session, entry, Severity::Note, message) }
 }
 
-/// Whether a model binds its thinking to what comes before.
+/// Whether a model binds its thinking to earlier messages.
 pub(crate) fn model_binds(model: &[u8]) -> bool {
     let lower = model.to_ascii_lowercase();
     let openai = [&b"o1"[..], b"o3", b"o4"].iter().any(|name| lower.starts_with(name));

@@ -1,6 +1,6 @@
-//! T7: ordinals that do not count on.
+//! T7: ordinals that are not consecutive.
 
-use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Repeats, Rule, RuleInfo, about};
 use crate::model::entry::{ContentIssue, ContentIssueKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -28,9 +28,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let breaks = |issue: &&ContentIssue| issue.kind == ContentIssueKind::Ordinal;
-    // One finding for all: behind one that is wrong mostly all are.
+    // One finding for the whole file: after a wrong ordinal, most are wrong.
     if let Some(first) = session.transcript.issues().iter().find(breaks) {
         let message = "the ordinal does not continue from the record before".to_string();
         out.push(about(&RULE, session, first.entry, Severity::Warning, message));

@@ -1,7 +1,7 @@
 //! B8: line breaks and control characters inside the strings of a record.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_damaged_line};
-use crate::read::salvage::Cause;
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about_damaged_line};
+use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;
@@ -28,8 +28,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let causes = [Cause::Control, Cause::Broken];
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    let causes = [DamageCause::Control, DamageCause::Broken];
     for damaged in session
         .damaged_lines()?
         .iter()
@@ -37,7 +37,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     {
         let count = damaged.edits.len();
         let message = match damaged.cause {
-            Cause::Broken => {
+            DamageCause::Broken => {
                 format!("line breaks and other raw characters at {count} places inside a record")
             }
             _ => format!("raw control characters at {count} places inside a record"),

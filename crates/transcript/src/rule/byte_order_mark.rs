@@ -1,9 +1,9 @@
 //! B7: byte order marks.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_damaged_line, about_line};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about_damaged_line, about_line};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Fix, Op, Severity};
-use crate::read::salvage::Cause;
+use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
@@ -32,14 +32,16 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for damage in session.transcript.damage.iter().filter(|damage| damage.kind == DamageKind::Bom) {
         let fix = Fix::safe(vec![Op::Replace { at: damage.span, with: Vec::new() }]);
         let message = "byte order mark before the first line".to_string();
         out.push(about_line(&RULE, damage, Severity::Warning, message, fix));
     }
-    for damaged in
-        session.damaged_lines()?.iter().filter(|damaged| damaged.cause == Cause::Bom && !damaged.is_torn())
+    for damaged in session
+        .damaged_lines()?
+        .iter()
+        .filter(|damaged| damaged.cause == DamageCause::Bom && !damaged.is_torn())
     {
         let message = "byte order mark at the beginning of a line".to_string();
         out.push(about_damaged_line(&RULE, damaged, message));

@@ -1,9 +1,9 @@
 //! P9: a call without arguments.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about_call, severity_in_context};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about_call, severity_in_context};
 use crate::format::Arguments;
 use crate::model::damaged_name::was;
-use crate::model::entry::Stop;
+use crate::model::entry::StopReason;
 use crate::model::finding::{Finding, Fix, Held, Op};
 use crate::session::Session;
 use alloc::vec;
@@ -20,8 +20,8 @@ pub(super) static RULE: Rule = Rule {
             what: "A complete call has no arguments at all.",
             why: "Some models leave them out for tools that take none, and APIs want them: \"tool_use.input: Field required\", \
                   \"Input should be a valid dictionary\", \"Missing required parameter: …function.arguments\".",
-            fix: "An empty object is put in, if the tool has answered. Where only some bytes of the name were written over, it is \
-                  written again. Arguments that were cut off are never completed (P3).",
+            fix: "An empty object is added, if the tool has answered. If only some bytes of the name were overwritten, \
+                  the name is restored. Arguments that were cut off are never completed (P3).",
             source: "OpenClaw #1509, #3442; claude-code #6696",
         },
         groups: &[Group::Pairing],
@@ -32,10 +32,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let Some(place) = session.format.arguments else { return Ok(()) };
     for (index, call) in session.transcript.calls.iter().enumerate().filter(|(_, call)| call.partial) {
-        if session.entry(call.entry).stop == Stop::Aborted || session.superseded(call.entry) {
+        if session.entry(call.entry).stop == StopReason::Aborted || session.superseded(call.entry) {
             continue;
         }
         let Some(block) = json::parse(session.source, call.block)? else { continue };
@@ -61,7 +61,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Puts in that there are none.
+/// Adds empty arguments.
 fn none(holder: Value<'_>, field: &str, none: &str) -> Op {
     if let Some(null) = holder.get(field) {
         return Op::Replace { at: null.span(), with: none.into() };
@@ -77,7 +77,7 @@ fn quoted(name: &str) -> Vec<u8> {
     out
 }
 
-/// The object in which a call has its arguments, and under which name. It is not empty.
+/// The object in which a call has its arguments, and their name in it. The object is not empty.
 fn holder(call: Value<'_>, place: Arguments) -> Option<(Value<'_>, &'static str)> {
     let found = place.at.iter().find_map(|path| {
         let (field, way) = path.split_last()?;

@@ -1,9 +1,9 @@
-//! P1: a call that nothing answers.
+//! P1: a call without a result.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about, severity_of_half};
 use super::counted::records_stay;
 use crate::format::{Answer, Format, Results, Shape};
-use crate::model::entry::{Call, Kind, Role, Stop};
+use crate::model::entry::{Call, Kind, Role, StopReason};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op};
 use crate::model::ids::Id;
 use crate::session::Session;
@@ -22,11 +22,11 @@ pub(super) static RULE: Rule = Rule {
             why: "APIs refuse the whole session: \"`tool_use` ids were found without `tool_result` blocks immediately \
                   after\", \"An assistant message with 'tool_calls' must be followed by tool messages responding to \
                   each 'tool_call_id'\", \"No tool output found for function call\".",
-            fix: "One result in neutral words is put behind the call, marked as an error. Not for calls of aborted \
-                  turns, before a compaction, or in the newest turn: those are legal. (Kimi CLI sends a call of the \
-                  newest turn as it is when the tool's run was cut short; --settle 0 answers it.) In a flat file a line is added \
-                  only with --allow P1, because another file may count its lines. In data sets nothing is put in, \
-                  because a model would learn it; a call in the last message of a line is what that teaches.",
+            fix: "A neutral result, marked as an error, is added after the call. Not for calls of aborted turns, \
+                  before a compaction, or in the newest turn: those are legal. (Kimi CLI sends a call of the newest \
+                  turn as it is if the tool was interrupted; --settle 0 answers it.) In a flat file a line is added \
+                  only with --allow P1, because another file may count its lines. In data sets nothing is added, \
+                  because a model would learn it; a call in the last message of a line is what that line teaches.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #10310, claude-code #8763",
         },
         groups: &[Group::Pairing],
@@ -47,7 +47,7 @@ fn cover(format: &Format) -> Cover {
     }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let mut answered = None;
     let boundaries = OnceCell::new();
     let before_boundary = |entry| boundaries.get_or_init(|| before_boundaries(session)).contains(&entry);
@@ -56,20 +56,20 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         {
             continue;
         }
-        // The same id twice in one message is its own rule's business: the result answers both.
+        // Two calls with one id in a message are P6: the result answers both.
         let answered = answered.get_or_insert_with(|| answered_in_turns(session));
         if answered.contains(&(session.turn(call.entry), call.key)) {
             continue;
         }
         let entry = call.entry;
         let ops = vec![Op::Answer(index)];
-        // The result would repeat these, and then two lines would not be UTF-8.
+        // A new result would repeat these ids, which then would make a second line invalid UTF-8.
         let ids = [call.id, session.entry(entry).id].map(|id| session.transcript.id_text(id));
         let fix = match session.format.answer {
             _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
-            _ if stands_behind_the_leaf(session, entry) => Fix::held(Held::Tangled),
+            _ if would_become_leaf(session, entry) => Fix::held(Held::Tangled),
             Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
-            // A message of its own has to be put in.
+            // There is no message that could hold it, so a new one is needed.
             Answer::NextUser if next_user(session, entry).is_none() => {
                 Fix::guarded(Guard::ChangesLineCount, ops)
             }
@@ -84,7 +84,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
                 &RULE,
                 session,
                 entry,
-                severity_in_context(session, entry),
+                severity_of_half(session, entry),
                 "no result for this call".to_string(),
             )
         });
@@ -92,39 +92,39 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a line behind an entry would be the last that nothing hangs on, and so where the conversation ends: the last
-/// line of Claude Code's that nothing hangs on is the leaf.
-fn stands_behind_the_leaf(session: &Session<'_>, entry: u32) -> bool {
+/// Whether a line after an entry would become the leaf. In Claude Code, the last line without children is the leaf.
+fn would_become_leaf(session: &Session<'_>, entry: u32) -> bool {
     session.format.shape == Shape::Graph && session.leaf.is_some_and(|leaf| leaf < entry)
 }
 
-/// The ids that have a result, turn by turn.
+/// The ids that have a result, by turn.
 fn answered_in_turns(session: &Session<'_>) -> HashSet<(u64, Option<Id>)> {
     let answered =
         (0..).zip(&session.transcript.calls).filter(|(index, _)| session.result_of(*index).is_some());
     answered.map(|(_, call)| (session.turn(call.entry), call.key)).collect()
 }
 
-/// Whether an open call is legal there.
+/// Whether a call may be open at this place.
 fn excused(session: &Session<'_>, call: &Call, before_boundary: &dyn Fn(u32) -> bool) -> bool {
     let entry = call.entry;
     if session.is_whole_conversation(entry) {
         return !call.followed;
     }
-    // In a log both are sent.
+    // A log sends both.
     let superseded = session.superseded(entry) && session.format.shape != Shape::Log;
-    if !session.is_live(entry) || superseded || session.entry(entry).stop == Stop::Aborted {
+    if !session.is_live(entry) || superseded || session.entry(entry).stop == StopReason::Aborted {
         return true;
     }
     let may_be_answered = !session.moved_on(entry) && !session.nothing_answers();
-    // A compaction that keeps the call sends it without a result.
+    // If a compaction keeps the call, it is sent without a result.
     may_be_answered || (!session.in_context(entry) && before_boundary(entry))
 }
 
-/// The entries of the model's after whose turn the next thing is a compaction: the summary takes the place of their calls.
+/// The assistant's entries whose turn is directly followed by a compaction: its summary replaces their calls.
 fn before_boundaries(session: &Session<'_>) -> HashSet<u32> {
     let mut found = HashSet::new();
-    // The turn before the compaction that was come upon last, once an entry of it was; nothing if another thing came.
+    // The turn before the compaction that was met last, once an entry of it was met; none if something else came
+    // between.
     let mut turn: Option<Option<u64>> = None;
     for &entry in session.model_order().iter().rev() {
         let own = session.turn(entry);
@@ -143,7 +143,7 @@ fn before_boundaries(session: &Session<'_>) -> HashSet<u32> {
     found
 }
 
-/// The user message that follows a call's entry directly.
+/// The user message directly after a call's entry.
 pub(crate) fn next_user(session: &Session<'_>, entry: u32) -> Option<u32> {
     let next = *session.live.get(session.place(entry)? + 1)?;
     matches!(session.entry(next).kind, Kind::Message(Role::User | Role::Tool)).then_some(next)

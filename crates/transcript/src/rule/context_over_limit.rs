@@ -1,6 +1,6 @@
 //! L5: a context that is larger than the check allows.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_place};
+use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_place};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::format::Results;
 use crate::session::Session;
@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let budget = &session.policy.budget;
     if budget.context_tokens_max == 0 && !budget.context_fits_window {
         return Ok(());

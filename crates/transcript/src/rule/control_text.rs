@@ -1,6 +1,6 @@
 //! B11: escaped NUL characters in texts.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about};
 use super::half_pair;
 use crate::format::{Format, Results};
 use crate::model::entry::{Kind, Role};
@@ -37,9 +37,9 @@ fn cover(format: &Format) -> Cover {
     }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.nul) {
-        // What persons said and what tools were asked stays as it is.
+        // User texts and call arguments are never changed.
         let ours = entry.kind == Kind::Message(Role::Tool) && entry.span.len() <= LINE_BYTES_MAX;
         let fix =
             if ours { Fix::guarded(Guard::Respells, pictures(session, entry.span)?) } else { Fix::NONE };

@@ -1,6 +1,6 @@
 //! T5: the same entry twice.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::model::entry::Link;
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
@@ -19,8 +19,9 @@ pub(super) static RULE: Rule = Rule {
             what: "The file holds an entry twice under the same id, byte for byte or with another parent.",
             why: "It bloats the file; in pi a copy at the end moves the live branch back to where it was first written; in Claude \
                   Code chains can run in circles through it.",
-            fix: "The later copy is taken out; of two that differ in their parents alone, the later stays, which agents read, \
-                  unless its parent is not there. Entries with one id and different content are left alone.",
+            fix: "The later copy is removed. If the two differ only in their parents, the later one stays, because \
+                  agents read that one, unless its parent does not exist. Entries with one id and different content \
+                  are left alone.",
             source: "claude-code #5034, #48936, #40363; pi #3745",
         },
         stage: Stage::Lines,
@@ -28,11 +29,11 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.shape.is_tree() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.shape.has_parents() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     if !session.repeats_ids() {
         return Ok(());
     }
@@ -47,12 +48,12 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         if !same(session, known, index)? {
             continue;
         }
-        // Entries stand behind their parents where they were first written.
+        // An entry comes after its parent where it was first written.
         let lost = |entry: u32| match session.entry(entry).parent {
             Link::To(id) => first.get(&id).copied().or(session.by_id(id)).is_none_or(|parent| parent > entry),
             Link::Root | Link::Missing => false,
         };
-        // Agents read the later one; what it hangs on is what they have.
+        // Agents use the later copy, so its parent is the one they have.
         let moved = session.entry(known).parent != session.entry(index).parent;
         let gone = if !lost(index) && (moved || lost(known)) { known } else { index };
         first.insert(id, if gone == known { index } else { known });
@@ -71,7 +72,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether the copies are all that can be copied of the first half of the file, in its second half.
+/// Whether the copies are everything in the first half of the file that can be copied, and are in the second half.
 fn is_appended_to_itself(session: &Session<'_>, copies: &[u32]) -> bool {
     let entries = &session.transcript.entries;
     let half = entries.len() / 2;
@@ -82,13 +83,13 @@ fn is_appended_to_itself(session: &Session<'_>, copies: &[u32]) -> bool {
         && copies.iter().all(|&copy| copy as usize >= half)
 }
 
-/// Whether two entries differ in nothing but their parents.
+/// Whether two entries differ only in their parents.
 fn same(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> {
     let short = |entry: u32| session.entry(entry).span.len() <= LINE_BYTES_MAX;
     Ok(short(one) && short(two) && around(session, one)? == around(session, two)?)
 }
 
-/// What stands before the parent of an entry, and what behind it.
+/// The bytes before and after the parent id of an entry.
 fn around(session: &Session<'_>, entry: u32) -> Result<[Vec<u8>; 2], Fault> {
     let found = session.entry(entry);
     let parent = found.parent_at;

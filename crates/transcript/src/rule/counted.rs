@@ -1,4 +1,4 @@
-//! Not a rule: what is counted elsewhere, so that it must not come, go or move.
+//! Not a rule: which records and lines must not be added, removed or moved, because another file counts them.
 
 use crate::format::{Answer, Counted, Format};
 use crate::model::entry::ContentIssueKind;
@@ -6,17 +6,17 @@ use crate::model::finding::{Held, Op};
 use crate::session::Session;
 use spans::source::{Fault, Span, read_span};
 
-/// Whether no record of a format ever comes or goes.
+/// Whether records of a format are never added or removed.
 pub(super) fn records_stay(format: &Format) -> bool {
     records_keep_their_order(format) || matches!(format.counted, Some(Counted::Number(_)))
 }
 
-/// Whether none ever moves.
+/// Whether records of a format are never moved.
 pub(super) fn records_keep_their_order(format: &Format) -> bool {
     matches!(format.counted, Some(Counted::Records(_) | Counted::Lines(_)))
 }
 
-/// Why the file, or what counts its lines, does not allow these steps.
+/// Why these steps are forbidden by the file, or by whatever counts its lines.
 pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<Held>, Fault> {
     if let Some(why) = session.read_only() {
         return Ok(Some(Held::ReadOnly(why)));
@@ -45,7 +45,7 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
     Ok(None)
 }
 
-/// The first entry that no count in the file reaches. What cannot be read may have been counted.
+/// The first entry after all that the file's own count covers. Unreadable lines may have been counted.
 fn counted_up_to(session: &Session<'_>) -> u32 {
     let counts = session.transcript.issues().iter().filter_map(|issue| match issue.kind {
         ContentIssueKind::Counts(count) => Some(u32::try_from(count).unwrap_or(u32::MAX)),
@@ -58,7 +58,7 @@ fn counted_up_to(session: &Session<'_>) -> u32 {
     }
 }
 
-/// Whether a line comes or goes, or comes to be empty, of those that end: they are counted.
+/// Whether the edit adds, removes or empties a finished line; finished lines are counted.
 fn changes_line_count(session: &Session<'_>, at: Span, with: &[u8]) -> Result<bool, Fault> {
     let bytes = session.transcript.bytes;
     let read = |start: u64, end: u64| read_span(session.source, Span::new(start, end.min(bytes)));
@@ -67,7 +67,7 @@ fn changes_line_count(session: &Session<'_>, at: Span, with: &[u8]) -> Result<bo
         return Ok(ends);
     }
     let begins = at.start == 0 || read(at.start - 1, at.start)? == b"\n";
-    let behind = read(at.end, at.end + 2)?;
-    let nothing_else = behind.starts_with(b"\n") || behind.starts_with(b"\r\n");
+    let after = read(at.end, at.end + 2)?;
+    let nothing_else = after.starts_with(b"\n") || after.starts_with(b"\r\n");
     Ok(with.contains(&b'\n') || (with.is_empty() && begins && nothing_else))
 }

@@ -1,6 +1,6 @@
-//! T8: a file says of more messages than it holds that they were summed up.
+//! T8: a file that claims to have summarised more messages than it holds.
 
-use super::base::{Cover, Found, Group, Heals, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Heals, Help, Rule, RuleInfo, about};
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -14,9 +14,11 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "The first line counts more messages as summed up than there are (nanobot's `last_consolidated`): lines \
                    were taken out, and the counter was not.",
-            why: "nanobot sends what stands behind that many messages, which is nothing: the bot has forgotten the talk.",
-            fix: "None: how many of those that are left were summed up cannot be told. Stop the bot and set it by hand; 0 \
-                  sends all of them. Tailor itself adds and removes no line where lines are counted.",
+            why: "nanobot sends the messages after that number, and there are none: the bot has forgotten the \
+                  conversation.",
+            fix: "None: it is not known how many of the remaining messages were summed up. Stop the bot and correct \
+                  the number; with 0 it sends all of them. Tailor itself adds and removes no line where lines are \
+                  counted.",
             source: "nanobot #2635, #1698; its session/manager.py",
         },
         groups: &[Group::Tree],
@@ -28,8 +30,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    // What cannot be read may be a message.
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    // Unreadable lines may be messages.
     let records = session.transcript.entries.len() + session.transcript.damage.len();
     let messages = records.saturating_sub(1) as u64;
     for issue in session.transcript.issues() {

@@ -1,12 +1,12 @@
-//! S15: old results in a window that fills up.
+//! S15: old results in a context window that fills up.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
+use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_result};
 use super::oversized_result;
 use super::trim::{Measured, Notes, exceeded, length_max, may_cut};
 use crate::format::written_ms;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Severity};
-use crate::model::policy::{Crowded, Kept, Shape};
+use crate::model::policy::{Crowded, CutShape, Kept};
 use crate::session::Session;
 use crate::session::tokens::{self, Rates};
 use alloc::format;
@@ -18,9 +18,9 @@ use spans::json::Text;
 use spans::marker;
 use spans::source::Fault;
 
-/// What an image weighs (OpenClaw's pruner).
+/// How many characters an image counts as (OpenClaw's pruner).
 const IMAGE_CHARS: u64 = 8_000;
-/// How long the note at a cut is taken to be: a marker and two line breaks.
+/// The assumed length of the note at a cut: a marker and two line breaks.
 const MARKER_CHARS: u64 = marker::BYTES_MAX as u64 + 2;
 
 pub(super) static RULE: Rule = Rule {
@@ -32,11 +32,11 @@ pub(super) static RULE: Rule = Rule {
                    part of it (--crowded-trim-percent, --crowded-clear-percent, --profile openclaw-5057; off by \
                    default).",
             why: "The session comes near to \"prompt is too long\" with results that the model has long read.",
-            fix: "From the first share of the window on, long results keep head and tail; from the second on, the \
-                  oldest become one line each until it is less. Nothing before the first message of a person and \
-                  nothing behind the last messages of the model is touched, no result that holds an image if the policy \
-                  skips those, and nothing at all before the model's last message is so old that no prompt cache holds \
-                  it (--crowded-cache-ttl).",
+            fix: "From the first share of the window on, long results keep head and tail. From the second on, the \
+                  oldest become one line each until the context is below it. Never touched are what comes before the \
+                  first user message or after the last assistant messages, and results with images if the policy skips \
+                  those. Nothing is done until the model's last message is so old that no prompt cache holds it \
+                  (--crowded-cache-ttl).",
             source: "OpenClaw context-pruning (pruner.ts), as in #5057",
         },
         rewrites_history: true,
@@ -48,7 +48,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let crowded = session.policy.crowded;
     if crowded.trim_percent == 0 {
         return Ok(());
@@ -58,14 +58,14 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if window == 0 {
         return Ok(());
     }
-    // Where the provider has counted, what is cut is measured as what it counted; else as OpenClaw's pruner does.
-    let rates = if counted.counted.is_some() { Rates::of(session) } else { Rates::QUARTER };
+    let quarters = crowded.counts_quarters && counted.counted.is_none();
+    let rates = if quarters { Rates::QUARTER } else { Rates::of(session) };
     let fills = |cost: u64, percent: u64| {
         cost.saturating_mul(100) >= window.saturating_mul(tokens::UNIT).saturating_mul(percent)
     };
     let mut total = weight(session, rates, |result| once_capped(session, rates, result))?;
-    // What the provider counted is more than what is in the file, and what S1 is about to cut is still in it.
-    if counted.counted.is_some() {
+    // The count includes what the agent adds to the file, and what S1 is about to cut.
+    if !quarters {
         let capped =
             weight(session, rates, |result| Ok(whole(session, rates, result)))?.saturating_sub(total);
         total = counted.tokens.saturating_mul(tokens::UNIT).saturating_sub(capped);
@@ -99,8 +99,8 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a prompt cache may still hold what the agent sent last: the model has spoken too short a while ago, or nobody
-/// knows when.
+/// Whether a prompt cache may still hold what the agent sent last: the model's last message is recent, or its time is
+/// unknown.
 fn is_warm(session: &Session<'_>) -> Result<bool, Fault> {
     let (Some(now), ttl @ 1..) = (session.policy.now_ms, session.policy.crowded.cache_ttl_ms) else {
         return Ok(false);
@@ -112,13 +112,13 @@ fn is_warm(session: &Session<'_>) -> Result<bool, Fault> {
     Ok(written.is_none_or(|written| now.saturating_sub(written) < ttl))
 }
 
-/// A result that may be pruned, with what it weighs, in thousandths of a token.
+/// A result that may be pruned, and its weight in thousandths of a token.
 struct Old {
     result: usize,
     whole: u64,
     trimmed: u64,
     cleared: u64,
-    /// Its texts, if they are longer than what stays.
+    /// Its texts, if they are longer than a trimmed text.
     long: Option<Measured>,
 }
 
@@ -131,7 +131,7 @@ impl Old {
         let mut long = None;
         if length_max(session, texts) > crowded.trim_chars_max.max(both) {
             let text = Measured::all(session, texts, crowded.trim_chars_max)?;
-            // The texts count as one, with line breaks between them.
+            // The texts count as one, joined by line breaks.
             let length = text.kept() + (texts.len() as u64).saturating_sub(1);
             long = (length > crowded.trim_chars_max && both < length).then_some(text);
         }
@@ -145,21 +145,20 @@ impl Old {
         let (head, tail) = if clear { (0, 0) } else { (crowded.head_chars, crowded.tail_chars) };
         let text = if clear {
             let texts = session.transcript.bodies_of(self.result);
-            // A look that is to clear it takes what is longer than a trimmed text for text.
+            // Texts that an earlier run has trimmed are measured exactly, so that their markers do not count as text.
             let trimmed = crowded.head_chars.saturating_add(crowded.tail_chars) / 2 + 1;
             Some(Measured::all(session, texts, trimmed)?)
         } else {
             self.long
         };
         let Some(text) = text else { return Ok(None) };
-        let shape = Shape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
+        let shape = CutShape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
         let fix = text.trim(session, shape, u64::MAX, Notes::None)?;
         Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
     }
 }
 
-/// The results that may be pruned, the oldest first: behind the first message of a person, and in front of the last
-/// messages of the model.
+/// The results that may be pruned, oldest first: after the first user message, and before the last assistant messages.
 fn prunable(session: &Session<'_>) -> Vec<usize> {
     let order: Vec<u32> = session.sent().collect();
     let is = |entry: u32, role| session.entry(entry).kind == Kind::Message(role);
@@ -180,7 +179,7 @@ fn prunable(session: &Session<'_>) -> Vec<usize> {
     results.filter(|&result| may_cut(session, result)).collect()
 }
 
-/// What all that the model is sent weighs, in thousandths of a token, given what a result weighs.
+/// The weight of everything that the model is sent, in thousandths of a token, given the weight of each result.
 fn weight(
     session: &Session<'_>,
     rates: Rates,
@@ -189,7 +188,7 @@ fn weight(
     let mut total: u64 = 0;
     for entry in session.sent() {
         let transcript = session.transcript;
-        let calls = transcript.calls_of(entry).map(|call| session.call(call as u32).block.len());
+        let calls = transcript.calls_of(entry).map(|call| session.call(call as u32).sent_bytes);
         let thinking = transcript.thinking_of(entry).iter().map(|thinking| thinking.block.len());
         let mut chars = session.entry(entry).text_chars + calls.chain(thinking).sum::<u64>();
         for result in transcript.results_of(entry) {
@@ -202,12 +201,12 @@ fn weight(
     Ok(total)
 }
 
-/// What a result weighs as it is.
+/// The weight of a result as it is.
 fn whole(session: &Session<'_>, rates: Rates, result: usize) -> u64 {
     session.transcript.bodies_of(result).iter().map(|text| rates.body(text)).sum()
 }
 
-/// What a result weighs once its own limit is kept.
+/// The weight of a result after S1 has cut it to its own limit.
 fn once_capped(session: &Session<'_>, rates: Rates, result: usize) -> Result<u64, Fault> {
     let whole = whole(session, rates, result);
     if !session.policy.selection.includes(oversized_result::RULE.code()) {

@@ -1,6 +1,6 @@
-//! T4: a compaction that keeps from an entry which is not there.
+//! T4: a compaction that keeps entries from one that does not exist.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::model::entry::{Kind, Link};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::session::Session;
@@ -16,9 +16,10 @@ pub(super) static RULE: Rule = Rule {
         name: "dangling-boundary",
         help: Help {
             what: "The newest compaction keeps messages from an entry on that is not on the branch.",
-            why: "pi then keeps nothing at all of what stands before the compaction, and says nothing.",
-            fix: "If the entry that hung on the lost one is there, it is kept from that one on. Otherwise, only with --allow T4, \
-                  from the first entry behind the compaction before. A pair that the boundary splits is P2.",
+            why: "pi then silently keeps nothing of what is before the compaction.",
+            fix: "If the child of the lost entry exists, the compaction keeps entries from that one on. Otherwise, and \
+                  only with --allow T4, from the first entry after the previous compaction. A pair that the boundary \
+                  splits is P2.",
             source: "claude-code #49996; pi #4570, #8667",
         },
         stage: Stage::Links,
@@ -30,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let boundary = session.live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
     let Some((place, boundary)) = boundary.map(|place| (place, session.live[place])) else {
         return Ok(());
@@ -44,7 +45,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let orphan = before.iter().find(|&&entry| session.entry(entry).parent == Link::To(id));
     let fix = match (orphan, session.is_cut_off()) {
         (Some(&orphan), _) if session.by_id(id).is_none() => keep_from(session, boundary, orphan),
-        // It may come back with what hides it.
+        // The entry may reappear when the lines that hide it are repaired.
         (_, true) => Fix::held(Held::Tangled),
         _ => {
             let last = before.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);

@@ -1,6 +1,6 @@
-//! T1: an entry of the live branch hangs on one that is not there.
+//! T1: an entry of the live branch whose parent does not exist.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::format::Shape;
 use crate::model::entry::{Kind, Link};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
@@ -29,11 +29,11 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.shape.is_tree() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.shape.has_parents() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let mut due: Vec<u32> = dangling(session).collect();
     let mut seen = vec![false; session.transcript.entries.len()];
     while let Some(entry) = due.pop() {
@@ -44,13 +44,13 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             Some(before) => link(session, entry, before),
         };
         if let (Safety::Safe, Some(before)) = (fix.safety, before) {
-            due.extend(hidden_behind(session, before, &mut seen));
+            due.extend(ancestor_without_parent(session, before, &mut seen));
         }
         let message = match session.entry(entry).parent {
             Link::Missing => "it names no parent",
             _ => "its parent is not in the file",
         };
-        // What is before it is lost to the model until somebody decides where it belongs.
+        // Earlier entries are lost to the model until somebody decides where this one belongs.
         let stays = fix.safety != Safety::Safe && !is_summary(session, entry);
         let severity = if stays { Severity::Error } else { Severity::Warning };
         out.push(Finding { fix, ..about(&RULE, session, entry, severity, message.to_string()) });
@@ -58,7 +58,8 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether Claude Code cut an entry off on purpose: a summary. Attachments are notes too, and have no text.
+/// Whether Claude Code cut the branch off here on purpose, because the entry is a summary. Attachments are notes too,
+/// but have no text.
 fn is_summary(session: &Session<'_>, entry: u32) -> bool {
     let found = session.entry(entry);
     session.shape.notes_are_summaries && found.kind == Kind::Note && found.text_chars > 0
@@ -78,20 +79,21 @@ fn is_dangling(session: &Session<'_>, entry: u32) -> bool {
     }
 }
 
-/// Whether an entry of a graph, in which each names its parent though it be `null`, does not, and the one before does.
+/// Whether an entry of a graph names no parent, although each should, even if it is `null`, and the entry before it
+/// does.
 fn lost_its_name(session: &Session<'_>, entry: u32) -> bool {
     session.format.shape == Shape::Graph
         && nearest_before(session, entry).is_some_and(|before| session.entry(before).parent != Link::Missing)
 }
 
-/// Whether the file is a subagent's: the parents of its entries are in the file of the main session.
+/// Whether the file is a subagent's: the parents of its first entries are in the main session's file.
 fn is_subagents(session: &Session<'_>) -> bool {
     session.transcript.entries.iter().all(|entry| entry.is_sidechain || entry.id.is_none())
 }
 
-/// The entry that ends the way up from here, if its parent is missing: it comes into sight with a link to here, and where
-/// many lines are lost, one after the other would take a round each.
-fn hidden_behind(session: &Session<'_>, from: u32, seen: &mut [bool]) -> Option<u32> {
+/// The ancestor of `from` whose parent is missing. Linking `from` makes it visible, so it is repaired in the same
+/// round; where many lines are lost, each would take a round of its own.
+fn ancestor_without_parent(session: &Session<'_>, from: u32, seen: &mut [bool]) -> Option<u32> {
     let mut next = Some(from);
     let mut last = None;
     while let Some(at) = next.filter(|&at| !core::mem::replace(&mut seen[at as usize], true)) {
@@ -100,10 +102,10 @@ fn hidden_behind(session: &Session<'_>, from: u32, seen: &mut [bool]) -> Option<
     last.filter(|&last| next.is_none() && is_dangling(session, last) && !session.is_live(last))
 }
 
-/// Of so many entries one is looked for that is no descendant.
+/// How many entries are tried to find one that is no descendant.
 const CANDIDATES_MAX: usize = 64;
 
-/// The entry that was written last before this one, of the same conversation.
+/// The last entry before this one in the same conversation.
 pub(super) fn nearest_before(session: &Session<'_>, entry: u32) -> Option<u32> {
     let is_sidechain = session.entry(entry).is_sidechain;
     let fits = |&before: &u32| {
@@ -117,7 +119,7 @@ pub(super) fn nearest_before(session: &Session<'_>, entry: u32) -> Option<u32> {
     (0..entry).rev().filter(fits).take(CANDIDATES_MAX).find(|&before| !session.is_above(entry, before))
 }
 
-/// Links an entry to one before it.
+/// Links an entry to an earlier one.
 pub(super) fn link(session: &Session<'_>, entry: u32, before: u32) -> Fix {
     let at = session.entry(entry).parent_at;
     let Some(id) = session.entry(before).id.filter(|_| !at.is_empty()) else {
@@ -130,7 +132,7 @@ pub(super) fn link(session: &Session<'_>, entry: u32, before: u32) -> Fix {
     let mut with = Vec::new();
     quote(text, &mut with);
     let ops = vec![Op::Replace { at, with }];
-    // What the agent wrote last before has no child but where the conversation went elsewhere.
+    // The entry that the agent wrote last has no children, unless the conversation took another branch there.
     let taken = (0..entry).any(|other| session.entry(other).parent == Link::To(id));
     if taken { Fix::guarded(Guard::Guesses, ops) } else { Fix::safe(ops) }
 }

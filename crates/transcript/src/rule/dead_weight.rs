@@ -1,22 +1,22 @@
-//! Not a rule: what stands in the file and is not loaded, told as one finding a file.
+//! Not a rule: reports entries that are in the file but not loaded, with one finding per file.
 
-use super::base::{Found, Rule, about};
+use super::base::{FindingSink, Rule, about};
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
 
-/// So many bytes of dead weight are worth a warning.
+/// Dead weight from this size on is worth a warning.
 const WARNING_BYTES: u64 = 10 << 20;
 
-/// One finding about all of these entries that may go; none if there are none.
-pub(super) fn tell(
+/// Reports those of these entries that may be removed, as one finding; nothing if there are none.
+pub(super) fn report(
     rule: &'static Rule,
     session: &Session<'_>,
     entries: impl Iterator<Item = u32>,
     message: &str,
-    out: &mut Found<'_>,
+    out: &mut FindingSink<'_>,
 ) {
     let entries: Vec<u32> = entries.collect();
     let Some(&first) = entries.first() else { return };
@@ -34,7 +34,7 @@ pub(super) fn tell(
     });
 }
 
-/// Whether nothing else needs an entry: neither the agent, which may hang the next entry on it, nor another entry.
+/// Whether nothing needs an entry: neither another entry, nor the agent, which may append children to it.
 fn may_go(session: &Session<'_>, entry: u32) -> bool {
     !session.is_newest(entry)
         && !session.is_pending(entry)

@@ -1,7 +1,7 @@
 //! P4: something stands between a call and its result.
 
 use super::base::{
-    Cover, Found, Group, Help, Rule, RuleInfo, about_result, severity_in_context, too_heavy_to_return,
+    Cover, FindingSink, Group, Help, Rule, RuleInfo, about_result, severity_in_context, too_heavy_to_return,
 };
 use super::counted::records_keep_their_order;
 use crate::format::{Format, Results, Shape};
@@ -21,11 +21,12 @@ pub(super) static RULE: Rule = Rule {
         name: "displaced-result",
         help: Help {
             what: "There is something between a call and its result, or (Claude Code) the result is not loaded with its call.",
-            why: "APIs want results directly behind the message with the calls: \"`tool_use` ids were found without \
+            why: "APIs want results directly after the message with the calls: \"`tool_use` ids were found without \
                   `tool_result` blocks immediately after\", \"insufficient tool messages following tool_calls\".",
-            fix: "The result moves up behind its call, what stood between comes after it, and links follow. Nothing is \
-                  taken out. Claude Code and Codex join pairs by id wherever they stand. Claude Code does if it loads them: a \
-                  result that hangs on neither the branch nor its call is linked to its call.",
+            fix: "The result moves to right after its call, what was between comes after it, and links are adapted. \
+                  Nothing is removed. Claude Code and Codex join pairs by id wherever they are. In Claude Code, a \
+                  result whose parent is neither on the branch nor its call is not loaded, so its call becomes its \
+                  parent.",
             source: "OpenClaw #27150, #8221, #27356",
         },
         groups: &[Group::Pairing],
@@ -47,7 +48,7 @@ pub(super) fn cover(format: &Format) -> Cover {
     }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     if session.shape.pairs_anywhere {
         astray(session, out);
     } else {
@@ -62,13 +63,13 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What stands so within a line that is a whole conversation. Nothing moves there.
+/// Reports displaced results within a line that is a whole conversation. Nothing moves there.
 fn report_in_rows(
     rule: &'static Rule,
     session: &Session<'_>,
     displacement: Displacement,
     message: &str,
-    out: &mut Found<'_>,
+    out: &mut FindingSink<'_>,
 ) {
     for issue in session.transcript.issues() {
         let ((ContentIssueKind::Displaced(result), Displacement::AfterOthers)
@@ -81,7 +82,7 @@ fn report_in_rows(
     }
 }
 
-/// How a result is displaced that does not come right after its call.
+/// How a result is displaced that is not directly after its call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Displacement {
     /// It comes before the call.
@@ -90,13 +91,13 @@ pub(super) enum Displacement {
     AfterOthers,
 }
 
-/// Reports each result on the branch that is displaced so. The fix moves it to right after its call.
+/// Reports each result on the branch with this displacement. The fix moves it to right after its call.
 pub(super) fn report(
     rule: &'static Rule,
     session: &Session<'_>,
     displacement: Displacement,
     message: &str,
-    out: &mut Found<'_>,
+    out: &mut FindingSink<'_>,
 ) {
     report_in_rows(rule, session, displacement, message, out);
     let mut pairs = Pairs::new(session);
@@ -111,12 +112,12 @@ pub(super) fn report(
     }
 }
 
-/// In a graph a result is loaded if it hangs on the branch or on its call; one that hangs elsewhere is linked to its call.
-fn astray(session: &Session<'_>, out: &mut Found<'_>) {
+/// In a graph a result is loaded if it is on the branch or a child of its call. Any other result is linked to its call.
+fn astray(session: &Session<'_>, out: &mut FindingSink<'_>) {
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };
         let (from, to) = (session.call(call).entry, session.result(index).entry);
-        // What hangs on the message with the call is loaded, also where a person's text stands beside it.
+        // Children of the message with the call are loaded, even if there is user text beside them.
         let hangs_there = session.parent(to).is_some_and(|parent| session.turn(parent) == session.turn(from));
         if session.is_live(to) || hangs_there || !session.in_context(from) || session.superseded(to) {
             continue;
@@ -137,7 +138,7 @@ fn astray(session: &Session<'_>, out: &mut Found<'_>) {
     }
 }
 
-/// Whether an entry is part of what is sent and does not belong to the call's own results.
+/// Whether an entry is sent and does not belong to the call's own results.
 pub(crate) fn speaks(session: &Session<'_>, call: u32, entry: u32) -> bool {
     match session.entry(entry).kind {
         Kind::Message(Role::Tool) => {
@@ -151,21 +152,21 @@ pub(crate) fn speaks(session: &Session<'_>, call: u32, entry: u32) -> bool {
     }
 }
 
-/// What stands between calls and their results. One message may have any number of calls: what is found out about it is
+/// What is between calls and their results. A message may have any number of calls, so what was found out about it is
 /// kept for all of them.
 struct Pairs<'a> {
     session: &'a Session<'a>,
-    /// Places of the compactions on the branch.
+    /// Positions of the compactions on the branch.
     boundaries: Vec<usize>,
     calls: HashMap<u32, After>,
-    /// Whether all results of an entry are of one entry's calls, for the two that were asked about last.
+    /// Whether all results of an entry belong to another entry's calls, for the pair that was looked up last.
     pure: Option<(u32, u32, bool)>,
 }
 
-/// What comes after an entry with calls.
+/// What follows an entry with calls.
 #[derive(Clone, Copy)]
 struct After {
-    /// The place of the first that is none of its results; the end of the branch if there is none.
+    /// The position of the first entry that is none of its results; the end of the branch if all are.
     speaker: usize,
     /// See [`last_in_place`].
     last: u32,
@@ -182,9 +183,9 @@ impl<'a> Pairs<'a> {
     fn after(&mut self, call: u32, place: usize) -> After {
         let session = self.session;
         *self.calls.entry(call).or_insert_with(|| {
-            let behind = &session.live[place + 1..];
-            let speaker = behind.iter().position(|&entry| speaks(session, call, entry));
-            let speaker = place + 1 + speaker.unwrap_or(behind.len());
+            let rest = &session.live[place + 1..];
+            let speaker = rest.iter().position(|&entry| speaks(session, call, entry));
+            let speaker = place + 1 + speaker.unwrap_or(rest.len());
             After { speaker, last: last_in_place(session, call) }
         })
     }
@@ -217,16 +218,16 @@ impl<'a> Pairs<'a> {
         let entry = session.result(result).entry;
         let pure = self.is_pure(entry, call);
         let (from, to) = (session.place(call).unwrap_or(0), session.place(entry).unwrap_or(0));
-        // Across a compaction the pair would change sides; that is for the rule about boundaries.
+        // Across a compaction, the pair would change sides. P2 handles that.
         let first = self.boundaries.partition_point(|&place| place < from.min(to));
         let boundary = self.boundaries.get(first).is_some_and(|&place| place < from.max(to));
         let heavy = session.in_context(call) && too_heavy_to_return(session, entry);
-        // A running agent may hang its next entry on this one.
+        // A running agent may make this entry the parent of its next one.
         let held = session.is_newest(entry) && session.entry(entry).id.is_some();
         if session.is_pending(call) {
             Fix::held(Held::NewestTurn)
         } else if session.shares_its_id(entry) {
-            // Of entries with one id the last line counts, and that may be another one afterwards.
+            // Among entries with one id the last line counts, which may be another one after the move.
             Fix::held(Held::Referenced)
         } else if pure && !boundary && !held && !heavy && !session.entry(entry).listed {
             Fix::safe(vec![Op::Move { entry, after: self.after(call, from).last }])
@@ -236,12 +237,12 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// The last of the results that stand where they should, directly behind the call's entry; that entry itself if
-/// there is none. What a compaction kept may begin among them: the model must not see a result without its call.
+/// The last result directly after the call's entry; that entry itself if there is none. A compaction may keep entries
+/// from one of these results on: the model must not see a result without its call.
 fn last_in_place(session: &Session<'_>, call: u32) -> u32 {
-    let behind = session.place(call).map_or(&[][..], |place| &session.live[place + 1..]);
+    let rest = session.place(call).map_or(&[][..], |place| &session.live[place + 1..]);
     let with_call = |entry: u32| session.in_context(entry) == session.in_context(call);
-    let in_place = behind.iter().take_while(|&&entry| !speaks(session, call, entry) && with_call(entry));
+    let in_place = rest.iter().take_while(|&&entry| !speaks(session, call, entry) && with_call(entry));
     let results = in_place.filter(|&&entry| session.entry(entry).kind == Kind::Message(Role::Tool));
     results.last().copied().unwrap_or(call)
 }

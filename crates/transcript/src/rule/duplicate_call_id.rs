@@ -1,6 +1,6 @@
 //! P6: two calls with one id.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Results};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::ids::Id;
@@ -17,7 +17,7 @@ use spans::source::{Fault, Span, read_span};
 /// How many new ids are tried.
 const RENAMES_MAX: usize = 1000;
 
-/// How many calls, and how many results, from a call to its result are looked through.
+/// How many calls, and how many results, are searched between a call and its result.
 const NEAR_MAX: usize = 1000;
 
 /// Blocks longer than this are not compared; they count as different.
@@ -53,7 +53,7 @@ fn cover(format: &Format) -> Cover {
     }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let mut first: HashMap<Id, (u32, u32)> = HashMap::new();
     for &entry in &session.live {
         for call in session.transcript.calls_of(entry) {
@@ -72,7 +72,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 
 fn judge(session: &Session<'_>, earlier: u32, call: u32, count: u32) -> Result<Finding, Fault> {
     let (one, two) = (session.call(earlier), session.call(call));
-    // Which messages of a whole conversation the two are in is not noted.
+    // In a whole conversation, it is not recorded which messages the two are in.
     let apart = session.format.results != Results::InConversation;
     let same_turn = apart && session.turn(one.entry) == session.turn(two.entry);
     let in_context = session.in_context(one.entry) && session.in_context(two.entry);
@@ -107,7 +107,7 @@ fn same_block(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> 
         && read_span(session.source, one)? == read_span(session.source, two)?)
 }
 
-/// Gives the call and its result an id of their own.
+/// Gives the call and its result a new id.
 fn rename(session: &Session<'_>, call: u32, count: u32) -> Result<Fix, Fault> {
     let found = session.call(call);
     let text = session.transcript.id_text(found.id);
@@ -119,7 +119,7 @@ fn rename(session: &Session<'_>, call: u32, count: u32) -> Result<Fix, Fault> {
     let mut ops = vec![Op::Replace { at: found.id_at, with: with.clone() }];
     if let Some(result) = session.result_of(call) {
         if session.result(result).entry == found.entry {
-            // Where both are one record, it may name the id at other places too.
+            // If both are in one record, it may name the id at other places too.
             return Ok(Fix::held(Held::Tangled));
         }
         let places = core::iter::once(session.result(result).call_at).chain(again(session, result)?);
@@ -129,8 +129,8 @@ fn rename(session: &Session<'_>, call: u32, count: u32) -> Result<Fix, Fault> {
     Ok(Fix::guarded(Guard::RewritesIds, ops))
 }
 
-/// Where it is said that the tool of a call began to run, if it is sure that this call is meant: from the call to its
-/// result no other call or result has the id, and one start.
+/// Where a record marks the start of the call's tool, if it certainly means this call: between the call and its result,
+/// the id occurs in no other call or result, and in one start.
 fn start(session: &Session<'_>, call: u32, result: usize) -> Option<Span> {
     let found = session.call(call);
     let (from, to, transcript) = (found.entry, session.result(result).entry, session.transcript);
@@ -149,7 +149,7 @@ fn start(session: &Session<'_>, call: u32, result: usize) -> Option<Span> {
     own.next().filter(|_| alone && own.next().is_none()).map(|start| start.at)
 }
 
-/// Where the line of a result names its call once more.
+/// Where the line of a result repeats its call's id.
 fn again(session: &Session<'_>, result: usize) -> Result<Option<Span>, Fault> {
     let keys = session.format.names_call_again;
     if keys.is_empty() {

@@ -1,7 +1,7 @@
-//! M2: texts of nothing but white space.
+//! M2: texts that are only white space.
 
-use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about, about_result};
-use super::empty_turn::{is_empty_turn, is_hollow, severity};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Repeats, Rule, RuleInfo, about, about_result};
+use super::empty_turn::{is_empty_entry, is_empty_turn, severity};
 use super::removal::{take_out, take_out_blocks};
 use crate::model::entry::{ContentIssue, ContentIssueKind, Kind, Role};
 use crate::model::finding::{Finding, Fix, Guard, Op, Safety, Severity};
@@ -33,8 +33,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    // One finding per file if the agent does not send such texts: Gemini writes one with every call.
     let harmless = session.format.content.blank == Some(Severity::Note);
     let mut all: Option<Finding> = None;
     for own in session.transcript.issues().chunk_by(|one, next| one.entry == next.entry) {
@@ -61,37 +61,37 @@ fn movable(fix: &Fix) -> bool {
     matches!(fix.safety, Safety::Safe)
 }
 
-/// The finding about the first of them, about all.
+/// Makes the finding about the first text stand for all.
 fn as_one(finding: Finding) -> Finding {
     let ops = if movable(&finding.fix) { finding.fix.ops } else { Vec::new() };
     let message = "empty texts, which the agent does not send".to_string();
     Finding { fix: Fix::guarded(Guard::Respells, ops), message, ..finding }
 }
 
-/// Blank blocks of what the model or a person said.
+/// Blank blocks in assistant or user messages.
 fn said(session: &Session<'_>, issues: &[ContentIssue]) -> Result<Option<Finding>, Fault> {
     let blank = |issue: &&ContentIssue| issue.kind == ContentIssueKind::Blank;
     let mut blocks: Vec<Span> = issues.iter().filter(blank).map(|issue| issue.block).collect();
     let entry = issues[0].entry;
     if session.is_whole_conversation(entry) {
-        // All of a message is empty: that is another rule's.
-        let hollow = |block: &Span| {
+        // If all of a message is empty, it is M1.
+        let empty = |block: &Span| {
             let around =
                 |issue: &ContentIssue| issue.block.start < block.start && block.end < issue.block.end;
             issues.iter().any(|issue| issue.kind == ContentIssueKind::Empty && around(issue))
         };
-        blocks.retain(|block| !hollow(block));
+        blocks.retain(|block| !empty(block));
     }
     if blocks.is_empty() {
         return Ok(None);
     }
     let fix = match session.entry(entry).kind {
-        // All of the message is empty: that is another rule's.
-        Kind::Message(Role::Assistant) if is_hollow(session, entry) && is_empty_turn(session, entry) => {
+        // If all of the message is empty, it is M1.
+        Kind::Message(Role::Assistant) if is_empty_entry(session, entry) && is_empty_turn(session, entry) => {
             return Ok(None);
         }
-        Kind::Message(Role::Assistant) if is_hollow(session, entry) => take_out(session, entry),
-        _ if is_hollow(session, entry) => return Ok(None),
+        Kind::Message(Role::Assistant) if is_empty_entry(session, entry) => take_out(session, entry),
+        _ if is_empty_entry(session, entry) => return Ok(None),
         _ => take_out_blocks(session, entry, &blocks)?,
     };
     let message = "a text that is empty or only white space".to_string();
@@ -101,8 +101,8 @@ fn said(session: &Session<'_>, issues: &[ContentIssue]) -> Result<Option<Finding
     }))
 }
 
-/// Blank texts of results.
-fn results(session: &Session<'_>, issues: &[ContentIssue], out: &mut Found<'_>) {
+/// Blank texts in results.
+fn results(session: &Session<'_>, issues: &[ContentIssue], out: &mut FindingSink<'_>) {
     let of = |issue: &ContentIssue| match issue.kind {
         ContentIssueKind::BlankResult(result, text) => Some((result as usize, text, issue.block)),
         _ => None,

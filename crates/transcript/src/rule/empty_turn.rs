@@ -1,10 +1,10 @@
-//! M1: a message in which there is nothing.
+//! M1: a message without content.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use super::counted::records_stay;
 use super::removal::take_out;
 use crate::format::Format;
-use crate::model::entry::{ContentIssue, ContentIssueKind, Kind, Role, Stop};
+use crate::model::entry::{ContentIssue, ContentIssueKind, Kind, Role, StopReason};
 use crate::model::finding::{Finding, Fix, Held, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -19,9 +19,9 @@ pub(super) static RULE: Rule = Rule {
                    for the model whose content is gone.",
             why: "\"all messages must have non-empty content\", \"role 'assistant' must not be empty\", \"Improperly formed \
                   request\"; each failure appends another one. pi and Claude Code leave them out when they send.",
-            fix: "An empty turn of the model, or note, is taken out, and what hung on it is linked to what was before it. It is never \
-                  filled with something that the model did not say. What a person left empty is reported, and a compaction \
-                  without a summary.",
+            fix: "An empty assistant turn, or an empty note, is removed, and its children are linked to its parent. It \
+                  is never filled with something that the model did not say. Empty user messages are only reported, \
+                  and so are compactions without a summary.",
             source: "OpenClaw #94278, #11986, #16116",
         },
         groups: &[Group::Content],
@@ -36,13 +36,13 @@ pub(super) static RULE: Rule = Rule {
 fn cover(format: &Format) -> Cover {
     match format.content.empty {
         None => Cover::Never,
-        // What a data set holds is its owner's choice.
+        // The owner of a data set decides what it holds.
         Some(_) if format.results.of_conversations() || records_stay(format) => Cover::Reported,
         Some(_) => Cover::Fixed,
     }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let issues = session.transcript.issues().iter().filter(|issue| issue.kind == ContentIssueKind::Empty);
     for entry in issues.map(|issue| issue.entry).filter(|&entry| session.is_live(entry)) {
         let found = session.entry(entry);
@@ -61,8 +61,8 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         };
         // Agents do not send turns that failed.
         let severity = match found.kind {
-            _ if found.stop == Stop::Aborted => Severity::Note,
-            // pi stumbles over it when it sends.
+            _ if found.stop == StopReason::Aborted => Severity::Note,
+            // pi fails when it sends such an entry.
             Kind::Note if !session.is_whole_conversation(entry) => severity_in_context(session, entry),
             _ => severity(session, entry, session.format.content.empty),
         };
@@ -71,14 +71,14 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether reasoning stands right before an entry, which would lose what belongs to it.
+/// Whether reasoning comes right before an entry. Without the entry, the reasoning would belong to nothing.
 fn follows_reasoning(session: &Session<'_>, entry: u32) -> bool {
     let before = session.place(entry).and_then(|place| session.live.get(place.checked_sub(1)?));
     let ends = |issue: &ContentIssue| issue.kind == ContentIssueKind::ReasoningLast;
     before.is_some_and(|&before| session.transcript.issues_of(before).iter().any(ends))
 }
 
-/// Whether there is nothing in any entry of the message.
+/// Whether all entries of the message are empty.
 pub(super) fn is_empty_turn(session: &Session<'_>, entry: u32) -> bool {
     let turn = session.turn(entry);
     session.entry(entry).group.is_none()
@@ -86,17 +86,17 @@ pub(super) fn is_empty_turn(session: &Session<'_>, entry: u32) -> bool {
             .live
             .iter()
             .filter(|&&other| session.turn(other) == turn)
-            .all(|&other| is_hollow(session, other))
+            .all(|&other| is_empty_entry(session, other))
 }
 
-/// Whether there is nothing in an entry.
-pub(super) fn is_hollow(session: &Session<'_>, entry: u32) -> bool {
+/// Whether an entry is empty.
+pub(super) fn is_empty_entry(session: &Session<'_>, entry: u32) -> bool {
     let all = session.entry(entry).span;
-    let hollow = |issue: &ContentIssue| issue.kind == ContentIssueKind::Empty && issue.block == all;
-    session.transcript.issues_of(entry).iter().any(hollow)
+    let empty = |issue: &ContentIssue| issue.kind == ContentIssueKind::Empty && issue.block == all;
+    session.transcript.issues_of(entry).iter().any(empty)
 }
 
-/// How bad it is that something is empty, if it is that bad in context.
+/// The severity of an empty entry; `sent` applies if it is in context.
 pub(super) fn severity(session: &Session<'_>, entry: u32, sent: Option<Severity>) -> Severity {
     sent.filter(|_| session.in_context(entry)).unwrap_or(Severity::Note)
 }

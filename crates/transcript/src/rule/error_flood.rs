@@ -1,9 +1,9 @@
 //! M10: the same error, again and again.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
-use super::empty_turn::is_hollow;
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
+use super::empty_turn::is_empty_entry;
 use super::removal::take_out;
-use crate::model::entry::{Kind, Role, Stop};
+use crate::model::entry::{Kind, Role, StopReason};
 use crate::model::finding::{Finding, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 use spans::json;
 use spans::source::{Fault, Span, read_span};
 
-/// So many equal turns are a flood.
+/// This many equal turns in a row are a flood.
 const FLOOD_TURNS: usize = 3;
-/// Longer turns say more than an error.
+/// A longer turn is more than an error.
 const ERROR_BYTES_MAX: u64 = 64 << 10;
 
 pub(super) static RULE: Rule = Rule {
@@ -36,34 +36,34 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let mut run: Vec<(u32, Vec<u8>)> = Vec::new();
     for &entry in session.model_order() {
-        if run.is_empty() && session.entry(entry).stop != Stop::Aborted {
+        if run.is_empty() && session.entry(entry).stop != StopReason::Aborted {
             continue;
         }
         match session.entry(entry).kind {
-            Kind::Message(Role::Assistant) if is_hollow(session, entry) => {}
+            Kind::Message(Role::Assistant) if is_empty_entry(session, entry) => {}
             Kind::Message(_) | Kind::Boundary => match words(session, entry)? {
                 Some(words) => {
                     if run.last().is_some_and(|(_, last)| *last != words) {
-                        tell(session, &mut run, out);
+                        report(session, &mut run, out);
                     }
                     run.push((entry, words));
                 }
-                None => tell(session, &mut run, out),
+                None => report(session, &mut run, out),
             },
             _ => {}
         }
     }
-    tell(session, &mut run, out);
+    report(session, &mut run, out);
     Ok(())
 }
 
-/// What a failed turn says; `None` for any other.
+/// The text of a failed turn; `None` for any other turn.
 fn words(session: &Session<'_>, entry: u32) -> Result<Option<Vec<u8>>, Fault> {
     let found = session.entry(entry);
-    let failed = found.kind == Kind::Message(Role::Assistant) && found.stop == Stop::Aborted;
+    let failed = found.kind == Kind::Message(Role::Assistant) && found.stop == StopReason::Aborted;
     if !failed || !session.transcript.calls_of(entry).is_empty() || found.span.len() > ERROR_BYTES_MAX {
         return Ok(None);
     }
@@ -76,8 +76,8 @@ fn words(session: &Session<'_>, entry: u32) -> Result<Option<Vec<u8>>, Fault> {
     Ok(Some(texts?.concat()))
 }
 
-/// Tells of a run, if it is a flood: of each turn between its first and its last.
-fn tell(session: &Session<'_>, run: &mut Vec<(u32, Vec<u8>)>, out: &mut Found<'_>) {
+/// Reports a run of equal turns if it is a flood: each turn between the first and the last.
+fn report(session: &Session<'_>, run: &mut Vec<(u32, Vec<u8>)>, out: &mut FindingSink<'_>) {
     if run.len() >= FLOOD_TURNS {
         for (entry, _) in &run[1..run.len() - 1] {
             let message = "the same error as in the turns before and after".to_string();

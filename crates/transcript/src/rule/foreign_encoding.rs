@@ -1,6 +1,6 @@
 //! B4: bytes that are not UTF-8.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about_line};
 use super::unreadable_line;
 use crate::model::entry::{ContentIssueKind, DamageKind};
 use crate::model::finding::{Fix, Held, Op, Severity};
@@ -18,8 +18,8 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "A line holds bytes that are not UTF-8.",
             why: "Some readers replace such bytes, others refuse the whole file: \"stream did not contain valid UTF-8\".",
-            fix: "Each becomes U+FFFD, as which JavaScript and Python read it anyway. Where the agent skips such a line, and refuses \
-                  the whole file over an id or a name with that in it, only those in texts do.",
+            fix: "Each becomes U+FFFD, which is how JavaScript and Python read it anyway. If the agent skips such a \
+                  line, and refuses the whole file because of such an id or name, only those in texts do.",
             source: "codex #36802, #28139",
         },
         stage: Stage::Bytes,
@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for damage in &session.transcript.damage {
         let DamageKind::NotUtf8(at) = damage.kind else { continue };
         let long = damage.span.len() > LINE_BYTES_MAX;
@@ -49,7 +49,7 @@ fn fix(session: &Session<'_>, line: Span) -> Result<Fix, Fault> {
     let mut read: Option<(u32, Option<Doc>)> = None;
     for op in &ops {
         let Op::Replace { at, .. } = *op else { continue };
-        // What is no record goes, or is made one first.
+        // A line that is no record is removed, or repaired first.
         let Some(entry) = session.entry_around(at).filter(|_| !is_mended(session, at)) else { continue };
         if read.as_ref().is_none_or(|(of, _)| *of != entry) {
             read = Some((entry, json::parse(session.source, session.entry(entry).span)?));
@@ -62,7 +62,7 @@ fn fix(session: &Session<'_>, line: Span) -> Result<Fix, Fault> {
     Ok(Fix::safe(ops))
 }
 
-/// Whether the byte is of a name that B9 gives back.
+/// Whether the byte is part of a name that B9 restores.
 fn is_mended(session: &Session<'_>, at: Span) -> bool {
     session.policy.selection.includes(unreadable_line::RULE.code())
         && session.transcript.issues().iter().any(|issue| {
@@ -70,7 +70,7 @@ fn is_mended(session: &Session<'_>, at: Span) -> bool {
         })
 }
 
-/// U+FFFD for each sequence, as the Unicode standard recommends.
+/// Replaces each invalid sequence by U+FFFD, as the Unicode standard recommends.
 fn replaced(session: &Session<'_>, line: Span) -> Result<Vec<Op>, Fault> {
     let bytes = read_span(session.source, line)?;
     let (mut at, mut ops) = (line.start, Vec::new());

@@ -1,9 +1,9 @@
-//! B2: two objects on one line, or one and a fragment.
+//! B2: two objects on one line, or an object and a fragment.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about, about_damaged_line};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about, about_damaged_line};
 use crate::format::{Counted, Format};
 use crate::model::finding::{Finding, Fix, Op, Severity};
-use crate::read::salvage::Cause;
+use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;
@@ -16,9 +16,9 @@ pub(super) static RULE: Rule = Rule {
         name: "glued-lines",
         help: Help {
             what: "A line holds two whole objects, or one and a fragment of another.",
-            why: "Agents skip the line, so both are lost to the session, and with them often the link that holds \
-                  everything after them.",
-            fix: "A line break is put between them. Fragments are taken out (they stay in the copy of the original).",
+            why: "Agents skip the line, so both are lost to the session, and often everything after them, because a \
+                  link is missing.",
+            fix: "A line break is added between them. Fragments are removed (they stay in the copy of the original).",
             source: "claude-code #81843, qwen-code #3656, copilot-cli #4098",
         },
         stage: Stage::Bytes,
@@ -36,7 +36,7 @@ fn cover(format: &Format) -> Cover {
     if let Some(Counted::Lines(_)) = format.counted { Cover::Reported } else { Cover::Fixed }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.glued) {
         let at = Span::new(entry.span.start, entry.span.start);
         let fix = Fix::safe(vec![Op::Replace { at, with: b"\n".to_vec() }]);
@@ -46,7 +46,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for damaged in session
         .damaged_lines()?
         .iter()
-        .filter(|damaged| damaged.cause == Cause::Spliced && !damaged.is_torn())
+        .filter(|damaged| damaged.cause == DamageCause::Spliced && !damaged.is_torn())
     {
         let message = format!("{} whole records among fragments", damaged.records);
         out.push(about_damaged_line(&RULE, damaged, message));

@@ -1,6 +1,6 @@
 //! B5: half a surrogate pair.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
@@ -14,10 +14,10 @@ pub(super) static RULE: Rule = Rule {
         name: "half-surrogate-pair",
         help: Help {
             what: "A text holds half of an escaped surrogate pair: something cut it in the middle of a character.",
-            why: "No encoding can say it. APIs refuse the request: \"The request body is not valid JSON: no low surrogate in string\"; \
-                  summarising fails as well. Some agents clean texts before they send them.",
-            fix: "The half becomes U+FFFD, the replacement character. Nothing else of the text changes. Guarded, \
-                  because it may stand in what a person said, or in the arguments of a call.",
+            why: "No encoding can express it. APIs refuse the request: \"The request body is not valid JSON: no low \
+                  surrogate in string\"; summarising fails as well. Some agents clean texts before they send them.",
+            fix: "The half becomes U+FFFD, the replacement character. Nothing else in the text changes. Guarded, \
+                  because it may be in user text or in the arguments of a call.",
             source: "claude-code #56064, #68325, #69927, #86560",
         },
         stage: Stage::Bytes,
@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.half_pairs) {
         let sent = session.in_context(index) && session.shape.sent_as_written;
         let severity = if sent { Severity::Error } else { Severity::Note };
@@ -70,7 +70,7 @@ fn halves(session: &Session<'_>, span: Span) -> Result<Vec<Op>, Fault> {
     Ok(ops)
 }
 
-/// The `\\uXXXX` escapes of an object: where they stand and what they say.
+/// The `\\uXXXX` escapes of an object: their offsets and code units.
 pub(super) fn unicode_escapes(bytes: &[u8]) -> impl Iterator<Item = (usize, u32)> {
     let mut at = 0;
     core::iter::from_fn(move || {

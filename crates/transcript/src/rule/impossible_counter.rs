@@ -1,6 +1,6 @@
-//! T11: a count of tokens that no request can have had.
+//! T11: a token count that no request can have had.
 
-use super::base::{Cover, Found, Group, Heals, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Heals, Help, Rule, RuleInfo, about};
 use super::removal::{only_if_asked, take_out};
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::{Finding, Guard, Severity};
@@ -15,8 +15,8 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "Codex's newest count says that the last request had more than twice as many tokens as the model's window \
                    takes.",
-            why: "Codex goes by that count when the session is resumed: it compacts at once, and again each time.",
-            fix: "With --allow T11 the count goes, and Codex goes by the one before.",
+            why: "Codex relies on that count when the session is resumed: it compacts at once, and again each time.",
+            fix: "With --allow T11 the count is removed, and Codex uses the one before.",
             source: "codex #24089, #24544",
         },
         groups: &[Group::Tree],
@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let Some(newest) = session.transcript.token_counts else { return Ok(()) };
     let issues = session.transcript.issues_of(newest);
     if issues.iter().any(|issue| issue.kind == ContentIssueKind::Impossible) {

@@ -1,9 +1,9 @@
-//! M3: thinking that no provider takes back.
+//! M3: thinking that providers refuse.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use super::removal::{only_if_asked, take_out_blocks};
 use crate::format::Shape;
-use crate::model::entry::{ContentIssueKind, Kind, Role, Stop};
+use crate::model::entry::{ContentIssueKind, Kind, Role, StopReason};
 use crate::model::finding::{Finding, Guard, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for own in session.transcript.issues().chunk_by(|one, next| one.entry == next.entry) {
         let entry = own[0].entry;
         if !session.is_live(entry) {
@@ -54,7 +54,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         }
         let mut ends = of(ContentIssueKind::ThinkingLast);
         ends.retain(|block| !bad.contains(block));
-        // A line that is a whole conversation may hold both.
+        // A line that is a whole conversation may hold both kinds.
         let one = bad.is_empty() || session.is_whole_conversation(entry);
         if one && !ends.is_empty() && ends_its_turn(session, entry) {
             out.push(last(session, entry, &ends)?);
@@ -63,25 +63,25 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether the model signs its thinking; one that is not named is taken to.
+/// Whether the model signs its thinking. If no model is named, it is assumed to.
 fn signs(session: &Session<'_>, entry: u32) -> bool {
     let model = session.transcript.id_text(session.entry(entry).model);
     model.is_empty() || memchr::memmem::find(model, b"claude").is_some()
 }
 
-/// Whether nothing comes behind an entry in its message, and the message is over.
+/// Whether an entry is the last of its message, and the message is complete.
 pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
     session.is_last_of_turn(entry)
-        && session.entry(entry).stop != Stop::Aborted
-        // The last line may still be followed by more of its message. Agents do not send turns that failed.
-        && (session.newest() != Some(entry) || is_over(session, entry, session.behind(entry)))
+        && session.entry(entry).stop != StopReason::Aborted
+        // The last line may still be followed by more of its message. Agents do not send failed turns.
+        && (session.newest() != Some(entry) || is_over(session, entry, session.after(entry)))
 }
 
-/// Whether the message with which the branch ends is over: a tool has answered, which says nothing where each block is
-/// a line of its own, or somebody spoke behind its beginning.
-fn is_over(session: &Session<'_>, entry: u32, behind: &[u32]) -> bool {
+/// Whether the message that ends the branch is complete: a tool has answered, unless each block is a line of its own,
+/// or a user spoke after the message began.
+fn is_over(session: &Session<'_>, entry: u32, after: &[u32]) -> bool {
     if session.format.shape != Shape::Graph {
-        return behind.iter().any(|&other| session.entry(other).kind == Kind::Message(Role::Tool));
+        return after.iter().any(|&other| session.entry(other).kind == Kind::Message(Role::Tool));
     }
     let turn = session.turn(entry);
     let first = session.model_order().iter().copied().find(|&other| session.turn(other) == turn);
@@ -89,7 +89,7 @@ fn is_over(session: &Session<'_>, entry: u32, behind: &[u32]) -> bool {
 }
 
 fn last(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Finding, Fault> {
-    // Those that write a file for themselves leave such turns out, or have gone on behind them.
+    // Agents that use the file as a log leave such turns out, or have already continued after them.
     let is_sent = session.in_context(entry) && session.shape.sent_as_written;
     let severity = if is_sent { Severity::Error } else { Severity::Note };
     let message = "thinking that nothing follows".to_string();

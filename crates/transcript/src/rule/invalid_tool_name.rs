@@ -1,6 +1,6 @@
-//! P10: a tool whose name no API takes.
+//! P10: a tool name that no API accepts.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about_call, severity_in_context};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about_call, severity_in_context};
 use crate::format::{Format, Shape};
 use crate::model::entry::Call;
 use crate::model::finding::{Finding, Fix, Op};
@@ -17,12 +17,12 @@ pub(super) static RULE: Rule = Rule {
         code: "P10",
         name: "invalid-tool-name",
         help: Help {
-            what: "A call has no tool name, or one with characters other than letters, digits, `_` and `-`. `.`, `:` and `/` are \
-                   taken for the agent's own, which it spells differently when it sends; Claude Code and messages of Anthropic's \
-                   API go as they stand.",
+            what: "A call has no tool name, or one with characters other than letters, digits, `_` and `-`. `.`, `:` \
+                   and `/` are allowed in agents that replace them when they send; Claude Code and bare messages of \
+                   Anthropic's API are sent unchanged.",
             why: "APIs refuse the request: \"string does not match pattern '^[a-zA-Z0-9_-]+$'\".",
-            fix: "NUL bytes and white space around a name are taken off, if what is left is the name of a tool that the session \
-                  uses elsewhere. Otherwise report only: which tool it was is not known.",
+            fix: "NUL bytes and white space around a name are removed, if the rest is the name of a tool that the \
+                  session uses elsewhere. Otherwise report only: it is not known which tool it was.",
             source: "codex #24369; OpenClaw #30723, #21985",
         },
         groups: &[Group::Pairing],
@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let calls = &session.transcript.calls;
     if are_plain(session.format, session.transcript, 0..calls.len()) {
         return Ok(());
@@ -42,7 +42,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let is_plain = |name: &[u8]| is_plain(session.format, name);
     let known: HashSet<&[u8]> = calls.iter().map(name).filter(|name| is_plain(name)).collect();
     for (index, call) in calls.iter().enumerate().filter(|(_, call)| !is_plain(name(call))) {
-        // Codex's own kinds of calls have none, and need none.
+        // Codex's special kinds of calls have no name and need none.
         if call.name_at.is_empty() && session.format.shape == Shape::Log {
             continue;
         }
@@ -60,7 +60,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Gives a call this name, and its result, which has to name the same tool where it names one (Gemini).
+/// Renames a call's tool, and the tool in its result if the result names it (Gemini).
 fn renamed(session: &Session<'_>, call: usize, name: &[u8]) -> Vec<Op> {
     let mut with = Vec::new();
     quote(name, &mut with);
@@ -72,14 +72,14 @@ fn renamed(session: &Session<'_>, call: usize, name: &[u8]) -> Vec<Op> {
     core::iter::once(found.name_at).chain(other).map(replace).collect()
 }
 
-/// Whether an API takes it as the name of a tool.
+/// Whether APIs accept this name of a tool.
 fn is_plain(format: &Format, name: &[u8]) -> bool {
     let own = |byte: u8| matches!(byte, b'.' | b':' | b'/') && !format.has_plain_ids;
     let fits = |&byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || own(byte);
     !name.is_empty() && name.len() <= 128 && name.iter().all(fits)
 }
 
-/// Whether APIs take the names of these calls.
+/// Whether APIs accept the names of these calls.
 pub(crate) fn are_plain(format: &Format, transcript: &Transcript, mut calls: Range<usize>) -> bool {
     calls.all(|call| is_plain(format, transcript.id_text(transcript.calls[call].name)))
 }

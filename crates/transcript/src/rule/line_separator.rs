@@ -1,6 +1,6 @@
-//! B6: characters inside strings that some readers take for line breaks.
+//! B6: characters in strings that some readers take for line breaks.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about_line};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for damage in &session.transcript.damage {
         let DamageKind::Separators(at) = damage.kind else { continue };
         let ops =

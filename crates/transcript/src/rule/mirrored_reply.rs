@@ -1,6 +1,6 @@
-//! T9: what the model said, once more as it was delivered.
+//! T9: an assistant message that is repeated as it was delivered to a chat.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Rule, RuleInfo, about};
 use super::removal::{only_if_asked, take_out};
 use crate::format::Part;
 use crate::model::entry::{Kind, Role};
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use spans::json::{self, Kind as Json, Value};
 use spans::source::{Fault, Span, read_span};
 
-/// What `OpenClaw` writes as the model of such a message.
+/// The model that `OpenClaw` writes into such a message.
 pub(crate) const MIRROR: &[u8] = b"delivery-mirror";
 
 /// Texts longer than this are not compared.
@@ -36,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for (at, &entry) in session.live.iter().enumerate().filter(|(_, entry)| is_mirror(session, **entry)) {
         if said_before(session, &session.live[..at], entry)? {
             let fix = only_if_asked(take_out(session, entry), Guard::Copy);
@@ -51,7 +51,7 @@ fn is_mirror(session: &Session<'_>, entry: u32) -> bool {
     session.transcript.id_text(session.entry(entry).model) == MIRROR
 }
 
-/// Whether the model said or sent the text of the entry before, and nobody spoke in between.
+/// Whether the assistant said or sent this text in the entry before, with no user message in between.
 fn said_before(session: &Session<'_>, before: &[u32], entry: u32) -> Result<bool, Fault> {
     let mut texts = Vec::new();
     if let Some(doc) = json::parse(session.source, session.entry(entry).span)? {
@@ -77,7 +77,7 @@ fn said_before(session: &Session<'_>, before: &[u32], entry: u32) -> Result<bool
     Ok(false)
 }
 
-/// Whether a string of the entry is this text.
+/// Whether the entry holds this text as a string.
 fn holds(session: &Session<'_>, entry: u32, text: &[u8]) -> Result<bool, Fault> {
     let doc = json::parse(session.source, session.entry(entry).span)?;
     let strings = doc.as_ref().and_then(json::Doc::root).into_iter().flat_map(Value::descendants);

@@ -1,6 +1,6 @@
 //! P7: text before the results of a message.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::{Finding, Fix, Op};
 use crate::session::Session;
@@ -15,9 +15,9 @@ pub(super) static RULE: Rule = Rule {
         name: "misordered-results",
         help: Help {
             what: "A message holds something else before the last of its results.",
-            why: "Anthropic wants results first: it answers as if they were missing.",
-            fix: "The results come first, in their order, and the rest behind them; the bytes of each stay. Claude Code does that by \
-                  itself when it sends.",
+            why: "Anthropic requires results first: otherwise it answers as if they were missing.",
+            fix: "The results come first, in their order, and the rest after them; the bytes of each stay the same. \
+                  Claude Code does this itself when it sends.",
             source: "claude-code #21906; dsh-plugin-subscriptions #22",
         },
         groups: &[Group::Pairing],
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for own in session.transcript.issues().chunk_by(|one, next| one.entry == next.entry) {
         let mixed = own.iter().filter(|issue| issue.kind == ContentIssueKind::Misordered);
         let mixed: Vec<Span> = mixed.map(|issue| issue.block).collect();
@@ -52,7 +52,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The blocks up to the last result with the results first; `None` if they stand so.
+/// The blocks up to the last result, with the results first; `None` if they already are.
 fn reordered(session: &Session<'_>, blocks: &[Value<'_>]) -> Result<Option<(Span, Vec<u8>)>, Fault> {
     let is_result = |block: &&Value<'_>| block.get("type").is_some_and(|kind| kind.is("tool_result"));
     let first = blocks.iter().position(|block| !is_result(&block));

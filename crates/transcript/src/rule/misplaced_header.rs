@@ -1,6 +1,6 @@
 //! B10: the header is not the first line, or there is none.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::format::{Format, Header};
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Fix, Op, Severity};
@@ -40,7 +40,7 @@ fn cover(format: &Format) -> Cover {
     }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let entries = &session.transcript.entries;
     if entries.is_empty() || entries[0].kind == Kind::Header {
         return Ok(());

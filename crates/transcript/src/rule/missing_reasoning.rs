@@ -1,6 +1,6 @@
-//! M13: of the calls of a reasoning model some come without the reasoning before them.
+//! M13: a reasoning model's calls, some of them without reasoning before them.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
 use crate::format::Format;
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::session::Session;
@@ -33,7 +33,7 @@ fn cover(format: &Format) -> Cover {
     if format.content.reasons_beside { Cover::Fixed } else { Cover::Never }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     if !session.transcript.reasons {
         return Ok(());
     }

@@ -1,6 +1,6 @@
-//! M8: nothing that a person said is in context.
+//! M8: a context without a user message.
 
-use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Repeats, Rule, RuleInfo, about};
 use crate::format::{Format, Shape};
 use crate::model::entry::{ContentIssueKind, Entry, Kind, Role};
 use crate::model::finding::Severity;
@@ -13,13 +13,13 @@ pub(super) static RULE: Rule = Rule {
         code: "M8",
         name: "no-user-turn",
         help: Help {
-            what: "What the agent would send holds no user message: a compaction kept assistant and tool turns \
-                   alone. (pi, Claude Code and Qwen Code send its summary as a user's message.) To Gemini, it begins \
-                   with calls.",
+            what: "What the agent would send has no user message: a compaction kept only assistant and tool turns. \
+                   (pi, Claude Code and Qwen Code send its summary as a user message.) Or, in a request to Gemini, it \
+                   begins with calls.",
             why: "\"No user query found in messages\" (LM Studio, llama.cpp); \"Please ensure that function call turn comes \
                   immediately after a user turn or after a function response turn\" (Gemini). A session that ends with the model's words \
                   (\"does not support assistant message prefill\") is whole, and not reported.",
-            fix: "None: nothing is put into a person's mouth.",
+            fix: "None: Tailor never invents a user message.",
             source: "hermes-agent #58331; claude-code #52433; gemini-cli #26486, #11814",
         },
         groups: &[Group::Content],
@@ -37,7 +37,7 @@ fn cover(format: &Format) -> Cover {
     if told { Cover::Reported } else { Cover::Never }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let spoken = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
     let first = session.sent().find(spoken);
     let severity = session.format.content.begins_with_user;
@@ -57,12 +57,12 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The entry with calls before which no user, and no summary, said anything.
+/// The first entry with calls, if no user message or summary comes before it.
 fn call_first(session: &Session<'_>) -> Option<u32> {
     let calls = |entry: u32| !session.transcript.calls_of(entry).is_empty();
     for entry in session.sent() {
         match session.entry(entry).kind {
-            // A list of messages says nothing but what they say.
+            // A replaced list of messages is not a message itself.
             Kind::Boundary if session.format.shape == Shape::Upserts => {}
             Kind::Message(Role::User) | Kind::Note | Kind::Boundary => return None,
             Kind::Message(Role::Assistant) if calls(entry) => return Some(entry),
@@ -77,13 +77,13 @@ pub(crate) fn lacks_a_user(session: &Session<'_>) -> bool {
     !session.sent().any(|entry| is_from_user(session.entry(entry), session.shape))
 }
 
-/// Whether an entry is sent as a user's message.
+/// Whether an entry is sent with the role of the user.
 pub(crate) fn is_from_user(entry: &Entry, shape: &Traits) -> bool {
     match entry.kind {
-        // pi and Qwen Code send the summary of a compaction so,
+        // pi and Qwen Code send a compaction's summary as the user,
         Kind::Message(Role::User) => true,
         Kind::Boundary => shape.summary_first,
-        // and Claude Code writes it down so, in a line of its own; its attachments hold no text.
+        // and Claude Code stores it as a note of its own; its attachments have no text.
         Kind::Note => shape.notes_are_summaries && entry.text_chars > 0,
         _ => false,
     }

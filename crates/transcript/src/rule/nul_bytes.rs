@@ -1,8 +1,8 @@
 //! B3: NUL bytes between or inside records.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_damaged_line};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about_damaged_line};
 use crate::format::{Counted, Format};
-use crate::read::salvage::Cause;
+use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;
@@ -13,9 +13,9 @@ pub(super) static RULE: Rule = Rule {
         name: "nul-bytes",
         help: Help {
             what: "There are NUL bytes before a record, after it, inside it, or in place of one.",
-            why: "A file system puts them where nothing was written before the power went. The line cannot be read, and with it goes \
-                  all that hangs on it; sessions vanish from lists.",
-            fix: "The NUL bytes are taken out; what is whole without them stays. `\\u0000` in a text is another matter (B11).",
+            why: "File systems leave them where nothing was written before a power cut. The line cannot be read, and \
+                  everything below it in the tree is lost with it; sessions disappear from lists.",
+            fix: "The NUL bytes are removed; records that are whole without them stay. `\\u0000` in a text is B11.",
             source: "claude-code #76059, #49876; OpenClaw #119969",
         },
         stage: Stage::Bytes,
@@ -32,9 +32,11 @@ fn cover(format: &Format) -> Cover {
     if let Some(Counted::Lines(_)) = format.counted { Cover::Reported } else { Cover::Fixed }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    for damaged in
-        session.damaged_lines()?.iter().filter(|damaged| damaged.cause == Cause::Nul && !damaged.is_torn())
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    for damaged in session
+        .damaged_lines()?
+        .iter()
+        .filter(|damaged| damaged.cause == DamageCause::Nul && !damaged.is_torn())
     {
         let message = format!("NUL bytes in a line of {} bytes", damaged.damage.span.len());
         out.push(about_damaged_line(&RULE, damaged, message));

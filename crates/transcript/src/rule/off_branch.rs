@@ -1,7 +1,7 @@
-//! S18: history beside the live branch.
+//! S18: history on abandoned branches.
 
 use super::abandoned_compaction::abandoned;
-use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Repeats, Rule, RuleInfo, about};
 use super::before_compaction::is_replaced;
 use super::dead_weight;
 use crate::format::Shape;
@@ -20,8 +20,9 @@ pub(super) static RULE: Rule = Rule {
         name: "off-branch",
         help: Help {
             what: "There are messages on abandoned branches: the conversation was rewound, or a turn was retried.",
-            why: "The agent does not send them, and reads them on every start.",
-            fix: "With --allow S18 they go into the vault, what a person said among them. Then nobody can go back to that branch.",
+            why: "The agent reads them on every start, but never sends them.",
+            fix: "With --allow S18 they go into the vault, including user messages. After that, you cannot go back to \
+                  that branch.",
             source: "claude-code #48270; pi session tree",
         },
         groups: &[Group::DeadWeight],
@@ -30,11 +31,11 @@ pub(super) static RULE: Rule = Rule {
         repeats: Repeats::Counted,
         ..RuleInfo::BASE
     },
-    cover: |format| if format.shape.is_tree() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.shape.has_parents() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let boundary = session.last_boundary();
     let older = |entry: u32| boundary.is_some_and(|boundary| entry < boundary) && is_replaced(session, entry);
     let all = (0..).zip(&session.transcript.entries);
@@ -47,19 +48,19 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if left.is_empty() {
         return Ok(());
     }
-    // Those are T3.
+    // Abandoned compactions are T3.
     let (shown, abandoned) = (Shown::of(session), abandoned(session));
     let is_abandoned = |entry: &u32| abandoned.binary_search(entry).is_ok();
     let entries = left.into_iter().filter(|entry| !is_abandoned(entry) && !shown.holds(session, *entry));
     let entries: Vec<u32> = entries.collect();
-    // What a person said first is never dead weight: it is off the branch because something between is damaged.
+    // The first request is never dead weight: if it is off the branch, something between is damaged.
     let first = first_request(session).filter(|first| entries.contains(first));
     let going: Vec<u32> = entries.into_iter().filter(|entry| Some(*entry) != first).collect();
     let message = match first {
         Some(first) if going.is_empty() => {
             let message = "the first request of the session is on an abandoned branch, and stays".to_string();
             let told = about(&RULE, session, first, Severity::Note, message);
-            // Nothing goes as long as it is alone there.
+            // Nothing is removed as long as the first request is off the branch.
             out.push(Finding { saves_bytes: Some(0), ..told });
             return Ok(());
         }
@@ -68,11 +69,11 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         }
         None => "messages on abandoned branches",
     };
-    dead_weight::tell(&RULE, session, going.into_iter(), message, out);
+    dead_weight::report(&RULE, session, going.into_iter(), message, out);
     Ok(())
 }
 
-/// The first message of a person.
+/// The first user message.
 fn first_request(session: &Session<'_>) -> Option<u32> {
     let said = |entry: &crate::model::entry::Entry| {
         entry.kind == Kind::Message(Role::User) && !entry.injected && !entry.is_sidechain
@@ -80,13 +81,13 @@ fn first_request(session: &Session<'_>) -> Option<u32> {
     session.transcript.entries.iter().position(said).map(|first| first as u32)
 }
 
-/// What other readers of a format show of what is not live here.
+/// Entries that other readers of the format show although they are not live here.
 struct Shown {
-    /// The way up from the last entry: pi does not know the records with which OpenClaw moves the end of a branch.
+    /// The ancestors of the last entry: pi ignores the records with which OpenClaw moves the leaf.
     path: HashSet<u32>,
-    /// The messages of the live branch of a graph, which the Agent SDK shows whole, with all results that hang on them.
+    /// Turns with a live entry, in a graph. The Agent SDK shows all their messages and all results below them.
     turns: HashSet<u64>,
-    /// The calls in them, whose results it looks for everywhere.
+    /// The calls of these turns. The SDK finds their results anywhere.
     calls: HashSet<Id>,
 }
 

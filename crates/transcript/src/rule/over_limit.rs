@@ -1,19 +1,19 @@
-//! What the L rules share: how far above a limit of the run something is. Such limits are a check's own; no fix follows
-//! from them.
+//! What the L rules share: how far something exceeds a limit given for the run. These limits belong to a check, so
+//! there is no fix.
 
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::String;
 
-/// Why those rules are there.
+/// The reason for these rules.
 pub(super) const WHY: &str = "A limit that was asked for is exceeded. It belongs to the check and not to the fix \
                               policy: nothing is cut because of it.";
-/// Where they come from.
+/// Their source.
 pub(super) const SOURCE: &str = "budget gates of ccboard #40; a tolerance band as in mergeCraft #571";
 
-/// How bad a measure is and what to say of it; `None` if there is no limit or it is kept. Within the tolerance it is
-/// worth knowing; beyond, the check fails.
+/// The severity and the message for a measure; `None` if there is no limit, or it is not exceeded. Within the tolerance
+/// it is a note; above, the check fails.
 pub(super) fn over(
     session: &Session<'_>,
     limit: u64,

@@ -1,6 +1,6 @@
 //! L1: a file that is larger than the check allows.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_place};
+use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_place};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::session::Session;
 use spans::source::Fault;
@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let (limit, bytes) = (session.policy.budget.file_bytes_max, session.transcript.bytes);
     if let Some((severity, message)) = over(session, limit, bytes, "file of", "bytes") {
         out.push(about_place(&RULE, 1, severity, message));

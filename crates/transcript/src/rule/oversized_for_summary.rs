@@ -1,6 +1,6 @@
-//! S3: a message that a summariser cannot take.
+//! S3: a message that is too long for a summariser.
 
-use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, FindingSink, Help, Rule, RuleInfo, about};
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Severity};
 use crate::model::policy::Policy;
@@ -16,9 +16,9 @@ pub(super) static RULE: Rule = Rule {
             what: "One message in context is too long for the summariser: more than 100,000 characters, or more than \
                    half the context window with a fifth to spare.",
             why: "Compaction sends the message to a model and overflows there: \"Turn prefix summarization failed: \
-                  prompt is too long\", again and again. Tokens estimated from characters are far too low for dense \
-                  JSON, so characters are asked first, and tokens whatever the characters said.",
-            fix: "Report only. If the message is a tool result, S1 shortens it; what people wrote is never touched.",
+                  prompt is too long\", again and again. Estimates of tokens are far too low for dense JSON, so there \
+                  is a limit of characters as well.",
+            fix: "Report only. If the message is a tool result, S1 shortens it; user text is never touched.",
             source: "OpenClaw #10915, with the early return of the original removed",
         },
         entry_decides: true,
@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let (chars_max, window) = (session.policy.summary_chars_max, session.policy.window_tokens());
     for entry in session.sent() {
         let found = session.entry(entry);
@@ -51,7 +51,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a text of so many characters is too long, and whether it takes up too much of the window.
+/// Whether a text of this length exceeds the limit, and whether it takes up too much of the window.
 pub(crate) fn too_much(policy: &Policy, chars: u64) -> (bool, bool) {
     let (chars_max, window) = (policy.summary_chars_max, policy.window_tokens());
     let tokens = chars.div_ceil(4);

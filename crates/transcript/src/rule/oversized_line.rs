@@ -1,6 +1,6 @@
 //! L2: a line that is longer than the check allows.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_place};
+use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_place};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::model::finding::Finding;
 use crate::session::Session;
@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let limit = session.policy.budget.line_bytes_max;
     if limit == 0 {
         return Ok(());

@@ -1,11 +1,11 @@
-//! S16: a message of the model that is too long.
+//! S16: an assistant message that is too long.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about};
 use super::trim::{Measured, Notes};
 use crate::format::Part;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Severity};
-use crate::model::policy::{Kept, Shape};
+use crate::model::policy::{CutShape, Kept};
 use crate::session::Session;
 use alloc::format;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use spans::json::Text;
 use spans::json::{self, Kind as Json};
 use spans::source::Fault;
 
-/// How much of what stays of a message stands at its beginning, in percent (ChatCLI's `truncatePreservingEnd`).
+/// How much of the kept text is from the message's beginning, in percent (ChatCLI's `truncatePreservingEnd`).
 const HEAD_PERCENT: u64 = 75;
 
 pub(super) static RULE: Rule = Rule {
@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         code: "S16",
         name: "oversized-reply",
         help: Help {
-            what: "An assistant message in context is longer than the policy allows (--reply-chars-max; off by \
+            what: "An assistant message in context is longer than the policy allows (--cut-replies; off by \
                    default, 5,000 characters for `tailor recover`).",
             why: "After an overflow everything counts, and what the model wrote at length it seldom needs word for \
                   word.",
@@ -39,7 +39,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let limit = session.policy.reply_chars_max;
     if limit == 0 {
         return Ok(());
@@ -60,20 +60,20 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How long the texts of an entry are together, and how to cut them to `limit`; `None` if they are no longer.
+/// The total length of an entry's texts, and the fix that cuts them to `limit`; `None` if they are not longer.
 pub(crate) fn shorten_message(
     session: &Session<'_>,
     entry: u32,
     limit: u64,
 ) -> Result<Option<(u64, Fix)>, Fault> {
     let found = session.entry(entry);
-    // A character is an escape of two halves at most; where lengths are counted otherwise, texts are read.
+    // Texts cannot exceed the limit if the longest possible characters would not. Then nothing is read.
     if found.text_chars.saturating_mul(session.policy.unit.per_char_max()) <= limit {
         return Ok(None);
     }
     let Some(doc) = json::parse(session.source, found.span)? else { return Ok(None) };
     let mut texts: Vec<Text> = Vec::new();
-    // Where the model's message holds the results of its calls, those have limits of their own.
+    // If the assistant's message holds results, these have limits of their own.
     let (model, mut results) = (found.kind == Kind::Message(Role::Assistant), false);
     (session.format.parts)(&doc, &mut |part| match part {
         Part::Text(text) if text.kind() == Json::String && !(model && results) => texts.push(Text::of(text)),
@@ -84,6 +84,6 @@ pub(crate) fn shorten_message(
     if measured.kept() <= limit {
         return Ok(None);
     }
-    let shape = Shape { kept: Kept::Within(HEAD_PERCENT), lines: Lines::Half };
+    let shape = CutShape { kept: Kept::Within(HEAD_PERCENT), lines: Lines::Half };
     Ok(Some((measured.kept(), measured.trim(session, shape, limit, Notes::None)?)))
 }

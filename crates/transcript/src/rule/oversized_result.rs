@@ -1,6 +1,6 @@
 //! S1: a tool result that is too long.
 
-use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about_result};
+use super::base::{Cover, Feature, FindingSink, Help, Rule, RuleInfo, about_result};
 use super::trim::{Notes, exceeded};
 use crate::format::Results;
 use crate::model::finding::{Finding, Severity};
@@ -30,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for index in 0..session.transcript.results.len() {
         let Some((text, cap)) = exceeded(session, index)? else { continue };
         let notes = if cap.paged { Notes::ReadOn(first_line(session, index)?) } else { Notes::None };
@@ -44,8 +44,8 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How many lines of its file the call behind a result asked to leave out: its argument `offset`. Where lines are
-/// counted from 1, the hint made of it repeats one line.
+/// How many lines of the file the result's call skipped: its argument `offset`. If the tool counts lines from 1, the
+/// hint made from it repeats one line.
 fn first_line(session: &Session<'_>, result: usize) -> Result<u64, Fault> {
     let (Answers::Call(call) | Answers::Again(call)) = session.answers[result] else { return Ok(0) };
     let block = json::parse(session.source, session.call(call).block)?;

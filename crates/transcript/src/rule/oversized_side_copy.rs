@@ -1,9 +1,9 @@
-//! S5: long copies of a result that the model never sees.
+//! S5: long copies of results that the model never sees.
 
-use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, FindingSink, Help, Rule, RuleInfo, about};
 use super::trim::{Measured, Notes};
 use crate::model::finding::{Finding, Fix, Op, Severity};
-use crate::model::policy::{Depth, Shape};
+use crate::model::policy::{CutShape, Depth};
 use crate::session::Session;
 use alloc::format;
 use alloc::vec;
@@ -35,7 +35,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let limit = session.policy.side_chars_max;
     if limit == 0 {
         return Ok(());
@@ -49,7 +49,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             }
             chars += text.kept();
             strings += 1;
-            ops.extend(text.trim(session, Shape::default(), limit, Notes::None)?.ops);
+            ops.extend(text.trim(session, CutShape::default(), limit, Notes::None)?.ops);
         }
         if strings > 0 {
             let noun = if strings == 1 { "string" } else { "strings" };
@@ -67,7 +67,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A copy that is a list of short texts: a marker takes the place of the whole list.
+/// A copy that is a list of short texts: one marker replaces the list.
 fn list_of_texts(session: &Session<'_>, entry: u32, at: Span, limit: u64) -> Result<Option<Finding>, Fault> {
     if at.len() <= limit {
         return Ok(None);

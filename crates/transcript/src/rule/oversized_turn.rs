@@ -1,6 +1,6 @@
 //! S2: results that are too long together.
 
-use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about_result};
+use super::base::{Cover, Feature, FindingSink, Help, Rule, RuleInfo, about_result};
 use super::oversized_result;
 use super::trim::{Measured, Notes, caps};
 use crate::model::entry::Kind;
@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let budget = session.policy.turn_chars_max;
     if budget == 0 {
         return Ok(());
@@ -45,26 +45,26 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The most that a result can come to.
+/// The greatest possible length of a result.
 pub(crate) fn length_max(session: &Session<'_>, result: usize) -> u64 {
     let own = own_limits(session, result).map(|cap| cap.chars_max).min();
     length_below(session.policy, own, session.transcript.bodies_of(result))
 }
 
-/// The most that texts can come to, told without reading them: never more characters than bytes, and where their
-/// own limit is kept, no more than that (twice that if another tool cut it) and what a marker would outweigh.
+/// The greatest possible length of texts, without reading them: no more characters than bytes. If they have been cut to
+/// their own limit, no more than that (twice that after another tool's cut), plus what a marker can add.
 pub(crate) fn length_below(policy: &Policy, own: Option<u64>, texts: &[Text]) -> u64 {
     let bytes = texts.iter().map(|text| text.inner.len()).sum();
     let outweighed = marker::BYTES_MAX as u64 * policy.unit.per_char_max() * texts.len() as u64;
     own.map_or(bytes, |limit| limit.saturating_mul(2).saturating_add(outweighed).min(bytes))
 }
 
-/// Turn by turn, in the order of the first call of each: the entry of that call, and a result.
+/// Results with the entry of the turn's first call, by turn, in the order of those calls.
 pub(super) fn by_turn(session: &Session<'_>) -> Vec<(u32, usize)> {
     let mut first: HashMap<u64, u32> = HashMap::new();
     let mut members: Vec<(u32, usize)> = Vec::new();
     for (index, answers) in session.answers.iter().enumerate() {
-        // A result too many counts as well, or taking out another one could bring this finding up.
+        // Results of repeated answers count too. Otherwise this finding could appear only after another fix.
         if let Answers::Call(call) | Answers::Again(call) = *answers {
             let entry = session.call(call).entry;
             if !matches!(session.entry(entry).kind, Kind::Message(_)) {
@@ -77,12 +77,12 @@ pub(super) fn by_turn(session: &Session<'_>) -> Vec<(u32, usize)> {
     members
 }
 
-/// The limits that S1 keeps for a result.
+/// The limits to which S1 cuts a result.
 fn own_limits(session: &Session<'_>, result: usize) -> impl Iterator<Item = Cap> {
     caps(session, result).filter(|_| session.policy.selection.includes(oversized_result::RULE.code()))
 }
 
-/// How long a result is once its own limit is kept.
+/// The length of a result after S1 has cut it to its own limit.
 fn once_capped(session: &Session<'_>, result: usize, text: &Measured) -> Result<u64, Fault> {
     for cap in own_limits(session, result) {
         if let Some(cap) = text.exceeds_cap(session, cap)? {
@@ -92,7 +92,7 @@ fn once_capped(session: &Session<'_>, result: usize, text: &Measured) -> Result<
     Ok(text.kept())
 }
 
-/// A result of the turn: its length once its own limit is kept.
+/// A result of the turn, with its length after S1.
 struct Member {
     index: usize,
     text: Measured,
@@ -103,7 +103,7 @@ fn check_turn(
     session: &Session<'_>,
     turn: &[(u32, usize)],
     budget: u64,
-    out: &mut Found<'_>,
+    out: &mut FindingSink<'_>,
 ) -> Result<(), Fault> {
     if turn.iter().map(|&(_, result)| length_max(session, result)).sum::<u64>() <= budget {
         return Ok(());
@@ -114,7 +114,7 @@ fn check_turn(
         let texts = session.transcript.bodies_of(index);
         let text = Measured::all(session, texts, exact.unwrap_or(u64::MAX))?;
         let chars = once_capped(session, index, &text)?;
-        // A tool without any limit of its own is left alone, unless the policy has none for all.
+        // Results of a tool without its own limit are not cut, unless the policy has no limit for all tools.
         let may = caps(session, index).next().is_some();
         members.push((may, Member { index, text, chars }));
     }
@@ -125,7 +125,7 @@ fn check_turn(
     victims.sort_by_key(|member| (core::cmp::Reverse(member.chars), member.index));
     for Member { index, text, chars } in victims {
         let wanted = chars.saturating_sub(sum.saturating_sub(budget));
-        // What cannot be shortened any more is at the cost of what can.
+        // What cannot be cut any further uses up the budget of the others.
         let more = text.left(session, shape, wanted).saturating_sub(wanted);
         let target = session.policy.turn_floor_chars.max(wanted.saturating_sub(more));
         let left = text.left(session, shape, target);

@@ -1,6 +1,6 @@
-//! V1 and T10: records that Copilot CLI itself wrote and does not read again, and a compaction that it never finished.
+//! V1 and T10: records that Copilot CLI wrote but does not read, and a compaction that it never finished.
 
-use super::base::{Cover, Found, Group, Heals, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Heals, Help, Rule, RuleInfo, about};
 use crate::model::entry::{ContentIssue, ContentIssueKind, Kind};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
@@ -50,7 +50,7 @@ pub(super) static UNFINISHED: Rule = Rule {
 
 const INFO: RuleInfo = RuleInfo { groups: &[Group::Tree], model_sees: false, wakes: &[], ..RuleInfo::BASE };
 
-fn refused(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn refused(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for issue in session.transcript.issues() {
         let (severity, message, op) = match issue.kind {
             ContentIssueKind::Count => {
@@ -89,7 +89,7 @@ fn refused(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn unfinished(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn unfinished(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let tells = |issue: &&ContentIssue| {
         matches!(issue.kind, ContentIssueKind::CompactionBegins | ContentIssueKind::CompactionFails)
     };

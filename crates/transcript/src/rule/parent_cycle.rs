@@ -1,6 +1,6 @@
 //! T2: entries that are their own ancestors.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about};
 use super::dangling_parent;
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
@@ -14,9 +14,9 @@ pub(super) static RULE: Rule = Rule {
         name: "parent-cycle",
         help: Help {
             what: "Following the parents of an entry leads back to it.",
-            why: "Agents without a guard walk in circles for ever; others lose everything before the circle.",
-            fix: "The link that goes forward in the file is cut: its entry is linked to the one before it, as if the line between \
-                  them had been lost. A result stays with its call.",
+            why: "Agents without a guard loop for ever; others lose everything before the cycle.",
+            fix: "The link that points forward in the file is cut: its entry is linked to the one before it, as if the \
+                  line between them had been lost. A result stays with its call.",
             source: "claude-code #22245, #22042, #22057",
         },
         stage: Stage::Links,
@@ -25,11 +25,11 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.shape.is_tree() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.shape.has_parents() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for entry in session.circles() {
         let live = session.is_live(entry);
         let severity = if live { Severity::Error } else { Severity::Warning };

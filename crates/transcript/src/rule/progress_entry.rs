@@ -1,6 +1,6 @@
-//! S6: progress of tools that have long ended.
+//! S6: progress records of tools that ended long ago.
 
-use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Repeats, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Service;
@@ -27,12 +27,12 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let entries = session
         .transcript
         .unusual()
         .filter(|(_, entry)| entry.service == Service::Progress)
         .map(|(index, _)| index);
-    dead_weight::tell(&RULE, session, entries, "progress of tools that have ended, no longer needed", out);
+    dead_weight::report(&RULE, session, entries, "progress of tools that have ended, no longer needed", out);
     Ok(())
 }

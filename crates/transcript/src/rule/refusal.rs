@@ -1,5 +1,5 @@
-//! What an API or an agent says when it refuses a session, and which rules that is about. One table:
-//! but for what a content filter says, nothing else knows error texts.
+//! Errors with which an API or an agent refuses a session, and which rules they are about, in one table. Nothing else
+//! knows error texts, except those of content filters.
 //!
 //! ```
 //! use transcript::refusal;
@@ -12,30 +12,30 @@ use super::{
     broken_record, byte_order_mark, call_without_arguments, call_without_result, displaced_result,
     duplicate_call_id, duplicate_result, empty_text, empty_turn, foreign_encoding, glued_lines, half_pair,
     invalid_thinking, invalid_tool_name, line_separator, misordered_results, misplaced_header,
-    missing_reasoning, no_user_turn, nul_bytes, oversized_for_summary, oversized_result, oversized_side_copy,
-    oversized_turn, owner_schema, progress_entry, reasoning_alone, result_before_call, result_without_call,
-    same_role_again, split_server_pair, told_by_error, torn_line, unacceptable_call_id, unreadable_line,
-    unreadable_size, unseen_title, unsendable_document, unsendable_image,
+    missing_reasoning, named_by_error, no_user_turn, nul_bytes, oversized_for_summary, oversized_result,
+    oversized_side_copy, oversized_turn, owner_schema, progress_entry, reasoning_alone, result_before_call,
+    result_without_call, same_role_again, split_server_pair, torn_line, unacceptable_call_id,
+    unreadable_line, unreadable_size, unseen_title, unsendable_document, unsendable_image,
 };
 use crate::model::refusal::{BLOCKED, says_one_of};
 
-/// An error that is known.
+/// A known error.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What the text holds, one of these; `*` stands for anything. Case, quotes and white space do not matter.
+    /// The error contains one of these texts; `*` stands for anything. Case, quotes and white space do not matter.
     pub says: &'static [&'static str],
-    /// Codes of rules, the likeliest first; none if the error is not about the session. C1, C3, C4, C8 and C9 are no
-    /// rules: locks, disks and files that are gone.
+    /// Codes of rules, most likely first; empty if the error is not about the session. C1, C3, C4, C8 and C9 are not
+    /// rules: they are locks, disks and files that are gone.
     pub codes: &'static [&'static str],
     /// What it means, in one or two sentences.
     pub what: &'static str,
-    /// What a repair does about it where one of these is found; empty if none does anything.
+    /// What a repair does if one of these rules has findings; empty if no repair helps.
     pub fix: &'static str,
-    /// What to do besides, whatever is found; empty if there is nothing.
+    /// What else to do, whatever was found; may be empty.
     pub advice: &'static str,
 }
 
-/// All errors that are known. The first that fits counts, so what is more special stands before what is less.
+/// All known errors. The first match counts, so special texts come before general ones.
 pub static REFUSALS: &[Refusal] = &[
     Refusal {
         says: &[
@@ -223,7 +223,7 @@ pub static REFUSALS: &[Refusal] = &[
             "Encrypted * content could not be decrypted",
             "invalid_encrypted_content",
         ],
-        codes: &[told_by_error::UNVERIFIABLE.info.code, reasoning_alone::RULE.info.code],
+        codes: &[named_by_error::UNVERIFIABLE.info.code, reasoning_alone::RULE.info.code],
         what: "Encrypted reasoning, or an encrypted compaction, was made for another account, machine or model.",
         fix: "",
         advice: "tailor fix --error 'TEXT' --allow M14 FILE takes the encrypted items of a Codex session out; TEXT is this error. \
@@ -231,14 +231,14 @@ pub static REFUSALS: &[Refusal] = &[
     },
     Refusal {
         says: &["tool result content could not be processed", "Invalid encrypted_content in"],
-        codes: &[told_by_error::EXPIRED.info.code],
+        codes: &[named_by_error::EXPIRED.info.code],
         what: "A result of a tool that ran on the provider's side is sealed, and its key is gone.",
         fix: "",
         advice: "tailor fix --error 'TEXT' --allow M11 FILE takes such results out, with their calls; TEXT is this error.",
     },
     Refusal {
         says: &["Tool reference * not found"],
-        codes: &[told_by_error::DANGLING.info.code],
+        codes: &[named_by_error::DANGLING.info.code],
         what: "A search for tools, earlier in the session, found a tool that is not offered any more.",
         fix: "",
         advice: "Add the MCP server or the tool again; or tailor fix --error 'TEXT' --allow M12 FILE takes the reference out; TEXT \
@@ -319,7 +319,7 @@ pub static REFUSALS: &[Refusal] = &[
         says: &["request contains * images, exceeding the maximum"],
         codes: &[unsendable_image::RULE.info.code],
         what: "The request has more images than this provider takes.",
-        fix: "tailor fix --only images --images-max 50 FILE puts a line of text in the place of the oldest; the error says \
+        fix: "tailor fix --only images --max-images 50 FILE puts a line of text in the place of the oldest; the error says \
               the number.",
         advice: "",
     },
@@ -366,7 +366,7 @@ pub static REFUSALS: &[Refusal] = &[
             oversized_for_summary::RULE.info.code,
         ],
         what: "The conversation does not fit into the model's window, often because of a few results.",
-        fix: "tailor fix FILE shortens long results; --result-chars-max says to what.",
+        fix: "tailor fix FILE shortens long results; --cut-results says to what.",
         advice: "tailor recover FILE shortens the session until it fits; if the error isn't recorded in the session, pass it: --error 'TEXT'.",
     },
     Refusal {
@@ -576,7 +576,7 @@ pub static REFUSALS: &[Refusal] = &[
     },
 ];
 
-/// What a text is about: an API's or an agent's error, with whatever stands around it.
+/// Finds the error in a text, which may have other text around it.
 pub fn find(text: &str) -> Option<&'static Refusal> {
     REFUSALS.iter().find(|refusal| says_one_of(text, refusal.says))
 }

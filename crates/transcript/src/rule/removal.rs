@@ -1,4 +1,4 @@
-//! Not a rule: how results, entries and blocks are taken out.
+//! Not a rule: how to remove results, entries and blocks.
 
 use super::base::Cover;
 use super::counted::records_stay;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use spans::json;
 use spans::source::{Fault, Span};
 
-/// Takes an entry out.
+/// Removes an entry.
 pub(super) fn take_out(session: &Session<'_>, entry: u32) -> Fix {
     if session.shares_its_id(entry) || session.is_labelled(entry) {
         return Fix::held(Held::Referenced);
@@ -26,7 +26,7 @@ pub(super) fn take_out(session: &Session<'_>, entry: u32) -> Fix {
     }
 }
 
-/// Takes blocks of an entry's content out, and the entry with them if nothing else is in it.
+/// Removes blocks from an entry's content, and the entry if nothing else is in it.
 pub(super) fn take_out_blocks(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Fix, Fault> {
     if session.is_whole_conversation(entry) {
         return take_out_spare_blocks(session, entry, blocks);
@@ -42,7 +42,7 @@ pub(super) fn take_out_blocks(session: &Session<'_>, entry: u32, blocks: &[Span]
     Ok(Fix::safe(drop_blocks(entry, blocks)))
 }
 
-/// Takes blocks out where something else is left in their list: of a line that is a whole conversation.
+/// Removes blocks from lists that keep other blocks, in a line that is a whole conversation.
 fn take_out_spare_blocks(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Fix, Fault> {
     let doc = json::parse(session.source, session.entry(entry).span)?;
     let mut spare = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn drop_blocks(entry: u32, blocks: &[Span]) -> Vec<Op> {
     blocks.iter().map(|&block| Op::DropBlock { entry, block }).collect()
 }
 
-/// The same fix, made only when asked for.
+/// The same fix, but guarded.
 pub(super) fn only_if_asked(fix: Fix, why: Guard) -> Fix {
     match fix.safety {
         crate::model::finding::Safety::Safe => Fix::guarded(why, fix.ops),
@@ -68,7 +68,7 @@ pub(super) fn only_if_asked(fix: Fix, why: Guard) -> Fix {
     }
 }
 
-/// What a rule does in a format that takes results out: with their lines, or out of them.
+/// What a rule does in a format if it removes results, by their lines or from a line.
 pub(super) fn cover_of_removed_results(format: &Format) -> Cover {
     match format.results {
         Results::Lines if records_stay(format) => Cover::Reported,
@@ -78,8 +78,8 @@ pub(super) fn cover_of_removed_results(format: &Format) -> Cover {
     }
 }
 
-/// The results that go, each with the fix that takes it out of its entry together with the others there. That is planned
-/// once for each entry, which may hold thousands.
+/// The results to remove, each with the fix that removes it from its entry together with the entry's others. A fix is
+/// planned once per entry, which may hold thousands of results.
 pub(super) fn removals<'s>(
     session: &'s Session<'_>,
     goes: &'s dyn Fn(usize) -> bool,
@@ -97,10 +97,10 @@ pub(super) fn removals<'s>(
     })
 }
 
-/// Takes results out of an entry, and that as well if nothing else is left in it. They are in order.
+/// Removes results from an entry, and the entry if nothing else is left. The results are in order.
 fn drop_results(session: &Session<'_>, entry: u32, results: &[usize]) -> Fix {
     let Kind::Message(role) = session.entry(entry).kind else {
-        // It is one of many messages, and the entry is all of them.
+        // The entry is a whole conversation, and the result only part of one of its messages.
         return Fix::held(Held::Tangled);
     };
     let block_of = |result: usize| session.result(result).block;
@@ -118,7 +118,7 @@ fn drop_results(session: &Session<'_>, entry: u32, results: &[usize]) -> Fix {
     }
     let whole = results.iter().any(|&result| session.result(result).whole);
     let alone = whole || (role == Role::Tool && results.len() == own.len());
-    // Somebody may rewind to a record that its id tells: an empty one stays.
+    // Users may rewind to a record by its id, so an emptied record stays.
     if !alone || session.shape.emptied_records_stay {
         return Fix::safe(blocks.into_iter().map(|block| Op::DropBlock { entry, block }).collect());
     }

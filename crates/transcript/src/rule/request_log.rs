@@ -1,6 +1,6 @@
-//! S21: what Claude Code logs of its own requests.
+//! S21: records in which Claude Code logs its own requests.
 
-use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Repeats, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Service;
@@ -27,9 +27,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let logged = session.transcript.unusual().filter(|(_, entry)| entry.service == Service::RequestLog);
     let entries = logged.map(|(index, _)| index);
-    dead_weight::tell(&RULE, session, entries, "a log of requests, which is never read again", out);
+    dead_weight::report(&RULE, session, entries, "a log of requests, which is never read again", out);
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Z1, for tests alone: what the model said is never right, so that the repair would not come to an end.
+//! Z1, for tests only: it objects to any assistant message, so that a repair never ends.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about};
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
@@ -9,7 +9,7 @@ use alloc::vec;
 use spans::json::{self, Doc};
 use spans::source::Fault;
 
-/// Each is put in the place of the other.
+/// Each replaces the other.
 const TEXTS: [&str; 2] = ["tick", "tock"];
 
 pub(super) static RULE: Rule = Rule {
@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for &entry in &session.live {
         if session.entry(entry).kind != Kind::Message(Role::Assistant) {
             continue;
@@ -44,14 +44,14 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 mod tests {
     use super::RULE;
     use crate::format::FORMATS;
-    use crate::judge::{Judge, Verdict};
+    use crate::judge::{Judge, Judgement};
     use crate::model::policy::Policy;
     use crate::rule::{Cover, Feature, find};
     use alloc::string::ToString;
     use alloc::sync::Arc;
     use alloc::vec::Vec;
 
-    /// A rule is a file and a line: that it wakes the judge of appends, and has its row in a table of all, needs no more.
+    /// A rule is a file and a line: waking the judge of appends, and being in a table of all rules, needs no more.
     #[test]
     fn a_rule_that_says_nothing_of_appends_is_woken_by_each() {
         let text = "{\"otter\":1,\"session\":\"s1\"}\n{\"who\":\"me\",\"says\":\"go\"}\n".to_string();
@@ -59,7 +59,7 @@ mod tests {
         let (mut judge, found) = Judge::new(&text.as_bytes(), &policy).unwrap();
         assert!(judge.is_of_use() && found.findings.is_empty());
         let more = text + "{\"who\":\"model\",\"says\":\"tick\"}\n";
-        assert_eq!(judge.append(&more.as_bytes()), Ok(Verdict::Look(Feature::Record)));
+        assert_eq!(judge.append(&more.as_bytes()), Ok(Judgement::Look(Feature::Record)));
         let (mended, ..) = Judge::mend(&more.as_bytes(), &policy).unwrap();
         let codes: Vec<_> = mended.before.findings.iter().map(|found| found.rule.code()).collect();
         assert_eq!(codes, [RULE.code()]);

@@ -1,6 +1,6 @@
-//! P8: a result that stands before its call.
+//! P8: a result before its call.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo};
 use super::displaced_result::{self, Displacement, report};
 use crate::format::Format;
 use crate::session::{Session, traits};
@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
             what: "A result comes before the call that it answers: entries were sorted by time, or written by two threads.",
             why: "APIs read the result as one without a call, and the call as one without a result: \"unexpected \
                   `tool_use_id` found in `tool_result` blocks\", \"`tool_use` ids were found without `tool_result` blocks\".",
-            fix: "The result moves down behind its call, and links follow. Nothing is taken out or made up. Claude Code and \
-                  Codex join pairs by id, whichever comes first.",
+            fix: "The result moves to right after its call, and links are adapted. Nothing is removed or invented. \
+                  Claude Code and Codex join pairs by id, whichever comes first.",
             source: "factory-factory #2236, codex #33044",
         },
         groups: &[Group::Pairing],
@@ -31,7 +31,7 @@ fn cover(format: &Format) -> Cover {
     if traits(format.shape).pairs_anywhere { Cover::Never } else { displaced_result::cover(format) }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     report(&RULE, session, Displacement::BeforeCall, "the result stands before its call", out);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! L3: a result that is longer than the check allows.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
+use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_result};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::format::Results;
 use crate::model::finding::Finding;
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "The text of a tool result is longer than --max-result-chars, markers included, whatever the tool.",
             why: WHY,
-            fix: "`fix --result-chars-max` with the same number shortens it.",
+            fix: "`fix --cut-results` with the same number shortens it.",
             source: SOURCE,
         },
         wakes: &[],
@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let limit = session.policy.budget.result_chars_max;
     for result in 0..session.transcript.results.len() {
         let chars = session.transcript.bodies_of(result).iter().map(|text| text.chars).sum();

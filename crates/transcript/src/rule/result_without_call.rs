@@ -1,6 +1,8 @@
-//! P2: a result that answers nothing the model can see.
+//! P2: a result without a call that the model sees.
 
-use super::base::{Found, Group, Help, Rule, RuleInfo, about_result, severity_in_context};
+use super::base::{
+    FindingSink, Group, Help, Rule, RuleInfo, about_result, severity_in_context, severity_of_half,
+};
 use super::dangling_parent;
 use super::removal::{cover_of_removed_results, removals};
 use crate::format::Shape;
@@ -22,9 +24,9 @@ pub(super) static RULE: Rule = Rule {
             why: "APIs refuse the whole session: \"unexpected `tool_use_id` found in `tool_result` blocks\", \"messages \
                   with role 'tool' must be a response to a preceding message with 'tool_calls'\", \"No tool call found \
                   for function call output\".",
-            fix: "The result is taken out; what else its message says stays, and its children are linked to its \
-                  parent. Where a compaction merely split a pair, the compaction keeps the call as well and nothing \
-                  is taken out. The newest entry goes only with --allow P2.",
+            fix: "The result is removed; other content of its message stays, and its children are linked to its \
+                  parent. If a compaction only split a pair, the compaction keeps the call as well and nothing is \
+                  removed. The newest entry is removed only with --allow P2.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #8525, pi #4570",
         },
         groups: &[Group::Pairing],
@@ -36,7 +38,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for (index, answers) in session.answers.iter().enumerate() {
         if let Answers::Call(call) = *answers
             && split_by_boundary(session, index, call)
@@ -62,14 +64,14 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             true => fix,
             false => Fix::NONE,
         };
-        let severity = severity_in_context(session, entry);
+        let severity = severity_of_half(session, entry);
         let message = "no call for this result".to_string();
         out.push(Finding { fix, ..about_result(&RULE, session, orphan, severity, message) });
     }
     Ok(())
 }
 
-/// In a graph pairs find each other wherever they stand; but what is not loaded is not found.
+/// In a graph, pairs find each other wherever they are, but only among loaded entries.
 fn out_of_sight(session: &Session<'_>, result: usize, call: u32) -> bool {
     let (call, result) = (session.call(call).entry, session.result(result).entry);
     session.shape.pairs_anywhere && session.in_context(result) && !session.in_context(call)
@@ -81,7 +83,7 @@ fn split_by_boundary(session: &Session<'_>, result: usize, call: u32) -> bool {
     session.shape.compacts == Compacts::AtEnd && session.in_context(result) && !session.in_context(call)
 }
 
-/// Lets the last compaction keep the entry of the call too.
+/// Moves the start of what the last compaction keeps to the entry of the call.
 fn keep_more(session: &Session<'_>, call: u32) -> Fix {
     let boundary = session.live.iter().rev().find(|&&entry| session.entry(entry).kind == Kind::Boundary);
     let entry = session.call(call).entry;
@@ -101,13 +103,13 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
     Fix::safe(vec![Op::Replace { at: target.at, with }])
 }
 
-/// Where a call may be that cannot be found.
+/// Where a call may be that is not found.
 struct HiddenCalls {
-    /// Anywhere: some call has no id, or the branch begins at a missing parent.
+    /// Anywhere, for a result without an id: some call has no id, or the branch begins at a missing parent.
     of_nameless_result: bool,
-    /// The same, of the calls that the model sees.
+    /// The same for a result with an id, among calls that the model sees.
     of_named_result: bool,
-    /// A log's compaction carries items over that are not looked into.
+    /// In the items that a log's compaction carries over, which are not read.
     of_result_in_context: bool,
 }
 

@@ -1,8 +1,8 @@
-//! M7: a person speaks twice, and nobody answers in between.
+//! M7: two user messages in a row, without an answer between them.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
-use super::empty_turn::is_hollow;
-use crate::model::entry::{Entry, Kind, Role, Stop};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Rule, RuleInfo, about};
+use super::empty_turn::is_empty_entry;
+use crate::model::entry::{Entry, Kind, Role, StopReason};
 use crate::model::finding::{Finding, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -19,10 +19,11 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "Two user messages follow each other, and the model says nothing in between: a turn failed, or a \
                    message was sent again.",
-            why: "\"roles must alternate\", \"incorrect role information\" with some models (Mistral, SGLang); Anthropic and \
-                  OpenAI take it. Of Claude Code, which joins such messages, only repeated ones are reported.",
-            fix: "None: what a person said is never deleted, also not when it was said twice, and joining is for whoever \
-                  sends.",
+            why: "\"roles must alternate\", \"incorrect role information\" with some models (Mistral, SGLang); \
+                  Anthropic and OpenAI accept it. Claude Code joins such messages, so there only repeated ones are \
+                  reported.",
+            fix: "None: user text is never deleted, even if it was sent twice, and joining messages is up to the \
+                  agent.",
             source: "OpenClaw #83404, #77336, #17743",
         },
         groups: &[Group::Content],
@@ -34,12 +35,12 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let mut before = None;
     for entry in session.sent() {
-        // Whether an answer holds anything matters where one is waited for.
-        let hollow = before.is_some() && is_hollow(session, entry);
-        match flow(session.entry(entry), hollow, calls(session, entry)) {
+        // Whether an answer is empty matters only after a user message.
+        let empty = before.is_some() && is_empty_entry(session, entry);
+        match flow(session.entry(entry), empty, calls(session, entry)) {
             Flow::Asks => {
                 if let Some(before) = before {
                     let again = is_again(session, before, entry)?;
@@ -69,20 +70,20 @@ fn calls(session: &Session<'_>, entry: u32) -> bool {
 /// What an entry does to the turns of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// A person speaks.
+    /// A user message.
     Asks,
-    /// The model speaks.
+    /// An assistant message.
     Answers,
-    /// Neither, or in vain: failed turns are not sent.
+    /// Neither, or a failed turn, which is not sent.
     Neither,
 }
 
-/// What an entry does; `hollow`: there is nothing in it; `calls`: it holds calls.
-pub(crate) fn flow(entry: &Entry, hollow: bool, calls: bool) -> Flow {
+/// What an entry does, given whether it is empty and whether it holds calls.
+pub(crate) fn flow(entry: &Entry, empty: bool, calls: bool) -> Flow {
     match entry.kind {
         Kind::Message(Role::User) if !entry.injected => Flow::Asks,
         Kind::Message(Role::Assistant)
-            if entry.stop != Stop::Aborted && !hollow && (calls || entry.text_chars > 0) =>
+            if entry.stop != StopReason::Aborted && !empty && (calls || entry.text_chars > 0) =>
         {
             Flow::Answers
         }
@@ -90,7 +91,7 @@ pub(crate) fn flow(entry: &Entry, hollow: bool, calls: bool) -> Flow {
     }
 }
 
-/// Whether two messages say the same.
+/// Whether two messages have the same text.
 fn is_again(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> {
     if session.entry(one).text_chars != session.entry(two).text_chars {
         return Ok(false);

@@ -1,6 +1,6 @@
 //! S8: conversations of subagents in the main file.
 
-use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Repeats, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Kind;
@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let main = session.live.iter().any(|&entry| !session.entry(entry).is_sidechain);
     let all = (0..).zip(&session.transcript.entries);
     let dead = |&(index, entry): &(u32, &crate::model::entry::Entry)| {
@@ -36,6 +36,6 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             && !session.is_live(index)
     };
     let entries = all.filter(dead).map(|(index, _)| index);
-    dead_weight::tell(&RULE, session, entries, "what subagents said to themselves", out);
+    dead_weight::report(&RULE, session, entries, "what subagents said to themselves", out);
     Ok(())
 }

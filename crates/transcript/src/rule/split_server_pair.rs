@@ -1,6 +1,6 @@
-//! P13: a tool that the API ran itself, and the two halves of its record are not in one assistant turn.
+//! P13: a call of a tool that the API ran itself, whose result is not in the same assistant turn.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use super::removal::take_out_blocks;
 use crate::format::Shape;
 use crate::model::entry::{ContentIssue, ContentIssueKind, Kind, Role};
@@ -26,8 +26,9 @@ pub(super) static RULE: Rule = Rule {
                   block must have a corresponding `server_tool_use` block before it\", on every request and on /compact. \
                   Claude Code writes each block on a line of its own, and a command or a hook that is written between them \
                   splits the turn.",
-            fix: "A result line that something was written before moves up behind its call; what stood between comes \
-                  after it. A result whose call is missing is removed, and so is a call that never got its result.",
+            fix: "If something was written before a result's line, the line moves to right after its call, and what \
+                  was between comes after it. A result whose call is missing is removed, and so is a call that never \
+                  got its result.",
             source: "claude-code #62885, #63790, #89348, #92611, #95406",
         },
         groups: &[Group::Pairing],
@@ -39,19 +40,19 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// A half of a pair that is live.
+/// A live call or result of such a tool.
 #[derive(Clone, Copy)]
 struct Half<'a> {
     issue: &'a ContentIssue,
     id: Id,
     is_call: bool,
-    /// Which stretch of the conversation it is in that nobody but the model and its tools speaks in.
+    /// The number of its stretch of conversation. A stretch ends when anybody but the model and its tools speaks.
     turn: usize,
-    /// How many rows came before it that only some versions send between the blocks of a turn.
+    /// How many earlier rows only some versions send between the blocks of a turn.
     rows: usize,
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let halves = halves(session)?;
     let mut open: HashMap<Id, Half<'_>> = HashMap::new();
     for &half in &halves {
@@ -78,7 +79,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for &call in halves.iter().filter(|half| half.is_call) {
         let unanswered = open.get(&call.id).is_some_and(|open| core::ptr::eq(open.issue, call.issue));
         if unanswered && session.moved_on(call.issue.entry) {
-            // Claude Code leaves such calls out of what it sends.
+            // Claude Code does not send such calls.
             let severity = match session.format.shape {
                 Shape::Graph => Severity::Note,
                 _ => severity_in_context(session, call.issue.entry),
@@ -98,13 +99,13 @@ fn finding(session: &Session<'_>, half: Half<'_>, severity: Severity, message: &
     }
 }
 
-/// All halves on the live branch, as the model sees them.
+/// All halves on the live branch, in model order.
 fn halves<'a>(session: &'a Session<'_>) -> Result<Vec<Half<'a>>, Fault> {
     let issues = session.transcript.issues();
     let half = |issue: &ContentIssue| {
         matches!(issue.kind, ContentIssueKind::ServerCall(_) | ContentIssueKind::ServerResult(_))
     };
-    // Most sessions have none, and are not walked through.
+    // Most sessions have none and need no walk.
     if !issues.iter().any(half) {
         return Ok(Vec::new());
     }
@@ -124,14 +125,14 @@ fn halves<'a>(session: &'a Session<'_>) -> Result<Vec<Half<'a>>, Fault> {
     Ok(halves)
 }
 
-/// Claude Code 2.1.330 sends it behind the turn.
+/// Claude Code 2.1.330 sends attachments after the turn.
 fn is_attachment(session: &Session<'_>, entry: u32) -> bool {
     let found = session.entry(entry);
     session.format.shape == Shape::Graph && found.kind == Kind::Note && found.text_chars == 0
 }
 
-/// Whether an entry ends the assistant's turn for the API. Results of other tools do not: code that the provider runs may
-/// call them, and goes on when it has them. Of Claude Code's own rows it sends commands, as the user's.
+/// Whether an entry ends the assistant's turn for the API. Results of other tools do not: code that the provider runs
+/// may call them, and continues with their results. Of its own rows, Claude Code sends commands as the user.
 fn ends_the_turn(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
     let found = session.entry(entry);
     Ok(match found.kind {
@@ -147,7 +148,7 @@ fn ends_the_turn(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
     })
 }
 
-/// Puts a result right behind its call, if its line holds nothing else: it moves there, or in a graph its links do.
+/// Moves a result to right after its call, if it is alone on its line; in a graph, by its links.
 fn pull_up(session: &Session<'_>, call: u32, result: &ContentIssue) -> Result<Fix, Fault> {
     let entry = result.entry;
     let doc = json::parse(session.source, session.entry(entry).span)?;
@@ -156,7 +157,7 @@ fn pull_up(session: &Session<'_>, call: u32, result: &ContentIssue) -> Result<Fi
     let (from, to) = (session.place(call).unwrap_or(0), session.place(entry).unwrap_or(0));
     let between = session.live.get(from..to).unwrap_or_default();
     let compacted = between.iter().any(|&entry| session.entry(entry).kind == Kind::Boundary);
-    // A running agent may hang its next entry on this one.
+    // A running agent may make this entry the parent of its next one.
     let held = session.is_newest(entry) && session.entry(entry).id.is_some();
     if session.shares_its_id(entry) || session.shares_its_id(call) {
         return Ok(Fix::held(Held::Referenced));
@@ -168,8 +169,8 @@ fn pull_up(session: &Session<'_>, call: u32, result: &ContentIssue) -> Result<Fi
     Ok(ops.filter(|_| alone && !compacted && !held).map_or(Fix::held(Held::Tangled), Fix::safe))
 }
 
-/// Links a result to its call, what stood between to the result, and what hung on the result to the last of that. The
-/// lines stay where they are.
+/// Makes the result a child of its call, the first entry between them a child of the result, and the result's children
+/// those of the last entry between. Lines stay where they are.
 fn relinked(session: &Session<'_>, call: u32, result: u32) -> Option<Vec<Op>> {
     let mut first = result;
     for _ in 0..session.live.len() {

@@ -1,10 +1,10 @@
-//! S14: a result that the conversation has left behind.
+//! S14: a result that is old enough to be shortened.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result, tool_of};
+use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_result, tool_of};
 use super::trim::{Measured, Notes, length_max, may_cut};
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Severity};
-use crate::model::policy::{Depth, Kept, Note, Shape, Turns, is_named};
+use crate::model::policy::{CutShape, Depth, Kept, Note, Turns, is_named};
 use crate::session::Session;
 use alloc::format;
 use alloc::string::String;
@@ -41,7 +41,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let stale = &session.policy.stale;
     if stale.shorten_at == 0 && stale.clear_at == 0 {
         return Ok(());
@@ -69,21 +69,21 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What an age asks for.
+/// What is done at an age.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Shorten,
     Clear,
 }
 
-/// For each live entry how many turns have begun behind it.
+/// For each live entry, how many turns began after it.
 fn ages(session: &Session<'_>, turns: Turns) -> Vec<Option<u64>> {
     let (mut begun, mut seen) = (0, HashSet::new());
     let mut before = vec![None; session.transcript.entries.len()];
     for &entry in session.model_order() {
         let found = session.entry(entry);
         begun += u64::from(match (found.kind, turns) {
-            // Several entries may be one message.
+            // Several entries may form one message.
             (Kind::Message(Role::Assistant), Turns::Assistant) => seen.insert(session.turn(entry)),
             (Kind::Message(Role::User), Turns::User) => !found.injected,
             _ => false,
@@ -93,7 +93,7 @@ fn ages(session: &Session<'_>, turns: Turns) -> Vec<Option<u64>> {
     before.into_iter().map(|before| before.map(|before| begun - before)).collect()
 }
 
-/// Whether the result does not age.
+/// Whether the result never becomes stale.
 fn stays(session: &Session<'_>, result: usize) -> bool {
     let stale = &session.policy.stale;
     let tool = session.transcript.id_text(tool_of(session, result));
@@ -102,7 +102,7 @@ fn stays(session: &Session<'_>, result: usize) -> bool {
         || !may_cut(session, result)
 }
 
-/// How long the result is, and what makes it shorter; `None` if it is as short as it should be.
+/// The result's length, and the fix that shortens it; `None` if it is as short as it should be.
 fn shortened(session: &Session<'_>, result: usize, step: Step) -> Result<Option<(u64, Fix)>, Fault> {
     let stale = &session.policy.stale;
     let texts = session.transcript.bodies_of(result);
@@ -111,15 +111,15 @@ fn shortened(session: &Session<'_>, result: usize, step: Step) -> Result<Option<
         Step::Shorten => (stale.head_chars, stale.tail_chars, both.saturating_add(stale.slack_chars)),
         Step::Clear => (stale.clear_head_chars, 0, stale.clear_head_chars),
     };
-    // What is shorter than an earlier step leaves at least was short in the first place, or is done.
+    // A result shorter than what an earlier step leaves was always short, or is done.
     let least = if step == Step::Clear && stale.shorten_at > 0 { both / 2 } else { stale.chars_min };
     if length_max(session, texts) <= limit.max(least.min(stale.chars_min).saturating_sub(1)) {
         return Ok(None);
     }
-    // A text is done if no more of it than the limit is left, and one marker. A look takes what is longer for text,
-    // from twice the number on that it is told here.
+    // A text is done if it is no longer than the limit, with one marker. Other texts are measured exactly up to twice
+    // the number given here, and estimated above that.
     let text = Measured::all(session, texts, stale.chars_min.max(limit) / 2)?;
-    // What was cut before counts with its true length.
+    // Texts that were cut before count with their original length.
     let original: u64 = text.texts().iter().map(Measure::original).sum();
     if text.kept() <= limit || original < stale.chars_min {
         return Ok(None);
@@ -131,16 +131,16 @@ fn shortened(session: &Session<'_>, result: usize, step: Step) -> Result<Option<
             }
         }
     }
-    let shape = Shape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
+    let shape = CutShape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
     let (shape, notes) = match step {
-        Step::Shorten => (Shape { lines: stale.lines, ..shape }, Vec::new()),
+        Step::Shorten => (CutShape { lines: stale.lines, ..shape }, Vec::new()),
         Step::Clear => (shape, notes(session, result, &text)?),
     };
     let fix = text.trim(session, shape, u64::MAX, Notes::Each(&notes))?;
     Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
 }
 
-/// What the markers say about each text.
+/// The notes in the markers, one per text.
 fn notes(session: &Session<'_>, result: usize, text: &Measured) -> Result<Vec<String>, Fault> {
     let mut notes = Vec::new();
     for text in text.texts() {
@@ -150,7 +150,7 @@ fn notes(session: &Session<'_>, result: usize, text: &Measured) -> Result<Vec<St
                 String::from_utf8_lossy(name).into_owned()
             }
             Note::Kind => {
-                // A look needs only about the length, unless a marker may outweigh the text.
+                // A look only needs their rough length, unless a marker may be longer than the text.
                 let short = text.kept() <= marker::BYTES_MAX as u64 * text.unit().per_char_max();
                 if session.depth == Depth::Sizes && !short {
                     "100 lines, text".into()
@@ -165,7 +165,7 @@ fn notes(session: &Session<'_>, result: usize, text: &Measured) -> Result<Vec<St
 
 fn lines_and_kind(session: &Session<'_>, text: &Measure) -> Result<String, Fault> {
     let kind = kind(&beginning(session, text)?);
-    // Lines that an earlier cut took out cannot be counted any more.
+    // Lines removed by an earlier cut cannot be counted any more.
     if text.own.is_some() {
         return Ok(kind.into());
     }
@@ -174,11 +174,11 @@ fn lines_and_kind(session: &Session<'_>, text: &Measure) -> Result<String, Fault
     Ok(format!("{lines} {noun}, {kind}"))
 }
 
-/// How much of a text is looked at to tell its kind, decoded and as written.
+/// How much of a text is read to classify it, decoded and raw.
 const KIND_BYTES: usize = 200;
 const KIND_RAW_BYTES: u64 = 1024;
 
-/// The beginning of a text up to our own marker.
+/// The beginning of a text, up to our marker.
 fn beginning(session: &Session<'_>, text: &Measure) -> Result<Vec<u8>, Fault> {
     let end = text.own.as_ref().map_or(text.span.end, |found| found.span.start);
     let raw =
@@ -186,7 +186,7 @@ fn beginning(session: &Session<'_>, text: &Measure) -> Result<Vec<u8>, Fault> {
     Ok(decode(&raw))
 }
 
-/// What kind of text begins like this, as ChatCLI tells it.
+/// ChatCLI's name for the kind of a text that begins like this.
 fn kind(text: &[u8]) -> &'static str {
     let trimmed = text.trim_ascii_start();
     let first = &text[..text.len().min(KIND_BYTES)];
@@ -209,7 +209,7 @@ mod tests {
 
     /// The order of ChatCLI's `detectContentType`.
     #[test]
-    fn kinds_are_told_in_chatclis_order() {
+    fn kinds_are_tried_in_chatclis_order() {
         for (text, expected) in [
             ("  {\"a\":1}", "JSON"),
             ("[1]", "JSON"),

@@ -1,6 +1,6 @@
-//! S19: compactions that a later one has taken the place of.
+//! S19: compactions that a later one has replaced.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo};
 use super::before_compaction::is_replaced;
 use super::dead_weight;
 use crate::format::{Format, Shape};
@@ -28,25 +28,25 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Where the record of a compaction holds what it left, and may go. In Claude Code a message holds it, and Gemini CLI
-/// writes the list anew for other reasons as well.
+/// Records that hold what a compaction kept, and may be removed. In Claude Code a message holds it, and Gemini CLI also
+/// rewrites the list for other reasons.
 fn cover(format: &Format) -> Cover {
-    let holds = matches!(format.shape, Shape::Branch | Shape::Log);
+    let holds = matches!(format.shape, Shape::Tree | Shape::Log);
     if holds && format.counted.is_none() { Cover::Fixed } else { Cover::Never }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    // Programs skip a line with more than one object, and so the compaction on it.
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    // Programs skip a line with more than one object, and with it the compaction.
     let Some(last) = session.last_boundary().filter(|&last| is_alone(session, last)) else { return Ok(()) };
-    // One beside the live branch belongs to that branch.
+    // A compaction on an abandoned branch belongs to that branch.
     let superseded = |&entry: &u32| {
         session.entry(entry).kind == Kind::Boundary && session.is_live(entry) && is_replaced(session, entry)
     };
-    dead_weight::tell(&RULE, session, (0..last).filter(superseded), "compactions before the last one", out);
+    dead_weight::report(&RULE, session, (0..last).filter(superseded), "compactions before the last one", out);
     Ok(())
 }
 
-/// Whether an entry has its line to itself.
+/// Whether an entry is alone on its line.
 fn is_alone(session: &Session<'_>, entry: u32) -> bool {
     let line = |entry: u32| session.transcript.entries.get(entry as usize).map(|found| found.line);
     let mut beside = entry.checked_sub(1).into_iter().chain([entry + 1]);

@@ -1,6 +1,6 @@
-//! S17: records that a later one with the same id has taken the place of.
+//! S17: records that a later one with the same id has replaced.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
 use crate::format::Shape;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Op, Severity};
@@ -20,8 +20,8 @@ pub(super) static RULE: Rule = Rule {
             what: "A message of the assistant or with results was written again with the same id, and only the last one counts.",
             why: "Gemini CLI writes a message anew at each step of its tool calls, results included, and reads all of \
                   them on every start; files of 54 MB have come of it.",
-            fix: "What was superseded is taken out. Where another message came in between, the first one stays, because \
-                  it holds the place.",
+            fix: "Superseded records are removed. If another message came in between, the first one stays, because it \
+                  determines the place.",
             source: "gemini-cli #26935, #26487; its chatRecordingService.ts",
         },
         groups: &[Group::DeadWeight],
@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let mut records: BTreeMap<Id, Records> = BTreeMap::new();
     let mut places = 0;
     for (index, entry) in (0..).zip(&session.transcript.entries) {
@@ -55,19 +55,19 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The records with one id, up to where something is taken back.
+/// The records with one id, up to where a rewind removes any.
 #[derive(Default)]
 struct Records {
     all: Vec<u32>,
-    /// Which in the order of first records.
+    /// The position of the first one among all first records.
     place: usize,
-    /// Another message has its place before the last of them.
+    /// Another message comes before the last of them.
     crossed: bool,
-    /// Some are neither the model's nor a tool's.
+    /// One of them is neither the assistant's nor a tool's.
     spoken: bool,
 }
 
-fn flush(session: &Session<'_>, records: &mut BTreeMap<Id, Records>, out: &mut Found<'_>) {
+fn flush(session: &Session<'_>, records: &mut BTreeMap<Id, Records>, out: &mut FindingSink<'_>) {
     for found in core::mem::take(records).into_values().filter(|found| !found.spoken) {
         let Some((last, before)) = found.all.split_last() else { continue };
         let line = session.entry(*last).line;

@@ -1,6 +1,6 @@
-//! S7: snapshots of files that a later one replaced.
+//! S7: file snapshots that a later one replaced.
 
-use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Repeats, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Service;
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let mut newest = HashMap::new();
     let all = || session.transcript.unusual().filter(|(_, entry)| entry.service == Service::Snapshot);
     for (index, entry) in all() {
@@ -38,6 +38,6 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         entry.group.is_some_and(|message| newest.get(&message) != Some(&index))
     };
     let entries = all().filter(old).map(|(index, _)| index);
-    dead_weight::tell(&RULE, session, entries, "snapshots of files that later ones replace", out);
+    dead_weight::report(&RULE, session, entries, "snapshots of files that later ones replace", out);
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! P12: a turn that stopped for a tool and calls none.
+//! P12: a turn that stopped for a tool call but has none.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Shape};
-use crate::model::entry::{Kind, Role, Stop};
+use crate::model::entry::{Kind, Role, StopReason};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -30,13 +30,13 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn cover(format: &Format) -> Cover {
-    let says_why_it_stopped = format.shape == Shape::Branch && format.aborts;
+    let says_why_it_stopped = format.shape == Shape::Tree && format.aborts;
     if says_why_it_stopped { Cover::Fixed } else { Cover::Never }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for (index, entry) in (0..).zip(&session.transcript.entries) {
-        let waits = entry.kind == Kind::Message(Role::Assistant) && entry.stop == Stop::ToolUse;
+        let waits = entry.kind == Kind::Message(Role::Assistant) && entry.stop == StopReason::ToolUse;
         if !waits || !session.transcript.calls_of(index).is_empty() {
             continue;
         }

@@ -1,9 +1,9 @@
-//! B1: the last line is torn off.
+//! B1: an incomplete last line.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_damaged_line, about_line};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about_damaged_line, about_line};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Fix, Op, Severity};
-use crate::read::salvage::Cause;
+use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;
@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for damage in session.transcript.damage.iter().filter(|damage| damage.kind == DamageKind::Unterminated) {
         let end = Span::new(damage.span.end, damage.span.end);
         let fix = Fix::safe(vec![Op::Replace { at: end, with: b"\n".to_vec() }]);
@@ -47,7 +47,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             _ => format!("the last line of {bytes} bytes is torn, but holds whole records"),
         };
         let mut finding = about_damaged_line(&RULE, damaged, message);
-        if damaged.cause == Cause::Unknown {
+        if damaged.cause == DamageCause::Unknown {
             finding.fix = Fix::NONE;
         }
         out.push(finding);

@@ -2,7 +2,7 @@
 
 use super::base::tool_of;
 use crate::model::finding::{Fix, Op};
-use crate::model::policy::{Cap, Depth, Kept, Policy, Shape};
+use crate::model::policy::{Cap, CutShape, Depth, Kept, Policy};
 use crate::session::Session;
 use alloc::borrow::Cow;
 use alloc::format;
@@ -15,7 +15,7 @@ use spans::json::Text;
 use spans::marker;
 use spans::source::{Fault, Span};
 
-/// How long texts can be, told without reading them.
+/// The greatest possible length of texts, without reading them.
 pub(crate) fn most(policy: &Policy, texts: &[Text]) -> u64 {
     texts.iter().map(|text| text.length(policy.unit).unwrap_or(text.inner.len())).sum()
 }
@@ -26,7 +26,7 @@ pub(super) fn may_cut(session: &Session<'_>, result: usize) -> bool {
     !images && session.policy.may_cut(session.transcript.id_text(tool_of(session, result)))
 }
 
-/// The limits of a result, in the order in which they are asked.
+/// The limits of a result, in the order in which they apply.
 pub(super) fn caps(session: &Session<'_>, result: usize) -> impl Iterator<Item = Cap> {
     let found = session.result(result);
     let tool = session.transcript.id_text(tool_of(session, result));
@@ -35,7 +35,7 @@ pub(super) fn caps(session: &Session<'_>, result: usize) -> impl Iterator<Item =
     caps.into_iter().flatten()
 }
 
-/// The texts of a result, if one of its limits is exceeded, and that limit.
+/// A result's texts and the first limit that they exceed, if they exceed any.
 pub(super) fn exceeded(session: &Session<'_>, result: usize) -> Result<Option<(Measured, Cap)>, Fault> {
     let texts = session.transcript.bodies_of(result);
     for cap in caps(session, result) {
@@ -49,31 +49,31 @@ pub(super) fn exceeded(session: &Session<'_>, result: usize) -> Result<Option<(M
     Ok(None)
 }
 
-/// Whether texts may be longer than a limit allows, told without reading them.
+/// Whether texts may be longer than a limit allows, without reading them.
 fn may_exceed(session: &Session<'_>, texts: &[Text], cap: &Cap) -> bool {
-    // A line break is one character and takes two bytes at least.
+    // A line break is one character, but at least two bytes in the file.
     let breaks_max: u64 = texts.iter().map(|text| text.inner.len().saturating_sub(text.chars)).sum();
     length_max(session, texts) > cap.chars_max || (cap.lines_max > 0 && breaks_max >= cap.lines_max)
 }
 
-/// The most that texts can come to, in the unit of the policy.
+/// The greatest possible length of texts, in the unit of the policy.
 pub(super) fn length_max(session: &Session<'_>, texts: &[Text]) -> u64 {
     most(session.policy, texts)
 }
 
-/// What markers say beside sizes.
+/// What markers say in addition to sizes.
 #[derive(Clone, Copy)]
 pub(super) enum Notes<'n> {
     /// Nothing.
     None,
-    /// This, for each text.
+    /// A note for each text.
     Each(&'n [String]),
-    /// From which line on the rest can be read, where so many lines were left out in front of the text.
+    /// The line from which to read on, given how many lines were skipped before the text.
     ReadOn(u64),
 }
 
 impl<'n> Notes<'n> {
-    /// What would be said about a text, as long as it can be.
+    /// A note for a text that is as long as notes can be.
     fn sample(self, n: usize) -> &'n str {
         match self {
             Self::None => "",
@@ -82,8 +82,8 @@ impl<'n> Notes<'n> {
         }
     }
 
-    /// What is said about a text of which this much stays in front.
-    fn told(self, session: &Session<'_>, n: usize, kept: Span) -> Result<Cow<'n, str>, Fault> {
+    /// The note for a text of which this much stays at the beginning.
+    fn note(self, session: &Session<'_>, n: usize, kept: Span) -> Result<Cow<'n, str>, Fault> {
         Ok(match self {
             Self::ReadOn(first) if session.depth == Depth::Plan => {
                 let next = first.saturating_add(line_breaks(session.source, kept)?);
@@ -108,7 +108,7 @@ impl Measured {
         Self::all(session, texts, limit).map(Some)
     }
 
-    /// Reads the texts, exactly wherever they may be kept by `limit`.
+    /// Reads the texts. Measures exactly those that may fit into `limit`.
     pub(super) fn all(session: &Session<'_>, texts: &[Text], limit: u64) -> Result<Self, Fault> {
         let measured: Result<Vec<_>, _> = texts.iter().map(|text| Self::text(session, text, limit)).collect();
         Ok(Self { texts: measured? })
@@ -117,8 +117,8 @@ impl Measured {
     fn text(session: &Session<'_>, text: &Text, limit: u64) -> Result<Measure, Fault> {
         let unit = session.policy.unit;
         let planned = session.depth == Depth::Plan;
-        // Far above the limit, and what another tool may leave, it does not matter for a size whether one of our
-        // markers is in it, nor how much more than its characters it counts in another unit.
+        // For texts far above the limit, even after another tool's cut, their size need not consider our markers, nor
+        // other units than characters.
         if !planned && text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) {
             return Ok(Measure::counted(text.inner, text.chars, unit));
         }
@@ -130,8 +130,8 @@ impl Measured {
         self.texts.iter().map(Measure::kept).sum()
     }
 
-    /// Whether this is more than `limit` allows. A text that another tool has cut to a limit of its own is
-    /// left alone up to twice ours.
+    /// Whether this is more than `limit` allows. Text that another tool has cut to its own limit may be up to twice
+    /// ours.
     pub(super) fn exceeds(&self, session: &Session<'_>, limit: u64) -> Result<bool, Fault> {
         let kept = self.kept();
         if kept <= limit || kept > limit.saturating_mul(2) {
@@ -145,7 +145,7 @@ impl Measured {
         Ok(true)
     }
 
-    /// The limit, if it is exceeded; a limit of lines as one of characters.
+    /// The limit, if it is exceeded. A limit of lines is converted to one of characters.
     pub(super) fn exceeds_cap(&self, session: &Session<'_>, cap: Cap) -> Result<Option<Cap>, Fault> {
         if let (1.., [text]) = (cap.lines_max, &self.texts[..])
             && let Some(units) = lines_end(session.source, text, cap.lines_max, cap.chars_max)?
@@ -156,12 +156,12 @@ impl Measured {
         Ok(self.exceeds(session, cap.chars_max)?.then_some(cap))
     }
 
-    /// Shortens the texts to `limit` together, in this shape. A text that a marker would not make shorter stays as
-    /// it is. Each marker gets the note with the number of its text, if there is one.
+    /// Shortens the texts to `limit` in total, with this shape. A text that a marker would not make shorter stays as it
+    /// is. Each marker gets the note with the number of its text, if there is one.
     pub(super) fn trim(
         &self,
         session: &Session<'_>,
-        shape: Shape,
+        shape: CutShape,
         limit: u64,
         notes: Notes<'_>,
     ) -> Result<Fix, Fault> {
@@ -174,9 +174,9 @@ impl Measured {
         Ok(if ops.is_empty() { Fix::NONE } else { Fix::safe(ops) })
     }
 
-    /// The most that can be left when the texts are shortened to `limit`: more than that where a marker would
-    /// outweigh what it stands for.
-    pub(super) fn left(&self, session: &Session<'_>, shape: Shape, limit: u64) -> u64 {
+    /// The greatest length that can remain after shortening to `limit`. It is above the limit where a marker would be
+    /// longer than the text it replaces.
+    pub(super) fn left(&self, session: &Session<'_>, shape: CutShape, limit: u64) -> u64 {
         let breaks = if matches!(shape.kept, Kept::Within(_)) { BREAKS } else { 0 };
         let left =
             self.texts.iter().zip(self.keep(session, shape, limit, Notes::None)).map(|(text, keep)| {
@@ -186,19 +186,25 @@ impl Measured {
         left.sum()
     }
 
-    /// How much of each text may stay; `None` if all of it does.
-    fn keep(&self, session: &Session<'_>, shape: Shape, limit: u64, notes: Notes<'_>) -> Vec<Option<Keep>> {
+    /// How much of each text may stay; `None` if all of it may.
+    fn keep(
+        &self,
+        session: &Session<'_>,
+        shape: CutShape,
+        limit: u64,
+        notes: Notes<'_>,
+    ) -> Vec<Option<Keep>> {
         let (percent, breaks) = match shape.kept {
             Kept::Sizes { head, tail } if head.saturating_add(tail) < limit => {
                 return self.ends(session, head, tail, notes);
             }
-            // ChatCLI's per-tool cap spends a limit that is too small for both ends on the beginning.
+            // If a limit is too small for both ends, ChatCLI's per-tool cap keeps the beginning.
             Kept::Sizes { .. } => (100, 0),
             Kept::Percent(percent) => (percent.min(100), 0),
             Kept::Within(percent) => (percent.min(100), BREAKS),
         };
-        // In order: what fits stays whole, the first that does not is cut, and of those behind it only a marker stays,
-        // as OpenClaw #10915 spreads its budget.
+        // In order: texts that fit stay whole, the first that does not fit is cut, and of later ones only a marker
+        // stays, as OpenClaw #10915 spreads its budget.
         let mut budget = limit;
         let keep = self.texts.iter().enumerate().map(|(n, text)| {
             if text.kept() <= budget {
@@ -213,8 +219,8 @@ impl Measured {
         keep.collect()
     }
 
-    /// The beginning of the first text and the end of the last one: sizes of all texts as if they were one, with a
-    /// line break between each two, as OpenClaw's pruner counts.
+    /// The beginning of the first text and the end of the last: the texts count as one, joined by line breaks, as in
+    /// OpenClaw's pruner.
     fn ends(&self, session: &Session<'_>, head: u64, tail: u64, notes: Notes<'_>) -> Vec<Option<Keep>> {
         let mut keep = vec![Keep { head: 0, tail: 0 }; self.texts.len()];
         let (mut head, mut tail) = (head, tail);
@@ -244,16 +250,16 @@ impl Measured {
     }
 }
 
-/// Line breaks that may come around a marker.
+/// Line breaks that may surround a marker.
 const BREAKS: u64 = 2;
 
-/// The address that a marker in a text names.
+/// The id that a marker in a text names.
 fn address(text: &Measure) -> &marker::Id {
     text.own.as_ref().map_or(&text.id, |found| &found.id)
 }
 
-/// How much of a text may stay if `budget` units may and it is to be shorter afterwards, also in characters: those
-/// are what a summariser's limit is told in. `None` if that cannot be.
+/// How much of a text may stay, given a budget. The text must become shorter, also in characters, because a
+/// summariser's limit is in characters. `None` if that is impossible.
 fn room(session: &Session<'_>, text: &Measure, budget: u64, note: &str) -> Option<u64> {
     let total = text.original();
     let folder = session.policy.spill.as_ref();
@@ -263,7 +269,8 @@ fn room(session: &Session<'_>, text: &Measure, budget: u64, note: &str) -> Optio
     Some(budget.min(shorter))
 }
 
-/// Cuts one text so that no more than `keep` of it stays; the marker gets the note with this number. The whole text is kept, unless an earlier cut has kept it.
+/// Cuts one text to at most `keep`; the marker gets the note with this number. The vault keeps the original, unless an
+/// earlier cut has stored it.
 fn shorten(
     session: &Session<'_>,
     text: &Measure,
@@ -275,7 +282,7 @@ fn shorten(
     let total = text.original();
     let cut = cut(session.source, text, keep, lines)?;
     let omitted = total.saturating_sub(cut.head + cut.tail);
-    let note = notes.told(session, n, Span::new(text.span.start, cut.out.start))?;
+    let note = notes.note(session, n, Span::new(text.span.start, cut.out.start))?;
     let folder = session.policy.spill.as_ref();
     let marker = marker::text(omitted, total, address(text), folder, &note);
     let mut with = Vec::with_capacity(marker.len() + 2 * b"\\n".len());

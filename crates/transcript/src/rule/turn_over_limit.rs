@@ -1,6 +1,6 @@
-//! L4: results that are longer together than the check allows.
+//! L4: results that are together longer than the check allows.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about};
 use super::over_limit::{SOURCE, WHY, over};
 use super::oversized_turn::by_turn;
 use crate::model::finding::Finding;
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "The results of one assistant message are longer together than --max-turn-chars.",
             why: WHY,
-            fix: "`fix --turn-chars-max` with the same number shortens the largest of them.",
+            fix: "`fix --cut-turns` with the same number shortens the largest of them.",
             source: SOURCE,
         },
         wakes: &[],
@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let limit = session.policy.budget.turn_chars_max;
     if limit == 0 {
         return Ok(());

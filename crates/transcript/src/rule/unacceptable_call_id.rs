@@ -1,6 +1,6 @@
-//! P11: a call whose id the next provider may not take.
+//! P11: a call id that the next provider may refuse.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about_call};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about_call};
 use crate::format::Format;
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
             what: "A call has no id, or one with characters that Anthropic does not accept.",
             why: "\"tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'\". Ids come from other providers, after a switch in \
                   the middle of a session.",
-            fix: "Report only: ids are never altered, and the provider that wrote them takes them.",
+            fix: "Report only: ids are never altered, and the provider that wrote them accepts them.",
             source: "nanobot #1634; vercel/ai #5171; OpenClaw #56021, #37508",
         },
         groups: &[Group::Pairing],
@@ -30,7 +30,7 @@ fn cover(format: &Format) -> Cover {
     if has_calls && format.calls_have_ids { Cover::Reported } else { Cover::Never }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for (index, call) in session.transcript.calls.iter().enumerate() {
         let id = session.transcript.id_text(call.id);
         let strange = session.format.has_plain_ids && !is_taken(id);
@@ -53,7 +53,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether Anthropic takes it as the id of a call.
+/// Whether Anthropic accepts this call id.
 pub(crate) fn is_taken(id: &[u8]) -> bool {
     id.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

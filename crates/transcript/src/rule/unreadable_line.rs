@@ -1,10 +1,10 @@
-//! B9: a line that is not a record, or not any more.
+//! B9: a line that is not a record, or no longer one.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about, about_damaged_line};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about, about_damaged_line};
 use crate::format::{Counted, Format};
 use crate::model::entry::{ContentIssueKind, DamageKind};
 use crate::model::finding::{Finding, Fix, Op, Severity};
-use crate::read::salvage::Cause;
+use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;
@@ -39,8 +39,8 @@ fn cover(format: &Format) -> Cover {
     if let Some(Counted::Lines(_)) = format.counted { Cover::Reported } else { Cover::Fixed }
 }
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let causes = [Cause::Nothing, Cause::Unknown, Cause::Name];
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    let causes = [DamageCause::Nothing, DamageCause::Unknown, DamageCause::Name];
     for damaged in session
         .damaged_lines()?
         .iter()
@@ -48,7 +48,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     {
         let bytes = damaged.damage.span.len();
         let message = match damaged.damage.kind {
-            _ if damaged.cause == Cause::Name => "a name in the record was written over".to_string(),
+            _ if damaged.cause == DamageCause::Name => "a name in the record was written over".to_string(),
             _ if damaged.lines > 1 => format!("{} lines of {bytes} bytes hold no record", damaged.lines),
             DamageKind::NotJson(at) => {
                 format!("line of {bytes} bytes is not a JSON object (from byte {at})")
@@ -57,8 +57,11 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             _ => format!("line of {bytes} bytes holds too many values or records to look into"),
         };
         let mut finding = about_damaged_line(&RULE, damaged, message);
-        if damaged.cause == Cause::Unknown {
+        if damaged.cause == DamageCause::Unknown {
             finding.fix = Fix::NONE;
+        }
+        if session.transcript.in_database {
+            finding.severity = Severity::Error;
         }
         out.push(finding);
     }
@@ -66,8 +69,8 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Records with a name that was written over.
-fn corrupted(session: &Session<'_>, out: &mut Found<'_>) {
+/// Records with an overwritten name.
+fn corrupted(session: &Session<'_>, out: &mut FindingSink<'_>) {
     for issue in session.transcript.issues() {
         let ContentIssueKind::Corrupted(was) = issue.kind else { continue };
         let (message, fix) = match was {

@@ -1,12 +1,12 @@
 //! S10: a file that its agent cannot read.
 
-use super::base::{Cover, Feature, Found, Help, Repeats, Rule, RuleInfo, about_place};
+use super::base::{Cover, Feature, FindingSink, Help, Repeats, Rule, RuleInfo, about_place};
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;
 
-/// The longest string of V8 in characters (`0x1fffffe8`): programs on Node read a whole session into one.
+/// V8's longest string in characters (`0x1fffffe8`): programs on Node read a whole session into one string.
 pub(crate) const WHOLE_BYTES_MAX: u64 = 536_870_888;
 
 pub(super) static RULE: Rule = Rule {
@@ -30,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let bytes = session.transcript.bytes;
     if bytes > WHOLE_BYTES_MAX {
         let message = format!("a file of {bytes} bytes (a string of JavaScript ends at {WHOLE_BYTES_MAX})");
@@ -57,7 +57,7 @@ mod tests {
             read.transcript.bytes = bytes;
             let session = Session::new(&read, source, &policy, Depth::Sizes).unwrap();
             let holds = Holds::default();
-            let found = Survey::of(&session, &holds).unwrap().findings;
+            let found = Survey::of(&session, &holds, false).unwrap().findings;
             assert_eq!(found.iter().filter(|finding| finding.rule.code() == "S10").count(), count);
         }
     }

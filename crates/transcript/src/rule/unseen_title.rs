@@ -1,6 +1,6 @@
-//! S11: the title of a session stands where its agent does not look for it.
+//! S11: a session title that its agent does not find.
 
-use super::base::{Cover, Feature, Found, Help, Repeats, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, FindingSink, Help, Repeats, Rule, RuleInfo, about};
 use crate::model::entry::{Entry, Service};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::transcript::Transcript;
@@ -10,7 +10,7 @@ use alloc::vec;
 use serde::{Deserialize, Serialize};
 use spans::source::{Fault, Span, read_span};
 
-/// So much of a file is read at each end to list it (`LITE_READ_BUF_SIZE` of the Agent SDK).
+/// How much of each end of a file is read to list it (`LITE_READ_BUF_SIZE` of the Agent SDK).
 const WINDOW_BYTES: u64 = 65_536;
 
 pub(super) static RULE: Rule = Rule {
@@ -36,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let bytes = session.transcript.bytes;
     let Some(at) = Titles::of(session.transcript).unseen(bytes) else { return Ok(()) };
     let entry = session.transcript.entries.partition_point(|entry| entry.span.start < at.start) as u32;
@@ -44,7 +44,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     line.push(b'\n');
     let ended = read_span(session.source, Span::new(bytes - 1, bytes))? == b"\n";
     let fix = if !ended {
-        // B1 comes first.
+        // B1 has to be repaired first.
         Fix::held(Held::Tangled)
     } else if at.len() >= WINDOW_BYTES {
         Fix::NONE
@@ -56,12 +56,12 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The last title of each kind.
+/// Places of the last title of each kind.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Titles {
-    /// As a person wrote it, from where to where; counts before the other.
+    /// A title that the user gave. It counts before the other.
     given: Option<(u64, u64)>,
-    /// As the model did.
+    /// A title that the model made.
     made: Option<(u64, u64)>,
 }
 
@@ -74,7 +74,7 @@ impl Titles {
         titles
     }
 
-    /// Takes one more entry in.
+    /// Adds an entry.
     pub(crate) fn take(&mut self, entry: &Entry) {
         match entry.service {
             Service::Title => self.given = Some((entry.span.start, entry.span.end)),
@@ -88,7 +88,7 @@ impl Titles {
         self.given.or(self.made).map(|(start, end)| Span::new(start, end))
     }
 
-    /// The title, if nothing of it is in what is read of a file of this length.
+    /// The title, if it is outside the ends that are read in a file of this length.
     pub(crate) fn unseen(self, bytes: u64) -> Option<Span> {
         let seen = |at: Span| at.start < WINDOW_BYTES || at.end + WINDOW_BYTES > bytes;
         self.best().filter(|&at| !seen(at))

@@ -1,6 +1,6 @@
-//! S20: documents that make the request be refused.
+//! S20: documents that the API refuses.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
 use crate::model::entry::{ContentIssue, ContentIssueKind};
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::session::Session;
@@ -16,12 +16,12 @@ use spans::json::{self, Kind as Json, Value};
 use spans::marker;
 use spans::source::{Fault, Span, read_span};
 
-/// The longest request that Anthropic takes.
+/// The longest request that Anthropic accepts.
 const BYTES_MAX: u64 = 32 << 20;
-/// The most pages of a request: with a window of 200,000 tokens, and with a larger one.
+/// The most pages in a request: with a window of 200,000 tokens, and with a larger one.
 const PAGES_MAX: usize = 100;
 const PAGES_MAX_LARGE: usize = 600;
-/// How many bytes of compressed objects are looked at in a document, and how far its head reaches.
+/// How many bytes of compressed objects are read in a document, and how far its header may be from its start.
 const UNPACKED_BYTES_MAX: usize = 16 << 20;
 const HEAD_BYTES_MAX: usize = 1 << 10;
 
@@ -33,8 +33,8 @@ pub(super) static RULE: Rule = Rule {
             what: "A PDF in context has more pages or bytes than Anthropic takes, alone or with those after it, or is no PDF.",
             why: "\"A maximum of 100 PDF pages may be provided\", \"The PDF specified was not valid\": every request is \
                   refused from then on, also that of a compaction.",
-            fix: "With --allow S20 a line of text stands in the place of the document; the data is in the vault. Of several that \
-                  are too long together the newest stay.",
+            fix: "With --allow S20 a line of text replaces the document; the data is in the vault. If several are too \
+                  long together, the newest stay.",
             source: "claude-code #5707, #6197, #6231; Anthropic: 100 pages, 600 with a window of a million tokens, 32 MB",
         },
         groups: &[Group::Images],
@@ -46,11 +46,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let is_document =
         |issue: &&ContentIssue| issue.kind == ContentIssueKind::Document && session.in_context(issue.entry);
     let mut found = Vec::new();
-    // The newest count first: somebody is asking about them.
+    // The newest documents are counted first, because the user is asking about them.
     let mut sum = Size::default();
     for document in session.transcript.issues().iter().rev().filter(is_document) {
         let Some(block) = json::parse(session.source, document.block)? else { continue };
@@ -77,7 +77,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A finding that puts a line of text in the place of a document.
+/// A finding that replaces a document by a line of text.
 fn replaced(
     session: &Session<'_>,
     document: &ContentIssue,
@@ -106,7 +106,7 @@ impl Size {
         Self { bytes: self.bytes + other.bytes, pages: self.pages + other.pages }
     }
 
-    /// Why so much is refused, if it is.
+    /// The severity and the reason, if the API refuses this much.
     fn refused(&self, what: &str) -> Option<(Severity, String)> {
         let Self { bytes, pages } = *self;
         if bytes > BYTES_MAX {
@@ -119,13 +119,13 @@ impl Size {
     }
 }
 
-/// How large a document is, or why it is none.
+/// The size of a document, or why it is not one.
 fn size(session: &Session<'_>, data: Value<'_>) -> Result<Result<Size, &'static str>, Fault> {
     let bytes = data.inner().len();
     if bytes > BYTES_MAX {
         return Ok(Ok(Size { bytes, pages: 0 }));
     }
-    // It begins with `%PDF-`.
+    // Base64 of `%PDF-`.
     if !data.prefix().starts_with(b"JVBERi") {
         return Ok(Err("document that is labelled PDF and is none"));
     }
@@ -135,7 +135,7 @@ fn size(session: &Session<'_>, data: Value<'_>) -> Result<Result<Size, &'static 
     Ok(Ok(Size { bytes, pages: pages(&file) + packed_pages(&file) }))
 }
 
-/// How many pages there are among the objects that stand in the bytes as they are.
+/// How many pages are among the uncompressed objects.
 fn pages(objects: &[u8]) -> usize {
     let types = memmem::find_iter(objects, b"/Type").filter(|at| {
         let rest = objects[at + 5..].trim_ascii_start();
@@ -144,14 +144,14 @@ fn pages(objects: &[u8]) -> usize {
     types.count()
 }
 
-/// How many there are among compressed objects, which PDF has known since 1.5.
+/// How many pages are among compressed objects, which exist since PDF 1.5.
 fn packed_pages(file: &[u8]) -> usize {
     let (mut count, mut room) = (0, UNPACKED_BYTES_MAX);
     for at in memmem::find_iter(file, b"/ObjStm") {
         let head = &file[at..file.len().min(at + HEAD_BYTES_MAX)];
         let Some(begin) = memmem::find(head, b"stream") else { continue };
         let packed = file[at + begin + b"stream".len()..].trim_ascii_start();
-        // Only as much is counted as there is room for, or as is whole.
+        // Objects are counted as far as they fit into the buffer and are complete.
         let objects =
             decompress_to_vec_zlib_with_limit(packed, room).unwrap_or_else(|stopped| stopped.output);
         room -= objects.len().min(room);
@@ -179,7 +179,7 @@ mod tests {
         let file =
             [b"%PDF-1.5 1 0 obj <</Type /Page>> ".as_slice(), &stream(&packed), &stream(&packed)].concat();
         assert_eq!((pages(&file), packed_pages(&file)), (1, 4));
-        // Cut off, of another kind, and without a beginning.
+        // Truncated, of another kind, and without a beginning.
         assert_eq!(packed_pages(&stream(&packed[..packed.len() / 2])), 0);
         assert_eq!(packed_pages(&stream(b"not deflated")), 0);
         assert_eq!(packed_pages(b"/ObjStm"), 0);

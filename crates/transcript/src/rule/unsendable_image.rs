@@ -1,9 +1,9 @@
-//! S4: images that are refused, or make the request be refused.
+//! S4: images that the API refuses, or that make it refuse the request.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, FindingSink, Group, Help, Rule, RuleInfo, about};
 use crate::format::Shape;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::model::image::{self, Image, Kind, Stub};
+use crate::model::image::{self, Image, ImageKind, Stub};
 use crate::model::policy::{Depth, TooLarge};
 use crate::session::Session;
 use alloc::format;
@@ -18,9 +18,9 @@ use spans::json::{self, Kind as Json};
 use spans::marker;
 use spans::source::{Fault, Span, read_span};
 
-/// How much of a JPEG is looked at for its size, which stands behind segments of any length.
+/// How much of a JPEG is read to find its size, which comes after segments of any length.
 const HEAD_BYTES: u64 = 256 << 10;
-/// The base64 of larger images is not read into memory; they are not made small.
+/// Larger base64 is not read into memory, so those images are not made smaller.
 const DOWNSCALE_BYTES_MAX: u64 = 24 << 20;
 
 pub(super) static RULE: Rule = Rule {
@@ -32,9 +32,9 @@ pub(super) static RULE: Rule = Rule {
                    of the type that its label says.",
             why: "\"image exceeds 5 MB maximum\", \"image dimensions exceed max allowed size for many-image requests: 2000 \
                   pixels\", \"request_too_large\": every request is refused from then on, also that of a compaction.",
-            fix: "A wrong media type is put right. With --allow S4, or --only images, a line of text stands in the place of \
-                  an image that is refused, of the oldest ones beyond the limits, and of copies; the data is in the vault. With \
-                  --images downscale an image that is too large is made small instead, if it can be decoded.",
+            fix: "A wrong media type is corrected. With --allow S4, or --only images, a line of text replaces an image \
+                  that is refused, the oldest ones beyond the limits, and copies; the data is in the vault. With \
+                  --images downscale an image that is too large is made smaller instead, if it can be decoded.",
             source: "claude-code #34120, #16173, #2104, #83206; Anthropic: 5 MB, 8,000 pixels, 2,000 pixels beyond 20 images, \
                      100 images, 32 MB a request",
         },
@@ -47,32 +47,32 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let mut images: Vec<Image> =
         session.transcript.images().iter().copied().filter(|image| session.in_context(image.entry)).collect();
     images.sort_by_key(|image| (session.sequence(image.entry), image.data.start));
     for image in &mut images {
         look_farther(session, image)?;
     }
-    // Each line of a data set is a request of its own.
+    // In a data set, each line is a request of its own.
     let alone = |image: &Image| session.is_whole_conversation(image.entry);
     for images in images.chunk_by(|one, next| one.entry == next.entry || !(alone(one) || alone(next))) {
         for (image, verdict) in images.iter().zip(judge(session, images)?) {
             match verdict {
-                Verdict::Gone(severity, why) => out.push(stub(session, image, severity, why)?),
-                Verdict::Large(severity, why) => {
+                Fate::Gone(severity, why) => out.push(stub(session, image, severity, why)?),
+                Fate::Large(severity, why) => {
                     out.push(make_small(session, image, severity, why, images)?);
                 }
-                Verdict::Stays => out.extend(mislabelled(session, image)?),
+                Fate::Stays => out.extend(mislabelled(session, image)?),
             }
         }
     }
     Ok(())
 }
 
-/// Reads on where the first bytes of a JPEG did not tell its size.
+/// Reads more of a JPEG whose first bytes do not hold its size.
 fn look_farther(session: &Session<'_>, image: &mut Image) -> Result<(), Fault> {
-    if image.facts.kind == Some(Kind::Jpeg) && image.facts.pixels.is_none() {
+    if image.facts.kind == Some(ImageKind::Jpeg) && image.facts.pixels.is_none() {
         let base64 = image::base64_of(image);
         let head = Span::new(base64.start, base64.end.min(base64.start + HEAD_BYTES));
         image.facts = image::facts(&read_span(session.source, head)?);
@@ -80,13 +80,13 @@ fn look_farther(session: &Session<'_>, image: &mut Image) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What becomes of an image, and why.
-enum Verdict {
+/// What happens to an image, and why.
+enum Fate {
     /// It is sent as it is.
     Stays,
     /// A line of text takes its place.
     Gone(Severity, String),
-    /// It is too large by itself, and may be made small.
+    /// It is too large by itself, and may be made smaller.
     Large(Severity, String),
 }
 
@@ -94,22 +94,22 @@ fn refused(session: &Session<'_>) -> Severity {
     session.format.content.images.unwrap_or(Severity::Note)
 }
 
-/// Whether sides are asked for: OpenAI makes large images small itself.
+/// Whether sizes in pixels are limited. OpenAI shrinks large images itself.
 fn is_strict(session: &Session<'_>) -> bool {
     refused(session) == Severity::Error
 }
 
-/// Whether there are so many images that all have to be smaller.
+/// Whether there are so many images that each must be smaller.
 fn are_many(session: &Session<'_>, images: &[Image]) -> bool {
     let many = session.policy.images.many;
     many > 0 && images.len() as u64 > many
 }
 
-/// What is to become of each image.
-fn judge(session: &Session<'_>, images: &[Image]) -> Result<Vec<Verdict>, Fault> {
+/// Decides what happens to each image.
+fn judge(session: &Session<'_>, images: &[Image]) -> Result<Vec<Fate>, Fault> {
     let limits = &session.policy.images;
     let many = are_many(session, images);
-    let (mut verdicts, mut left): (Vec<Verdict>, Vec<usize>) = (Vec::new(), Vec::new());
+    let (mut verdicts, mut left): (Vec<Fate>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut twins = Twins::default();
     for (n, image) in images.iter().enumerate() {
         let large = too_large(session, image, many);
@@ -118,18 +118,19 @@ fn judge(session: &Session<'_>, images: &[Image]) -> Result<Vec<Verdict>, Fault>
         verdicts.push(match (twin, large) {
             (Some(first), None) => {
                 let why = format!("the same image as on line {}", session.entry(first).line);
-                Verdict::Gone(Severity::Note, why)
+                Fate::Gone(Severity::Note, why)
             }
-            (None, Some(why)) if stays => Verdict::Large(refused(session), why),
-            (_, Some(why)) => Verdict::Gone(refused(session), why),
-            (None, None) => Verdict::Stays,
+            (None, Some(why)) if stays => Fate::Large(refused(session), why),
+            (_, Some(why)) => Fate::Gone(refused(session), why),
+            (None, None) => Fate::Stays,
         });
         if stays && twin.is_none() {
             left.push(n);
         }
     }
-    // Of the rest the oldest go, as far as there is still too much. What is made small is weighed when that is done.
-    let weight = |n: usize| if let Verdict::Large(..) = verdicts[n] { 0 } else { images[n].data.len() };
+    // Of the others, the oldest are removed as long as the sum is too large. Images that are made smaller are counted
+    // after that.
+    let weight = |n: usize| if let Fate::Large(..) = verdicts[n] { 0 } else { images[n].data.len() };
     let weights: Vec<u64> = left.iter().map(|&n| weight(n)).collect();
     let mut count = left.len() as u64;
     let mut sum: u64 = weights.iter().sum();
@@ -138,7 +139,7 @@ fn judge(session: &Session<'_>, images: &[Image]) -> Result<Vec<Verdict>, Fault>
         let too_much = limits.total_bytes_max > 0 && sum > limits.total_bytes_max;
         if too_many || too_much {
             let what = if too_many { "many images" } else { "many bytes of images" };
-            verdicts[n] = Verdict::Gone(refused(session), format!("one of the oldest of too {what}"));
+            verdicts[n] = Fate::Gone(refused(session), format!("one of the oldest of too {what}"));
             (count, sum) = (count - 1, sum - weight);
         }
     }
@@ -163,12 +164,12 @@ fn too_large(session: &Session<'_>, image: &Image, many: bool) -> Option<String>
     }
 }
 
-/// The images so far. Only those of one length are read, and each once.
+/// The images so far. An image is read once, and only if another one has the same length.
 #[derive(Default)]
 struct Twins {
-    /// The first image of each length, until it is among those that were read.
+    /// The first image of each length, until it was read.
     first: HashMap<u64, Option<Image>>,
-    /// The entry of the first image with this data.
+    /// The entry of the first image with each data.
     read: HashMap<[u8; blake3::OUT_LEN], u32>,
 }
 
@@ -205,7 +206,7 @@ fn hash(session: &Session<'_>, span: Span) -> Result<blake3::Hash, Fault> {
     Ok(hasher.finalize())
 }
 
-/// A smaller image in the place of one that is too large, and of its copies; a line of text if there is none.
+/// Replaces an image that is too large, and its copies, by a smaller one, or by a line of text if there is none.
 fn make_small(
     session: &Session<'_>,
     image: &Image,
@@ -213,7 +214,7 @@ fn make_small(
     why: String,
     images: &[Image],
 ) -> Result<Finding, Fault> {
-    // Nothing is decoded for a fix that is not made.
+    // Images are decoded only for a fix that will be made.
     let asked =
         session.depth == Depth::Plan && session.policy.selection.allow.iter().any(|code| code == RULE.code);
     let mut finding = stub(session, image, severity, why)?;
@@ -232,7 +233,7 @@ fn make_small(
     Ok(finding)
 }
 
-/// The base64 of the image made small; `None` if nobody can do that.
+/// The base64 of a smaller image; `None` if no callback can make one.
 fn smaller(session: &Session<'_>, image: &Image, images: &[Image]) -> Result<Option<String>, Fault> {
     let (limits, old) = (&session.policy.images, image::base64_of(image));
     let (Some(downscale), Some(kind)) = (session.policy.downscale, image.facts.kind) else { return Ok(None) };
@@ -250,7 +251,7 @@ fn smaller(session: &Session<'_>, image: &Image, images: &[Image]) -> Result<Opt
     let Some(small) = (downscale.0)(TooLarge { file: &file, kind, pixels_max, bytes_max }) else {
         return Ok(None);
     };
-    // What comes from outside is believed only as far as it can be seen.
+    // Check what the callback returned, as far as possible.
     let base64 = STANDARD.encode(&small);
     let facts = image::facts(&base64.as_bytes()[..base64.len().min(HEAD_BYTES as usize)]);
     let fits = facts.kind == Some(kind)
@@ -259,7 +260,7 @@ fn smaller(session: &Session<'_>, image: &Image, images: &[Image]) -> Result<Opt
     Ok(fits.then_some(base64))
 }
 
-/// A line of text in the place of an image, and of copies of its data in the same entry.
+/// Replaces an image, and copies of its data in the same entry, by a line of text.
 fn stub(session: &Session<'_>, image: &Image, severity: Severity, why: String) -> Result<Finding, Fault> {
     let hash = match session.depth {
         Depth::Plan => hash(session, image.data)?,
@@ -287,9 +288,9 @@ fn stub(session: &Session<'_>, image: &Image, severity: Severity, why: String) -
     Ok(Finding { fix, ..about(&RULE, session, image.entry, severity, why) })
 }
 
-/// The insides of other strings of the entry that hold the same data, as `toolUseResult` does.
+/// The insides of other strings in the entry that hold the same data, such as `toolUseResult`.
 fn copies(session: &Session<'_>, image: &Image) -> Result<Vec<Span>, Fault> {
-    // Copies stand beside the message, and only Claude Code makes them.
+    // Only Claude Code stores copies beside the message.
     if session.format.shape != Shape::Graph {
         return Ok(Vec::new());
     }
@@ -307,7 +308,7 @@ fn copies(session: &Session<'_>, image: &Image) -> Result<Vec<Span>, Fault> {
     Ok(copies)
 }
 
-/// Puts a media type right that the first bytes belie.
+/// Corrects a media type that contradicts the first bytes.
 fn mislabelled(session: &Session<'_>, image: &Image) -> Result<Option<Finding>, Fault> {
     let (Some(said), Some(kind)) = (image.said, image.facts.kind) else { return Ok(None) };
     let Some(right) = media_type(session, image)? else { return Ok(None) };
@@ -317,7 +318,7 @@ fn mislabelled(session: &Session<'_>, image: &Image) -> Result<Option<Finding>, 
     Ok(Some(Finding { fix, ..about(&RULE, session, image.entry, severity, message) }))
 }
 
-/// What puts a media type right that the first bytes belie.
+/// The step that corrects a media type that contradicts the first bytes.
 fn media_type(session: &Session<'_>, image: &Image) -> Result<Option<Op>, Fault> {
     let (Some(said), Some(kind)) = (image.said, image.facts.kind) else { return Ok(None) };
     if said == kind {
@@ -348,7 +349,7 @@ mod tests {
     use spans::source::Source;
     use spans::source::Span;
 
-    /// The beginning of a PNG of this size, and so many bytes more.
+    /// The beginning of a PNG of this size, followed by this many bytes.
     fn png(width: u32, height: u32, more: usize) -> Vec<u8> {
         let head = [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], &width.to_be_bytes(), &height.to_be_bytes()];
         [head.concat(), vec![7; more]].concat()
@@ -363,14 +364,14 @@ mod tests {
                  {{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"ok\"}}]}}\n"
             )
         };
-        // Without a call it could be a message of OpenAI's.
+        // Without a call it could be one of OpenAI's messages.
         let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"ls","input":{}}]}"#;
         let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}"#;
         let lines: String = images.iter().map(line).collect();
         format!("{call}\n{result}\n{lines}")
     }
 
-    /// What becomes of each image: its size, or nothing if a line of text takes its place.
+    /// The size of each image after the fix; nothing if a line of text replaced it.
     fn fixed(
         images: &[Vec<u8>],
         limits: Images,
@@ -398,7 +399,7 @@ mod tests {
         lines.map(data).collect()
     }
 
-    /// Whoever makes images small is believed as far as the first bytes and the length tell.
+    /// The callback's image is accepted as far as its first bytes and its length are plausible.
     #[test]
     fn what_comes_back_is_looked_at() {
         let limits = Images { bytes_max: 4_000, pixels_max: 100, ..Images::default() };
@@ -410,7 +411,7 @@ mod tests {
         assert_eq!(fixed(&large, limits, |_| Some(png(100, 25, 3_000))), [None]);
         assert_eq!(fixed(&large, limits, |_| Some(b"GIF89a\x10\0\x10\0".to_vec())), [None]);
         assert_eq!(fixed(&large, limits, |_| Some(Vec::new())), [None]);
-        // What is asked for.
+        // Exactly the size that was requested.
         let exact = |asked: TooLarge<'_>| {
             assert_eq!((asked.pixels_max, asked.bytes_max), (100, 3_000));
             assert_eq!(asked.file, png(200, 50, 30));
@@ -419,7 +420,7 @@ mod tests {
         assert_eq!(fixed(&large, limits, exact), [None]);
     }
 
-    /// How many bytes there are is known once the images are small, and then the oldest go.
+    /// The total is known only once images are made smaller. Then the oldest are removed.
     #[test]
     fn what_is_made_small_counts_as_small() {
         let limits = Images { pixels_max: 100, total_bytes_max: 2_600, ..Images::default() };

@@ -1,7 +1,7 @@
-//! D1 to D4: rows of data sets that a trainer refuses, drops or learns nonsense from. All are only reported: what a row
-//! should say nobody but its owner knows.
+//! D1 to D4: rows of data sets that a trainer refuses, drops or learns nonsense from. They are only reported: nobody
+//! but the owner knows what a row should say.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, about_call};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about, about_call};
 use crate::format::Format;
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::Severity;
@@ -91,8 +91,8 @@ fn in_rows(format: &Format) -> bool {
     format.results.of_conversations()
 }
 
-/// What was noted when the line was read.
-fn noted(rule: &'static Rule, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+/// Reports what was noted when the line was read.
+fn noted(rule: &'static Rule, session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for issue in session.transcript.issues() {
         let (own, message) = match issue.kind {
             ContentIssueKind::Undeclared(call) => {
@@ -113,9 +113,9 @@ fn noted(rule: &'static Rule, session: &Session<'_>, out: &mut Found<'_>) -> Res
     Ok(())
 }
 
-fn arguments(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+fn arguments(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let Some(place) = session.format.arguments else { return Ok(()) };
-    // Without arguments a call is another rule's.
+    // A call without arguments is P9.
     for (index, call) in session.transcript.calls.iter().enumerate().filter(|(_, call)| !call.partial) {
         let Some(block) = json::parse(session.source, call.block)? else { continue };
         let paths = place.at.iter();

@@ -22,7 +22,7 @@ impl<'a> Session<'a> {
         policy: &'a Policy,
         depth: Depth,
     ) -> Option<Self> {
-        let Scanned { format, undecided, transcript } = read;
+        let Scanned { format, undecided, transcript, .. } = read;
         let format = (*format)?;
         let mut session = Self {
             transcript,
@@ -49,6 +49,7 @@ impl<'a> Session<'a> {
             pending_from: NONE,
             damaged_lines: OnceCell::new(),
             first_marker: OnceCell::new(),
+            bound_thinking: OnceCell::new(),
             tokens: OnceCell::new(),
             last_spoken: OnceCell::new(),
             turn_ends: OnceCell::new(),
@@ -82,7 +83,7 @@ impl<'a> Session<'a> {
             let parent = match entry.parent {
                 Link::To(id) => self.by_id[id.index()],
                 // OpenClaw writes rows without a parent; the row before is meant.
-                Link::Missing if self.format.shape == Shape::Branch => before,
+                Link::Missing if self.format.shape == Shape::Tree => before,
                 Link::Root | Link::Missing => NONE,
             };
             if entry.id.is_some() {

@@ -1,7 +1,7 @@
 //! Which result answers which call.
 
 use super::view::{Answers, NONE, Session};
-use crate::model::entry::Stop;
+use crate::model::entry::StopReason;
 use crate::model::ids::Id;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -144,7 +144,7 @@ impl Session<'_> {
     }
 
     fn is_aborted(&self, call: u32) -> bool {
-        self.entry(self.call(call).entry).stop == Stop::Aborted
+        self.entry(self.call(call).entry).stop == StopReason::Aborted
     }
 
     /// Of several results of a call, makes the best one its answer, so that all rules are about the one that stays when the
@@ -180,7 +180,7 @@ impl Session<'_> {
         let members = || self.live.iter().copied().filter(|&entry| self.turn(entry) == turn);
         let open = |entry: u32| {
             self.transcript.calls_of(entry).any(|call| self.result_of(call as u32).is_none())
-                && self.entry(entry).stop != Stop::Aborted
+                && self.entry(entry).stop != StopReason::Aborted
         };
         if members().any(open) {
             self.pending_from = members().min().unwrap_or(NONE);

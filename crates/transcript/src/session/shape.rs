@@ -14,7 +14,7 @@ use crate::format::Shape;
 /// What holds for all files of a shape.
 pub(crate) fn traits(shape: Shape) -> &'static Traits {
     match shape {
-        Shape::Branch => &tree::TREE,
+        Shape::Tree => &tree::TREE,
         Shape::Graph => &graph::GRAPH,
         Shape::List => &list::LIST,
         Shape::Upserts => &upserts::UPSERTS,

@@ -25,7 +25,7 @@ use crate::session::failure::error_in;
 use crate::session::own::{self, stands_for_others};
 use crate::session::{Compacts, Session};
 use alloc::vec::Vec;
-pub(crate) use carried::Place;
+pub(crate) use carried::BranchPosition;
 pub use rates::IMAGE_TOKENS;
 pub(crate) use rates::{UNIT, dense, is_dense};
 use spans::cut::measure;
@@ -124,8 +124,8 @@ fn count(session: &Session<'_>) -> Result<Count, Fault> {
 /// them.
 fn waiting(session: &Session<'_>, rates: Rates) -> u64 {
     let up = core::iter::successors(session.ends.tip, |&entry| session.parent(entry));
-    let behind = up.take(session.transcript.entries.len()).take_while(|&entry| Some(entry) != session.leaf);
-    behind.map(|entry| rates.entry(Entries::of(session), entry)).sum()
+    let after = up.take(session.transcript.entries.len()).take_while(|&entry| Some(entry) != session.leaf);
+    after.map(|entry| rates.entry(Entries::of(session), entry)).sum()
 }
 
 /// The model that spoke last; empty if none is named.
@@ -196,7 +196,7 @@ impl Costs {
     }
 
     /// What the model sees after an entry, in tokens.
-    fn behind(&self, session: &Session<'_>, at: u32) -> u64 {
+    fn after(&self, session: &Session<'_>, at: u32) -> u64 {
         self.since(session, at).div_ceil(rates::UNIT)
     }
 
@@ -228,7 +228,8 @@ struct Newest {
 impl Newest {
     fn of(session: &Session<'_>) -> Result<Self, Fault> {
         // What a log was taken back to is shorter than what was counted before.
-        let back = |&entry: &u32| session.entry(entry).kind == Kind::Leaf && !session.format.shape.is_tree();
+        let back =
+            |&entry: &u32| session.entry(entry).kind == Kind::Leaf && !session.format.shape.has_parents();
         let from = last_boundary(session)?.max(session.live.iter().copied().filter(back).max());
         let mut found = Self { left: SEARCH_BYTES_MAX, ..Self::default() };
         let mut answered = false;
@@ -282,7 +283,7 @@ fn may_count(format: &Format, found: &Entry) -> bool {
     let kind = match found.kind {
         Kind::Message(Role::Assistant) => found.span.len() <= SEARCH_BYTES_MAX,
         // Lists and logs have records of their own for that.
-        Kind::Opaque => !format.shape.is_tree() && found.span.len() <= RECORD_BYTES_MAX,
+        Kind::Opaque => !format.shape.has_parents() && found.span.len() <= RECORD_BYTES_MAX,
         _ => false,
     };
     kind && !found.is_sidechain
@@ -348,7 +349,7 @@ fn knows_of(session: &Session<'_>, costs: &Costs, boundary: u32, at: u32) -> Res
         }
     }
     let Some((first, lowest)) = first else { return Ok(false) };
-    let texts = costs.total().saturating_sub(costs.behind(session, first));
+    let texts = costs.total().saturating_sub(costs.after(session, first));
     let honest = match count_before(session, boundary)? {
         Some(before) if falls(before, lowest) => lowest / COUNT_TIMES_MAX <= texts,
         // Nothing to compare with.
@@ -408,8 +409,7 @@ fn count_at(session: &Session<'_>, entry: u32) -> Result<Option<u64>, Fault> {
 
 /// How much less a number is than what the one before it and what came in between let expect.
 fn fallen(session: &Session<'_>, costs: &Costs, one: (u32, u64), next: (u32, u64)) -> u64 {
-    let came =
-        || costs.behind(session, one.0) - costs.behind(session, next.0).min(costs.behind(session, one.0));
+    let came = || costs.after(session, one.0) - costs.after(session, next.0).min(costs.after(session, one.0));
     if falls(one.1, next.1) { (one.1 - next.1).saturating_add(came()) } else { 0 }
 }
 

@@ -3,7 +3,7 @@
 use super::traits::Traits;
 use crate::format::{Format, Head, Level, Shape};
 use crate::model::context_tokens::Count;
-use crate::model::entry::{Call, Entry, Kind, Link, Role, Stop, ToolResult};
+use crate::model::entry::{Call, Entry, Kind, Link, Role, StopReason, ToolResult};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
 use crate::model::transcript::Transcript;
@@ -63,6 +63,8 @@ pub struct Session<'a> {
     pub(super) damaged_lines: OnceCell<Vec<DamagedLine>>,
     /// Where the model first sees a marker of Tailor's, as a position; computed when first needed.
     pub(crate) first_marker: OnceCell<Option<u32>>,
+    /// The entries in context that hold bound thinking, in model order; computed when first needed.
+    pub(crate) bound_thinking: OnceCell<Vec<u32>>,
     /// How many tokens the context has; computed when first needed.
     pub(crate) tokens: OnceCell<Count>,
     pub(super) last_spoken: OnceCell<[LastSpoken; 2]>,
@@ -173,7 +175,7 @@ impl<'a> Session<'a> {
     }
 
     /// The live entries after `entry`, in model order.
-    pub(crate) fn behind(&self, entry: u32) -> &[u32] {
+    pub(crate) fn after(&self, entry: u32) -> &[u32] {
         let order = self.model_order();
         // Nearly everywhere the order of the lines is that of the conversation.
         if let Some(place) = self.place(entry).filter(|&place| order.get(place) == Some(&entry)) {
@@ -251,7 +253,7 @@ impl<'a> Session<'a> {
         match (role, self.entry(last).stop) {
             // Some of the tools of a turn may have answered, and others not.
             _ if self.pending_from != NONE => Some(Awaits::Tool),
-            (Role::Assistant, Stop::ToolUse) => Some(Awaits::Tool),
+            (Role::Assistant, StopReason::ToolUse) => Some(Awaits::Tool),
             (Role::Assistant, _) => None,
             _ => Some(Awaits::Model),
         }

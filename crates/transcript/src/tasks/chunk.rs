@@ -1,9 +1,9 @@
-//! The input of a summariser: what is in context, in chunks that it can take.
+//! Splits what is in context into chunks that a summariser can take.
 //!
-//! A chunk never exceeds its limits. Calls and their results are never parted; a message that is too long gives way to
-//! one line that says whose it was and how long. Characters are asked before tokens, because tokens estimated from
-//! characters are far too few for dense text (OpenClaw #10915). How tokens are counted is told from outside. Thinking
-//! is left out. What is held in memory is one chunk and one message.
+//! A chunk never exceeds its limits. Calls and their results are never separated; one line that says its role and
+//! length replaces a message that is too long. Characters are checked before tokens, because estimates of tokens are
+//! far too low for dense text (OpenClaw #10915). The caller says how tokens are counted. Thinking is left out. Only one
+//! chunk and one message are in memory at a time.
 
 use crate::examine::context::Context;
 use crate::format::Part;
@@ -23,35 +23,35 @@ use spans::json::{self, Kind as Json, Value};
 use spans::literal;
 use spans::source::{Fault, Source, Span, read_span};
 
-/// The smallest limit of a chunk in tokens: room for a line that stands for something else, whatever the tokenizer.
+/// The smallest limit of a chunk in tokens: room for the line that replaces a message, with any tokenizer.
 pub const TOKENS_MIN: u64 = 256;
 
 /// The smallest limit of a chunk in characters.
 pub const CHARS_MIN: u64 = 512;
 
-/// A chunk that is limited in tokens alone has no more characters than this for each.
+/// If only tokens are limited, a chunk has at most this many characters for each.
 const CHARS_A_TOKEN_MAX: u64 = 8;
 
-/// Longest name of a tool in a line that stands for a message.
+/// Longest name of a tool in a line that replaces a message.
 const NAME_CHARS_MAX: usize = 64;
 
-/// How many bytes of arguments may stand for one character of a message's limit: an escape has six.
+/// How many bytes of arguments count as one character of a message's limit: an escape has six.
 const BYTES_A_CHAR: u64 = 6;
 
 /// What a chunk may hold.
 #[derive(Clone, Copy)]
 pub struct Limits<'t> {
-    /// Most tokens of a chunk; below [`TOKENS_MIN`], that many.
+    /// Most tokens of a chunk; raised to [`TOKENS_MIN`].
     pub tokens_max: u64,
-    /// Most characters of a chunk; 0 for eight a token, below [`CHARS_MIN`] that many.
+    /// Most characters of a chunk; 0 for eight per token; raised to [`CHARS_MIN`].
     pub chars_max: u64,
-    /// Longest message in characters; 0 for any that fits into a chunk.
+    /// Longest message in characters; 0 for any length that fits into a chunk.
     pub message_chars_max: u64,
     /// The summariser's window: a message that takes half of it, with a fifth to spare, is too long; 0 for any.
     pub window_tokens: u64,
-    /// Most tokens of all chunks together: the oldest messages go; 0 for any number.
+    /// Most tokens of all chunks together: the oldest messages are left out; 0 for any number.
     pub budget_tokens: u64,
-    /// Counts the tokens of a text; at most as many as it has bytes.
+    /// Counts the tokens of a text; never more than it has bytes.
     pub count: &'t dyn Fn(&str) -> u64,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Debug for Limits<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tokens_max, chars_max, message_chars_max, window_tokens, budget_tokens, count } = self;
         let limits = (tokens_max, chars_max, message_chars_max, window_tokens, budget_tokens);
-        // Tells which of several counters it is.
+        // Shows which counter it is.
         write!(f, "{limits:?}, a word of eight letters is {}", count("abcdefgh"))
     }
 }
@@ -76,7 +76,7 @@ pub fn chars4(text: &str) -> u64 {
 /// Messages that a summariser takes at once.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
-    /// The messages, in the order in which the model sees them.
+    /// The messages, in model order.
     pub messages: Vec<Message>,
     /// Their characters.
     pub chars: u64,
@@ -85,7 +85,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// All of it as one text.
+    /// The messages as one text.
     pub fn text(&self) -> String {
         self.messages.iter().map(|message| &*message.text).collect()
     }
@@ -114,28 +114,28 @@ pub struct Message {
     pub role: &'static str,
     /// The tool that it calls or is from, if there is one.
     pub tool: Option<String>,
-    /// What is to be read: a line that says whose it is, then what was said, then an empty line.
+    /// The text to be read: a line with the role, the content, and an empty line.
     pub text: String,
-    /// Characters of that.
+    /// Characters of the text.
     pub chars: u64,
-    /// Tokens of that.
+    /// Tokens of the text.
     pub tokens: u64,
-    /// How many characters were left out, if this is but a line in their place.
+    /// How many characters were left out, if this line replaces a message.
     pub omitted_chars: Option<u64>,
-    /// How many messages it stands for: several only if even one line for each would be too much.
+    /// How many messages it represents: several only if one line for each would be too much.
     pub stands_for: u64,
 }
 
-/// What was put into chunks.
+/// The totals of all chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Chunks.
+    /// Number of chunks.
     pub chunks: u64,
-    /// Messages in them, those that were replaced among them.
+    /// Messages in them, including those that were replaced.
     pub messages: u64,
-    /// Messages of which only a line is left.
+    /// Messages that were replaced by a line.
     pub replaced: u64,
-    /// The oldest messages, which were over the budget.
+    /// The oldest messages, which exceeded the budget.
     pub left_out: u64,
     /// Characters of all chunks.
     pub chars: u64,
@@ -143,7 +143,7 @@ pub struct Totals {
     pub tokens: u64,
 }
 
-/// Hands out the chunks of what is in context, in order, until `each` says `false`. With `until`, only what comes before
+/// Passes the chunks of the context to `each`, in order, until it returns `false`. With `until`, only what comes before
 /// the message that begins at this byte. A transcript of an unknown format has none.
 ///
 /// ```
@@ -191,7 +191,7 @@ pub fn chunks(
 }
 
 impl Limits<'_> {
-    /// The same without limits that cannot be kept.
+    /// Raises limits that are too small to be kept.
     fn sound(self) -> Self {
         let tokens_max = self.tokens_max.max(TOKENS_MIN);
         let chars =
@@ -205,7 +205,7 @@ impl Limits<'_> {
         chars <= self.chars_max && tokens <= self.tokens_max
     }
 
-    /// Whether so many tokens are too many for one message.
+    /// Whether this many tokens are too many for one message.
     fn is_too_dense(&self, tokens: u64) -> bool {
         self.window_tokens > 0 && tokens.saturating_mul(12) > self.window_tokens.saturating_mul(5)
     }
@@ -218,7 +218,7 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    /// `rest` says that what comes behind stays as it is: then instructions do as well.
+    /// `rest` says that what comes after stays as it is, and so do instructions.
     fn run(&self, end: usize, rest: bool, each: &mut dyn FnMut(&Chunk) -> bool) -> Result<Totals, Fault> {
         let mut totals = Totals::default();
         let from = self.affordable(end, rest, &mut totals)?;
@@ -237,7 +237,7 @@ impl Cutter<'_> {
         Ok(totals)
     }
 
-    /// The first position from which on all is within the budget.
+    /// The first position from which on everything is within the budget.
     fn affordable(&self, end: usize, rest: bool, totals: &mut Totals) -> Result<usize, Fault> {
         if self.limits.budget_tokens == 0 {
             return Ok(0);
@@ -260,7 +260,7 @@ impl Cutter<'_> {
         Ok(from)
     }
 
-    /// Messages that belong together, made to fit into one chunk: the longest give way first.
+    /// Messages that belong together, made to fit into one chunk: the longest are replaced first.
     fn group(&self, range: Range<usize>, rest: bool) -> Result<Chunk, Fault> {
         let mut group = Chunk::default();
         for &entry in &self.context.entries[range] {
@@ -271,7 +271,7 @@ impl Cutter<'_> {
             while !self.limits.holds(group.chars, group.tokens) {
                 let whole =
                     (0..group.messages.len()).filter(|&at| group.messages[at].omitted_chars.is_none());
-                // Of equally long ones the first.
+                // The first of equally long ones.
                 let longest = whole.rev().max_by_key(|&at| group.messages[at].chars);
                 let Some(at) = longest else {
                     self.collapse(&mut group);
@@ -285,7 +285,7 @@ impl Cutter<'_> {
         Ok(group)
     }
 
-    /// One line for all.
+    /// Replaces all by one line.
     fn collapse(&self, group: &mut Chunk) {
         let Some(first) = group.messages.first() else { return };
         let chars = group.messages.iter().filter_map(|message| message.omitted_chars).sum();
@@ -305,7 +305,7 @@ impl Cutter<'_> {
         Message { text, chars, tokens, ..message }
     }
 
-    /// The line in the place of a message of so many characters.
+    /// The line that replaces a message of this many characters.
     fn stand_in(&self, message: &Message, chars: u64) -> Message {
         let name = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
         let text = format!("[{}{name}: {chars} characters left out]\n\n", message.role);
@@ -328,7 +328,7 @@ impl Cutter<'_> {
         };
         let limit = self.limits.message_chars_max;
         let calls =
-            session.transcript.calls_of(entry).map(|call| session.call(call as u32).block.len()).sum::<u64>();
+            session.transcript.calls_of(entry).map(|call| session.call(call as u32).sent_bytes).sum::<u64>();
         if found.text_chars > limit || calls > limit.saturating_mul(BYTES_A_CHAR) {
             return Ok(self.stand_in(&blank, found.text_chars.max(calls)));
         }
@@ -345,7 +345,7 @@ impl Cutter<'_> {
         Ok(if fits { message } else { self.stand_in(&message, message.chars) })
     }
 
-    /// The tool that an entry calls or is from, in characters that stand for themselves everywhere.
+    /// The tool that an entry calls or is from, in characters that need no escape anywhere.
     fn tool(&self, entry: u32) -> Option<String> {
         let session = self.session;
         let from = session.transcript.results_of(entry).find_map(|result| tool_of(session, result));
@@ -355,7 +355,7 @@ impl Cutter<'_> {
         Some(name.chars().take(NAME_CHARS_MAX).map(plain).collect())
     }
 
-    /// What is to be read of an entry; `None` if that is more than was counted, and too much.
+    /// The text of an entry; `None` if it is longer than was counted, and too long.
     fn words(&self, entry: u32, message: &Message) -> Result<Option<String>, Fault> {
         let source = self.session.source;
         let name = if message.role == "tool" { message.tool.as_deref() } else { None };
@@ -404,7 +404,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// The tool of the call at this place, where its name is only a part of what stands there (AI SDK's screens).
+    /// The tool of the call at this place, if its name is only a part of the literal (AI SDK's messages for the
+    /// screen).
     fn named_within(&self, entry: u32, at: Span) -> Option<String> {
         let transcript = self.session.transcript;
         let calls = &transcript.calls[transcript.calls_of(entry)];
@@ -438,7 +439,7 @@ fn role(kind: Kind) -> &'static str {
     }
 }
 
-/// The text of a string; anything else as it is written.
+/// The text of a string, or the raw bytes of anything else.
 fn said(source: &dyn Source, value: Value<'_>) -> Result<String, Fault> {
     let bytes = match value.kind() {
         Json::String => literal::decode(&read_span(source, value.inner())?),
@@ -447,7 +448,7 @@ fn said(source: &dyn Source, value: Value<'_>) -> Result<String, Fault> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// How many bytes a part has, as it is written.
+/// How many bytes a part has in the file.
 fn length(part: Part<'_>) -> u64 {
     let length = |value: Option<Value<'_>>| value.map_or(0, |value| value.span().len());
     match part {

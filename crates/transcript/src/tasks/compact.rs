@@ -1,9 +1,9 @@
-//! Compaction: the older part of a conversation gives way to a summary, in the words of the agent that owns the file.
+//! Compaction: a summary replaces the older part of a conversation, in the form that the owning agent uses.
 //!
 //! What is written is what the agent would have written itself. In a tree nothing is deleted: pi gets a `compaction`
-//! entry behind the newest one; Claude Code gets a boundary and a summary in front of the first entry that stays,
-//! which is hung on them. Where the order of the lines is all there is, one message takes the place of those that are
-//! left out. Whoever the summary is from is not known here.
+//! entry after the newest one; Claude Code gets a boundary and a summary before the first entry that stays, which
+//! becomes their child. Where only the order of the lines counts, one message replaces those that are left out. The
+//! summary may come from anywhere.
 
 use crate::examine::context::Context;
 use crate::examine::holds::Holds;
@@ -30,27 +30,27 @@ use spans::json::{self, Doc, Value};
 use spans::literal::quote;
 use spans::source::{Fault, Source, read_span};
 
-/// What is to become of a conversation.
+/// How to compact a conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// What stays.
     pub stay: Stay,
-    /// What stands for the rest; without it, a sentence that says how much is not there.
+    /// The summary of the rest; without it, a sentence that says how much is missing.
     pub summary: Option<&'a str>,
-    /// Longest text of a message that stays; 0 for any length. What persons said is cut as well.
+    /// Longest text of a message that stays; 0 for any length. User texts are cut as well.
     pub message_chars_max: u64,
 }
 
 /// What stays of a conversation. Instructions always do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stay {
-    /// At most so many messages from the end, from a message of a person on. If none of them is a person's, all of
-    /// them; and more, rather than to part a call from its result.
+    /// At most this many messages from the end, starting at a user message. If none of them is a user message, all of
+    /// them; and more if a call would be separated from its result.
     Last(u64),
-    /// As many of the newest messages as fit into a context of so many tokens, as they are estimated: whole turns, unless
-    /// these would leave more than half of that room unused.
+    /// As many of the newest messages as fit into a context of this many estimated tokens: whole turns, unless they
+    /// would leave more than half of that room unused.
     Fitting(u64),
-    /// The message that begins at byte `at`, and all behind it, if that leaves out so many messages.
+    /// The message that begins at byte `at`, and everything after it, if that leaves out this many messages.
     From {
         /// Where it begins.
         at: u64,
@@ -59,24 +59,24 @@ pub enum Stay {
     },
 }
 
-/// What came of it.
+/// The result of a compaction.
 pub struct Compacted {
     /// The transcript as it is.
     pub before: Examination,
     /// The plan; or why there is none.
     pub repair: Result<Repair, Unable>,
-    /// How the conversation is divided.
+    /// How the conversation was divided.
     pub shares: Shares,
 }
 
-/// How a conversation is divided.
+/// How a conversation was divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
     /// Messages that stay in context.
     pub kept: u64,
     /// Messages that are left out.
     pub left_out: u64,
-    /// Where the first message begins that stays, in bytes.
+    /// Offset of the first message that stays.
     pub from: u64,
 }
 
@@ -85,27 +85,27 @@ pub struct Shares {
 pub enum Unable {
     /// The format is not known.
     UnknownFormat,
-    /// There is nothing that could be left out or cut.
+    /// Nothing can be left out or cut.
     Nothing,
     /// Its entries have no ids (pi's first version).
     NoIds,
     /// Its last line is torn.
     Torn,
-    /// Its newest messages, which belong together, are longer than what was asked for.
+    /// Its newest messages, which belong together, are longer than the target.
     NoRoom,
-    /// There is no place at which it could be parted.
+    /// There is no place at which it could be divided.
     NoPlace,
-    /// The new text, read again, has something else in context than what was to stay.
+    /// The new text, read again, has another context than expected.
     Unsure,
-    /// The message that was to stay first is not where it was.
+    /// The first message to stay is no longer at its place.
     Moved,
-    /// Thinking that is signed over what comes before would stay and become invalid.
+    /// Thinking whose signature covers earlier messages would stay and become invalid.
     SignedThinking,
-    /// The file, or what counts its lines, does not allow it.
+    /// It is not allowed by the file, or by what counts its lines.
     Held(Held),
     /// Its header is lost, without which its agent does not read it.
     NoHeader,
-    /// How its agent would read a compaction is not known.
+    /// It is not known how its agent would read a compaction.
     NotWritten,
     /// It would do harm.
     Worse(Worse),
@@ -138,8 +138,8 @@ impl fmt::Display for Unable {
     }
 }
 
-/// Draws the plan of a compaction, and checks what it gives: that nothing is wrong with it that was not wrong before,
-/// and that what is in context is the summary and exactly what was to stay.
+/// Draws the plan of a compaction, and checks the result: that nothing is wrong that was not wrong before, and that the
+/// context is the summary and exactly what was to stay.
 ///
 /// ```
 /// use transcript::compact::{Request, Stay, compact};
@@ -191,7 +191,7 @@ pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Result
     Ok(draw(&session, &request)?.map(|drawing| drawing.shares))
 }
 
-/// The messages among these entries by their ids; those without ids by what they are.
+/// Identifies the messages among these entries by their ids, or by their content if they have none.
 fn names(session: &Session<'_>, entries: &[u32]) -> Vec<Vec<u8>> {
     let counted = entries.iter().filter(|&&entry| Context::counts(session, entry));
     counted.map(|&entry| session.transcript.id_text(session.entry(entry).id).to_vec()).collect()
@@ -200,7 +200,7 @@ fn names(session: &Session<'_>, entries: &[u32]) -> Vec<Vec<u8>> {
 struct Drawing {
     plan: Plan,
     shares: Shares,
-    /// What is to be in context, as [`names`] tells.
+    /// What is to be in context, as from [`names`].
     kept: Vec<Vec<u8>>,
 }
 
@@ -277,20 +277,20 @@ fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<Result<
         Stay::Last(keep) => last(session, context, &suits, keep.max(1))?,
         Stay::Fitting(tokens) => fitting(session, context, &suits, tokens),
     };
-    // To keep more may have left nothing to leave out.
+    // Keeping more may have left nothing to leave out.
     Ok(match place {
         Ok(place) if left_out(session, &entries[..place])? == 0 => Err(Unable::Nothing),
         place => place,
     })
 }
 
-/// Whether a position is a message of a person.
+/// Whether the message at a position is the user's.
 fn is_person(session: &Session<'_>, context: &Context, at: usize) -> bool {
     let entry = context.entries[at];
     session.entry(entry).kind == Kind::Message(Role::User) && session.transcript.results_of(entry).is_empty()
 }
 
-/// The position from which on so many messages stay.
+/// The position from which on this many messages stay.
 fn last(
     session: &Session<'_>,
     context: &Context,
@@ -300,7 +300,7 @@ fn last(
     let entries = &context.entries;
     let (mut counted, mut from) = (0, entries.len());
     for at in (0..entries.len()).rev().filter(|&at| Context::counts(session, entries[at])) {
-        // Entries that share a message count as one.
+        // Entries of one message count as one.
         let turn = |at: usize| session.turn(entries[at]);
         counted += u64::from(from == entries.len() || turn(at) != turn(from));
         if counted > keep {
@@ -317,7 +317,7 @@ fn last(
     Ok(suiting().find(person).or_else(|| suiting().next()).or_else(further).ok_or(Unable::NoPlace))
 }
 
-/// The position from which on the messages fit into so many tokens.
+/// The position from which on the messages fit into this many tokens.
 fn fitting(
     session: &Session<'_>,
     context: &Context,
@@ -334,12 +334,12 @@ fn fitting(
     Ok(whole.unwrap_or(first))
 }
 
-/// How many messages are in context, but for one of our own that stands for others.
+/// How many messages are in context, without our own that replaces others.
 pub(crate) fn said_in(session: &Session<'_>) -> Result<u64, Fault> {
     left_out(session, &Context::of(session).entries)
 }
 
-/// How many messages these entries are, but for one of our own that stands for others.
+/// How many messages these entries are, without our own that replaces others.
 fn left_out(session: &Session<'_>, entries: &[u32]) -> Result<u64, Fault> {
     let first = entries.iter().position(|&entry| Context::counts(session, entry));
     let Some(first) = first else { return Ok(0) };
@@ -347,15 +347,15 @@ fn left_out(session: &Session<'_>, entries: &[u32]) -> Result<u64, Fault> {
     Ok(Context::count(session, &entries[first + own..]))
 }
 
-/// Which positions can be the first that stays.
+/// Which positions may be the first that stays.
 struct Suits<'a> {
     session: &'a Session<'a>,
     context: &'a Context,
-    /// Graph: the entries on the way from the leaf to the root.
+    /// Graph: the entries on the path from the leaf to the root.
     on_chain: Vec<bool>,
-    /// The last position at which a person or the model speaks: without it nothing of the conversation would stay.
+    /// The last position of a user or assistant message: after it, nothing of the conversation would stay.
     last: usize,
-    /// The end of what stands furthest down in the file of all entries before each position.
+    /// For each position, the greatest end offset of all entries before it.
     highest: Vec<u64>,
 }
 
@@ -377,7 +377,7 @@ impl<'a> Suits<'a> {
         Self { session, context, on_chain, last, highest: highest.collect() }
     }
 
-    /// Whether each entry behind this one names its parent: pi itself looks no further than to one that does not.
+    /// Whether each entry after this one names its parent: pi stops at one that does not.
     fn is_linked(&self, entry: u32) -> bool {
         let (session, place) = (self.session, self.session.place(entry).unwrap_or(0));
         session.live[place + 1..].iter().all(|&later| matches!(session.entry(later).parent, Link::To(_)))
@@ -412,14 +412,14 @@ impl<'a> Suits<'a> {
     }
 }
 
-/// The first entry of the message at a position of which anything is left once bound thinking has gone.
+/// The first entry of the message at a position of which something remains once bound thinking is removed.
 fn head(session: &Session<'_>, context: &Context, position: usize) -> Option<u32> {
     let &first = context.entries.get(position)?;
     let left = context.entries[position..].iter().copied().find(|&entry| !vanishes(session, entry))?;
     (session.turn(left) == session.turn(first)).then_some(left)
 }
 
-/// The steps that put the compaction in, and take out what only the order of lines can leave out.
+/// The steps that add the compaction, and remove what must be removed if only the order of lines counts.
 fn insert(
     session: &Session<'_>,
     context: &Context,
@@ -498,7 +498,7 @@ fn unreadable(session: &Session<'_>, lines: &[Vec<u8>]) -> Option<Unable> {
     if lines.is_empty() { Some(Unable::NotWritten) } else { headless.then_some(Unable::NoHeader) }
 }
 
-/// When the entry before was written, or else the one whose envelope is shared.
+/// When the entry before was written, or else the one whose envelope is copied.
 fn moment(session: &Session<'_>, before: Option<u32>, doc: &Doc) -> Result<String, Fault> {
     let time = match before {
         Some(before) => json::parse(session.source, session.entry(before).span)?.as_ref().and_then(time_of),
@@ -507,12 +507,12 @@ fn moment(session: &Session<'_>, before: Option<u32>, doc: &Doc) -> Result<Strin
     Ok(time.or_else(|| time_of(doc)).unwrap_or_default())
 }
 
-/// Puts lines at the end of a branch, or in front of an entry.
+/// Inserts lines at the end of a branch, or before an entry.
 fn whole_lines(session: &Session<'_>, first: u32, lines: &[Vec<u8>]) -> Result<Op, Fault> {
     let at_end = session.shape.compacts == Compacts::AtEnd;
     let entry = session.entry(first);
     let at = if at_end { session.transcript.bytes } else { entry.span.start };
-    // As the file ends its lines.
+    // The file's own line ends.
     let mut two = [0; 2];
     let got = session.source.read(entry.span.end, &mut two)?;
     let end_of_line: &[u8] = if &two[..got] == b"\r\n" { b"\r\n" } else { b"\n" };
@@ -531,7 +531,7 @@ fn whole_lines(session: &Session<'_>, first: u32, lines: &[Vec<u8>]) -> Result<O
     Ok(Op::Insert { at, with })
 }
 
-/// What is to be read in the place of the messages that are left out.
+/// The text that replaces the messages that are left out.
 fn words(compacts: Compacts, summary: Option<&str>, left_out: u64) -> String {
     let plural = if left_out == 1 { "" } else { "s" };
     match (summary, compacts) {

@@ -1,20 +1,20 @@
-//! Whether an append changes what was found in a transcript, decided from the append alone.
+//! Decides, from an append alone, whether it changes what was found in a transcript.
 //!
 //! A [`Judge`] remembers where the last full look ended and which parents the next entry may have. It computes the
 //! [`Feature`]s of the appended lines and asks whether one of them wakes a rule that is selected (the rules' own `wakes`). It
-//! never finds anything itself: either a full look would find what the last one found ([`Verdict::Same`]), or it does not
-//! know ([`Verdict::Look`]).
+//! never finds anything itself: either a full look would find what the last one found ([`Judgement::Same`]), or it does not
+//! know ([`Judgement::Look`]).
 //!
 //! ```
 //! use std::sync::Arc;
-//! use transcript::{Policy, judge::{Judge, Verdict}};
+//! use transcript::{Policy, judge::{Judge, Judgement}};
 //! let mut text = "{\"role\":\"user\",\"content\":\"hello\"}\n".to_string();
 //! let (mut judge, _) = Judge::new(&text.as_bytes(), &Arc::new(Policy::default())).unwrap();
 //! text += "{\"role\":\"assistant\",\"content\":\"hello\"}\n";
-//! assert_eq!(judge.append(&text.as_bytes()).unwrap(), Verdict::Same);
+//! assert_eq!(judge.append(&text.as_bytes()).unwrap(), Judgement::Same);
 //! assert_eq!(judge.facts().entries, 2);
 //! text += "{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"whose?\"}\n";
-//! assert!(matches!(judge.append(&text.as_bytes()).unwrap(), Verdict::Look(_)));
+//! assert!(matches!(judge.append(&text.as_bytes()).unwrap(), Judgement::Look(_)));
 //! ```
 
 use crate::examine::context::Messages;
@@ -25,7 +25,7 @@ use crate::format::Head;
 use crate::model::overflow::Cause;
 use crate::model::policy::Policy;
 use crate::plan::Rendered;
-use crate::read::scan::{ENTRIES_MAX, Known, scan_from};
+use crate::read::scan::{ENTRIES_MAX, Known, Scanned, scan, scan_from};
 use crate::rule::unseen_title::Titles;
 use crate::rule::{Feature, bound_thinking};
 use crate::session::failure::failure_in;
@@ -47,8 +47,8 @@ use state::{State, Taken};
 /// How many of the first and of the last known bytes are compared, to notice that the file was rewritten.
 const END_BYTES: u64 = 4096;
 
-/// What is remembered of a transcript, to judge what is appended. Holds nothing of its text. Only the build that stored it
-/// may read it, and then needs the policy and the facts as well: see [`Judge::restored`].
+/// What is remembered of a transcript, to judge appends. Holds none of its text. Only the build that stored a judge may
+/// read it, and has to add the policy and the facts: see [`Judge::restored`].
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Judge {
     #[serde(skip)]
@@ -56,18 +56,18 @@ pub struct Judge {
     #[serde(skip)]
     facts: Facts,
     undecided: Option<Head>,
-    /// Up to here no line ends after the known ones.
+    /// There is no line end between the known lines and this offset.
     searched: u64,
-    /// The first bytes of the known lines, and the last.
+    /// Hash of the first and the last bytes of the known lines.
     ends: Key,
-    /// What is known of the session, or why that is not enough.
+    /// What is known of the session, or why appends cannot be judged.
     state: Result<State, Feature>,
     messages: Messages,
     /// The count of tokens; `None` as in [`Judge::counted`].
     count: Option<Count>,
 }
 
-/// What a look leaves for the judge. `undecided` are the votes on the format so far, if later objects would still count.
+/// What a look yields for the judge. `undecided` are the votes on the format so far, if later objects still count.
 struct Remembered {
     state: State,
     undecided: Option<Head>,
@@ -76,11 +76,11 @@ struct Remembered {
 
 fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, Feature> {
     if found.is_cut() {
-        // Findings that were only counted may change with an append.
+        // An append may change findings that were only counted.
         return Err(Feature::Unsettled);
     }
     if session.transcript.reasons {
-        // Each new call is compared with all calls before.
+        // Each new call has to be compared with all earlier calls.
         return Err(Feature::Unsettled);
     }
     let state = State::of(session, &found.findings)?;
@@ -89,31 +89,51 @@ fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, F
 
 /// What an append changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// A look would find what the last one found, at the same places, and [`Judge::facts`]. Also if nothing was appended.
+pub enum Judgement {
+    /// A full look would have the same findings, at the same places, and [`Judge::facts`]. Also if nothing was
+    /// appended.
     Same,
-    /// The same for all whole lines. After them, a line has begun that may still be written; a look now would call it torn.
+    /// The same for all complete lines. After them is the beginning of a line that may still be written; a look now
+    /// would report it as torn.
     Begun,
-    /// Only a full look can tell, because of this feature. The judge is of no use any more.
+    /// Only a full look can tell, because of this feature. The judge is of no further use.
     Look(Feature),
 }
 
 impl Judge {
-    /// Looks at all of a transcript and remembers its end.
+    /// Looks at a whole transcript and remembers its end.
     pub fn new(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Self, Examination), Fault> {
+        Self::new_scanned(&scan(source)?, source, policy)
+    }
+
+    /// The same for a source that was read.
+    pub fn new_scanned(
+        read: &Scanned,
+        source: &dyn Source,
+        policy: &Arc<Policy>,
+    ) -> Result<(Self, Examination), Fault> {
         let mut known = Err(Feature::Rewritten);
         let mut remember = |session: &Session<'_>, found: &Survey<'_>| known = remembered(session, found);
-        let found = examine_and_remember(source, policy, &mut remember)?;
+        let found = examine_and_remember(read, source, policy, &mut remember)?;
         let judge = Self::of(source, policy, &found, known)?;
         Ok((judge, found))
     }
 
-    /// Draws a plan as [`crate::mend`] does, and remembers the end of the transcript as it is, and as the plan makes it
-    /// if that is another one.
+    /// Draws a plan as [`crate::mend`] does, and remembers the end of the transcript, both as it is and, if the plan
+    /// changes anything, as it will be.
     pub fn mend(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Mended, Self, Option<Self>), Fault> {
+        Self::mend_scanned(&scan(source)?, source, policy)
+    }
+
+    /// The same for a source that was read.
+    pub fn mend_scanned(
+        read: &Scanned,
+        source: &dyn Source,
+        policy: &Arc<Policy>,
+    ) -> Result<(Mended, Self, Option<Self>), Fault> {
         let mut known = Vec::new();
         let mut remember = |session: &Session<'_>, found: &Survey<'_>| known.push(remembered(session, found));
-        let mended = mend_and_remember(source, policy, &mut |_| {}, &mut remember)?;
+        let mended = mend_and_remember(read, source, policy, &mut |_| {}, &mut remember)?;
         let last = if known.len() > 1 { known.pop() } else { None };
         let first = known.into_iter().next().unwrap_or(Err(Feature::Rewritten));
         let before = Self::of(source, policy, &mended.before, first)?;
@@ -127,7 +147,7 @@ impl Judge {
         Ok((mended, before, after))
     }
 
-    /// What was remembered of a source that was looked at.
+    /// The judge of a source that was looked at.
     fn of(
         source: &dyn Source,
         policy: &Arc<Policy>,
@@ -136,7 +156,7 @@ impl Judge {
     ) -> Result<Self, Fault> {
         let facts = found.facts;
         let bytes = facts.bytes;
-        // What a repair brings to light may be about what comes.
+        // Findings that a repair uncovers may concern what is appended later.
         if !found.only_cuts {
             known = Err(Feature::Unsettled);
         }
@@ -161,7 +181,7 @@ impl Judge {
         })
     }
 
-    /// One that was written down, with what it was told by and what was in the lines that it knows.
+    /// Completes a stored judge with the policy and the facts of the lines that it knows.
     #[must_use]
     pub fn restored(self, policy: &Arc<Policy>, facts: &Facts) -> Self {
         Self { policy: policy.clone(), facts: *facts, ..self }
@@ -172,13 +192,13 @@ impl Judge {
         self.state.is_ok()
     }
 
-    /// What is in the lines that are known.
+    /// Facts about the known lines.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// How many messages the known lines hold, and how many tokens the context has; `None` if only a look can tell, or what
-    /// the session is called, or how much there is of what was found.
+    /// How many messages the known lines hold, and how many tokens the context has. `None` if only a look can tell
+    /// this, the session's title, or the number of findings.
     pub fn counted(&self) -> Option<(Messages, ContextTokens)> {
         self.count.as_ref().map(|count| (self.messages, count.context_tokens()))
     }
@@ -188,24 +208,24 @@ impl Judge {
         &self.policy
     }
 
-    /// How much memory this takes, about.
+    /// Roughly how much memory this takes, in bytes.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.state.as_ref().map_or(0, State::weight)
     }
 
-    /// Reads what was appended to the known lines, and of these only the first and the last bytes. A fault changes nothing.
-    pub fn append(&mut self, source: &dyn Source) -> Result<Verdict, Fault> {
+    /// Reads what was appended, and of the known lines only the first and the last bytes. A fault changes nothing.
+    pub fn append(&mut self, source: &dyn Source) -> Result<Judgement, Fault> {
         Ok(match self.advance(source)? {
             Ok(verdict) => verdict,
             Err(feature) => {
-                // What was half taken in must not be built upon.
+                // The state may include half of the append, so it is of no further use.
                 self.state = Err(feature);
-                Verdict::Look(feature)
+                Judgement::Look(feature)
             }
         })
     }
 
-    fn advance(&mut self, source: &dyn Source) -> Result<Result<Verdict, Feature>, Fault> {
+    fn advance(&mut self, source: &dyn Source) -> Result<Result<Judgement, Feature>, Fault> {
         let (length, bytes) = (source.len(), self.facts.bytes);
         let state = match &mut self.state {
             Ok(state) => state,
@@ -220,7 +240,7 @@ impl Judge {
         let from = self.searched.min(length);
         let Some(end) = last_line_end(source, Span::new(from, length))? else {
             self.searched = length;
-            return Ok(Ok(if length > bytes { Verdict::Begun } else { Verdict::Same }));
+            return Ok(Ok(if length > bytes { Judgement::Begun } else { Judgement::Same }));
         };
         let Some(format) = self.facts.format else { return Ok(Err(Feature::Rewritten)) };
         let known = Known { format, undecided: self.undecided, bytes, lines: self.facts.lines };
@@ -231,7 +251,8 @@ impl Judge {
         }
         let ends = ends_of(source, end)?;
         let breaks = turn::line_breaks(source, &added, &self.policy)?;
-        let cut = state.minds_cuts() && bound_thinking::holds_marker(source, &added, 0..added.results.len())?;
+        let cut =
+            state.cuts_matter() && bound_thinking::holds_marker(source, &added, 0..added.results.len())?;
         let mut awaits = self.facts.awaits;
         let (spoke, taken) = match state.take_all(&added, (&breaks, cut), &self.policy, &mut awaits) {
             Ok(taken) => taken,
@@ -263,11 +284,11 @@ impl Judge {
             return Ok(Err(Feature::Rewritten));
         }
         (self.undecided, self.ends, self.searched, self.count) = (read.undecided, ends, length, count);
-        Ok(Ok(if length > end { Verdict::Begun } else { Verdict::Same }))
+        Ok(Ok(if length > end { Judgement::Begun } else { Judgement::Same }))
     }
 }
 
-/// The count with what was appended.
+/// The count, with the append added.
 fn counted_on(count: Option<Count>, added: Entries<'_>, taken: &[Taken]) -> Result<Option<Count>, Fault> {
     let Some(mut count) = count.filter(|_| Titles::of(added.transcript).best().is_none()) else {
         return Ok(None);
@@ -280,7 +301,7 @@ fn counted_on(count: Option<Count>, added: Entries<'_>, taken: &[Taken]) -> Resu
     Ok(Some(count))
 }
 
-/// The first and the last bytes of the known part: who rewrites a file rewrites one of them.
+/// A hash of the first and the last bytes of the known part: a program that rewrites a file changes one of them.
 fn ends_of(source: &dyn Source, bytes: u64) -> Result<Key, Fault> {
     let (first, last) =
         (Span::new(0, bytes.min(END_BYTES)), Span::new(bytes.saturating_sub(END_BYTES), bytes));
@@ -289,7 +310,7 @@ fn ends_of(source: &dyn Source, bytes: u64) -> Result<Key, Fault> {
     Ok(Key::of(&both))
 }
 
-/// Whether a line ends after the first `bytes` of a source, or they are none.
+/// Whether a line ends after the first `bytes` of a source, or `bytes` is 0.
 ///
 /// # Errors
 ///
@@ -299,7 +320,7 @@ pub fn ends_a_line(source: &dyn Source, bytes: u64) -> Result<bool, Fault> {
     Ok(bytes == 0 || window(source, Span::new(bytes - 1, bytes), &mut last)? == b"\n")
 }
 
-/// Behind the last line break of a span.
+/// The offset after the last line break of a span.
 fn last_line_end(source: &dyn Source, span: Span) -> Result<Option<u64>, Fault> {
     let (mut at, mut end) = (span.start, None);
     if span.is_empty() {

@@ -1,7 +1,7 @@
-//! What to do about a session that the API refuses because it is too long: three levels, each harder than the one
-//! before (ChatCLI's `context_recovery.go`, on files instead of messages in memory).
+//! Levels of recovery for a session that the API refuses as too long, each removing more than the one before (ChatCLI's
+//! `context_recovery.go`, on files instead of messages in memory).
 //!
-//! Whether it is too long, and what has been tried, is not decided here.
+//! The caller decides whether the session is too long, and knows what has been tried.
 
 use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
@@ -15,26 +15,26 @@ use alloc::string::ToString;
 use core::fmt;
 use spans::source::{Fault, Source};
 
-/// How many messages stay at level 2, if nobody says otherwise.
+/// The default number of messages that stay at level 2.
 pub const KEEP: u64 = 10;
 
 /// How many messages stay at level 3, at most.
 pub const KEEP_LAST: u64 = 4;
 
-/// Longest text of a message of the model at level 1.
+/// Longest text of an assistant message at level 1.
 pub const REPLY_CHARS_MAX: u64 = 5_000;
 
-/// Longest text of a message at level 3, with the marker that stands in it.
+/// Longest text of a message at level 3, including its marker.
 pub const MESSAGE_CHARS_MAX: u64 = 4_000;
 
-/// How much of that is for the marker.
+/// How much of that is reserved for the marker.
 pub(super) const MARKER_CHARS: u64 = 100;
 
-/// How hard to try.
+/// How much may be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Calls and results are put right, the limits of results are halved, and long messages of the model are cut to
-    /// 5,000 characters.
+    /// Calls and results are repaired, the limits of results are halved, and long assistant messages are cut to 5,000
+    /// characters.
     One,
     /// The instructions and the last messages stay in context.
     Two,
@@ -43,7 +43,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All of them, in the order in which they are tried.
+    /// All levels, in the order in which they are tried.
     pub const ALL: [Self; 3] = [Self::One, Self::Two, Self::Three];
 
     /// From 1 to 3.
@@ -63,7 +63,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// What a level makes of a transcript.
+/// The result of a level.
 pub struct Recovered {
     /// The transcript as it is.
     pub before: Examination,
@@ -75,8 +75,8 @@ pub struct Recovered {
 
 /// Draws the plan of a level. `keep` is how many messages stay at levels 2 (10 for 0) and 3 (no more than four).
 ///
-/// At levels 2 and 3 calls and results are put right first, and then what is older gives way to one sentence, as
-/// [`crate::compact`] does it: in a tree nothing is deleted.
+/// At levels 2 and 3 calls and results are repaired first. Then one sentence replaces older messages, as in
+/// [`crate::compact`]: in a tree nothing is deleted.
 ///
 /// ```
 /// use transcript::recover::{Level, recover};
@@ -101,14 +101,14 @@ pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) ->
     leave_out(source, policy, None, &request)
 }
 
-/// Puts calls and results right, divides the limits of results, and cuts long messages of the model.
+/// Repairs calls and results, divides the limits of results, and cuts long assistant messages.
 pub(super) fn cut(source: &dyn Source, policy: &Policy, by: u64) -> Result<Recovered, Fault> {
     let mended = mend(source, &divided(policy, by))?;
     let repair = mended.repair.map_err(Unable::Worse);
     Ok(Recovered { before: mended.before, repair, shares: None })
 }
 
-/// Leaves older messages out, once calls and results are put right or `first` is done.
+/// Leaves older messages out, after calls and results were repaired or `first` was applied.
 pub(super) fn leave_out(
     source: &dyn Source,
     policy: &Policy,
@@ -131,7 +131,7 @@ pub(super) fn leave_out(
     };
     let mut plan = if first.is_empty() { second.plan } else { first.then(&second.plan) };
     let (mut after, mut shares) = (second.after, done.shares);
-    // What was held back for the sake of what is out of context now need not be any longer.
+    // Fixes may have been held back because of what is out of context now.
     if let Ok(last) = mend(&Rendered::new(source, &plan), &pairing)?.repair
         && !last.plan.is_empty()
     {
@@ -142,7 +142,7 @@ pub(super) fn leave_out(
             kept = said_in(session);
         })?;
         shares.kept = kept?;
-        // What was to stay may be of a turn that was interrupted, and go with it.
+        // The messages to keep may belong to an interrupted turn, and be removed with it.
         if shares.kept == 0 {
             return Ok(Recovered { before, repair: Err(Unable::Worse(Worse::Emptied)), shares: None });
         }
@@ -150,7 +150,7 @@ pub(super) fn leave_out(
     Ok(Recovered { before, repair: Ok(Repair { plan, after }), shares: Some(shares) })
 }
 
-/// The policy of level 1, which divides by 2.
+/// The policy of level 1, with limits divided by this number (level 1 uses 2).
 fn divided(policy: &Policy, by: u64) -> Policy {
     let mut less = policy.clone();
     less.result_chars_max /= by;
@@ -161,8 +161,8 @@ fn divided(policy: &Policy, by: u64) -> Policy {
     less
 }
 
-/// Only what puts calls, results and lines right. Lines of no record among them: one that is a byte order mark may come
-/// to be the first, and then the file begins with it.
+/// Only repairs of calls, results and lines. Lines without a record are included: one with a byte order mark could
+/// become the first line, and the file would begin with the mark.
 fn pairing(policy: &Policy) -> Policy {
     let select = RULES.iter().filter(|rule| rule.recovers).map(|rule| rule.code().to_string()).collect();
     let selection = Selection { select, ..policy.selection.clone() };

@@ -1,10 +1,10 @@
-//! Which line of the file a place in a request is: the request is built from the live context as the agent builds it, as
-//! far as the numbers of its messages and blocks go.
+//! Finds the line of the file for a place in a request. The request is built from the live context as the agent builds
+//! it, as far as the numbers of its messages and blocks are concerned.
 //!
-//! It knows no error text (see [`crate::rule::refusal`]) and no rule; agents put reminders of their own between the lines, so
-//! what comes out is where to look first.
+//! It knows no error texts (see [`crate::rule::refusal`]) and no rules. Agents add reminders of their own, so the
+//! result is where to look first.
 
-use crate::model::entry::{Kind, Role, Stop};
+use crate::model::entry::{Kind, Role, StopReason};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
@@ -15,18 +15,18 @@ use alloc::vec::Vec;
 use spans::json;
 use spans::source::{Fault, Source};
 
-/// Where a request was refused, and what of the file that is.
+/// The place at which a request was refused, and its lines in the file.
 #[derive(Debug, Default)]
 pub struct Blame {
-    /// The place that the error names, as it is written there.
+    /// The place that the error names, as written there.
     pub place: Option<String>,
     /// How many messages the request has, if it was built to find the place.
     pub messages: usize,
-    /// Lines that the place is.
+    /// The lines of that place.
     pub at: Vec<u64>,
     /// Lines that the agent does not send: compacted away, on another branch, or its own notes.
     pub unsent: Vec<u64>,
-    /// Ids that the error names, and the lines that hold entries, calls or results of that id.
+    /// Ids that the error names, with the lines of entries, calls or results that have them.
     pub named: Vec<(String, Vec<u64>)>,
 }
 
@@ -50,18 +50,18 @@ pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
     Ok(Some(blame))
 }
 
-/// How a provider counts.
+/// How a provider numbers messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
-    /// Instructions are not among the messages; neighbouring results are one message.
+    /// Instructions are not among the messages; adjacent results are one message.
     Anthropic,
     /// Each result is a message of its own, and the instructions are the first one.
     Chat,
-    /// As in Chat Completions, and each call is an item of its own.
+    /// As in Chat Completions, but each call is an item of its own.
     Responses,
 }
 
-/// A path into a request, as error texts have it.
+/// A path into a request, as written in error texts.
 #[derive(Debug, PartialEq, Eq)]
 struct MessagePath {
     dialect: Dialect,
@@ -77,14 +77,14 @@ impl MessagePath {
             for (at, _) in text.match_indices(word) {
                 let rest = &text[at + word.len()..];
                 let bracket = rest.starts_with('[') || rest.starts_with(".[");
-                let Some((message, behind)) = number(rest.trim_start_matches(['.', '['])) else { continue };
+                let Some((message, after)) = number(rest.trim_start_matches(['.', '['])) else { continue };
                 if !rest.starts_with(['.', '[']) {
                     continue;
                 }
                 let dialect = if bracket && dialect == Dialect::Anthropic { Dialect::Chat } else { dialect };
-                let block = behind.trim_start_matches(']').strip_prefix(".content");
-                let block = block.and_then(|behind| number(behind.trim_start_matches(['.', '['])));
-                let end = block.map_or(behind, |(_, behind)| behind).trim_start_matches(']');
+                let block = after.trim_start_matches(']').strip_prefix(".content");
+                let block = block.and_then(|after| number(after.trim_start_matches(['.', '['])));
+                let end = block.map_or(after, |(_, after)| after).trim_start_matches(']');
                 let written = text[at..text.len() - end.len()].into();
                 return Some(Self { dialect, message, block: block.map(|(block, _)| block), written });
             }
@@ -103,11 +103,11 @@ fn number(text: &str) -> Option<(usize, &str)> {
     Some((text[..digits].parse().ok()?, &text[digits..]))
 }
 
-/// Words of a text that are ids of the file, with the lines of what has them.
+/// Words of a text that are ids in the file, with the lines of what has them.
 fn named(session: &Session<'_>, text: &str) -> Vec<(String, Vec<u64>)> {
     let mut found: Vec<(Id, String)> = Vec::new();
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || "_-|:.".contains(c)));
-    // `messages.3.role` or a word of the sentence may be an id by chance; those of calls are longer than that.
+    // `messages.3.role` or a word of the sentence may be an id by chance; ids of calls are longer.
     for word in words.map(|word| word.trim_matches(['.', ':'])).filter(|word| word.len() >= 4) {
         let id = session.transcript.ids.find(word.as_bytes());
         if let Some(id) = id.filter(|id| found.iter().all(|(known, _)| known != id)) {
@@ -132,13 +132,13 @@ fn lines_of(session: &Session<'_>, id: Id) -> Vec<u64> {
 /// The entries of each message of the request, in order.
 fn build(session: &Session<'_>, dialect: Dialect) -> Vec<Vec<u32>> {
     let mut live: Vec<u32> = session.sent().collect();
-    // The summary that a compaction left stands first, whatever it keeps.
+    // The summary of a compaction comes first, whatever the compaction keeps.
     let boundary = live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
     if let Some(at) = boundary.filter(|_| session.shape.summary_first) {
         live[..=at].rotate_right(1);
     }
     let flat = session.shape.sent_as_written;
-    // The agent's own instructions come before what the file holds.
+    // The agent's own instructions come before what is in the file.
     let mut messages = if flat || dialect == Dialect::Anthropic { Vec::new() } else { vec![Vec::new()] };
     let mut last: Option<(Sender, u64)> = None;
     for entry in live {
@@ -172,11 +172,11 @@ enum Sender {
     Person,
 }
 
-/// Who an entry speaks for in a request; `None` if it is not sent.
+/// The role in which an entry is sent; `None` if it is not sent.
 fn sender(session: &Session<'_>, entry: u32, dialect: Dialect) -> Option<Sender> {
     let found = session.entry(entry);
     match found.kind {
-        Kind::Message(Role::Assistant) if found.stop == Stop::Aborted => {
+        Kind::Message(Role::Assistant) if found.stop == StopReason::Aborted => {
             let answered =
                 session.transcript.calls_of(entry).any(|call| session.result_of(call as u32).is_some());
             answered.then_some(Sender::Model)
@@ -185,7 +185,7 @@ fn sender(session: &Session<'_>, entry: u32, dialect: Dialect) -> Option<Sender>
         Kind::Message(Role::Tool) => Some(Sender::Tool),
         Kind::Message(Role::User) | Kind::Note => Some(Sender::Person),
         Kind::Message(Role::System) => (dialect != Dialect::Anthropic).then_some(Sender::Person),
-        // Claude Code writes the summary as a line of its own behind the boundary.
+        // Claude Code writes the summary as a line of its own after the boundary.
         Kind::Boundary => (session.shape.summary_first).then_some(Sender::Person),
         Kind::Header | Kind::Leaf | Kind::Opaque => None,
     }
@@ -209,7 +209,7 @@ fn lines(session: &Session<'_>, message: &[u32], block: Option<usize>) -> Result
     Ok(lines)
 }
 
-/// How many blocks of a message an entry is.
+/// How many blocks of a message an entry forms.
 fn blocks(session: &Session<'_>, entry: u32) -> Result<usize, Fault> {
     let whole = session.transcript.results_of(entry).any(|result| session.result(result).whole);
     let Some(doc) = (if whole { None } else { json::parse(session.source, session.entry(entry).span)? })
@@ -265,16 +265,16 @@ mod tests {
 
     #[test]
     fn a_place_in_a_request_is_a_line_of_the_file() {
-        // Turns that failed are not sent, and the results of a turn are one message.
+        // Failed turns are not sent, and the results of a turn are one message.
         assert_eq!(at(PI, "messages.0"), ([2].into(), 4));
         assert_eq!(at(PI, "messages.1.content.1"), ([4].into(), 4));
         assert_eq!(at(PI, "messages.2"), ([5, 6].into(), 4));
         assert_eq!(at(PI, "messages.2.content.1: x"), ([6].into(), 4));
         assert_eq!(at(PI, "messages.3.content.1"), ([7].into(), 4));
         assert_eq!(at(PI, "messages.9"), ([].into(), 4));
-        // Chat Completions: the instructions first, and a message each for results.
+        // Chat Completions: instructions come first, and each result is a message.
         assert_eq!(at(PI, "messages.[4].role"), ([6].into(), 6));
-        // Responses: an item for each call.
+        // Responses: each call is an item.
         assert_eq!(at(PI, "input[3].name"), ([4].into(), 7));
     }
 

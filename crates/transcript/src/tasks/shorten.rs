@@ -1,7 +1,6 @@
-//! A session that is too long, made to fit into a number of tokens, with as little loss as that takes.
+//! Shortens a session to a number of tokens, with as little loss as possible.
 //!
-//! First whether it is too long at all ([`Length`]), then how it becomes shorter ([`shorten`]). Which attempts were made before
-//! is not known here.
+//! [`Length`] says whether it is too long at all, and [`shorten`] makes it shorter. The caller knows earlier attempts.
 
 use crate::examine::mend::examine;
 use crate::model::context_tokens::ContextTokens;
@@ -17,43 +16,43 @@ use crate::tasks::recover::{KEEP_LAST, MARKER_CHARS, MESSAGE_CHARS_MAX, Recovere
 use serde::{Deserialize, Serialize};
 use spans::source::{Fault, Source};
 
-/// How much of the window a session fills once it is shortened, if nobody says otherwise.
+/// How much of the window a shortened session fills by default.
 pub const TARGET_PERCENT: u64 = 60;
-/// From how full a window on a session is shortened of which nobody says that it was refused.
+/// How full the window must be to shorten a session that was not refused.
 const FULL_PERCENT: u64 = 80;
-/// How many times as much as what is estimated a request may have had, to be one of this session.
+/// If a request had more than this many times the estimate, it was not this session's.
 const TIMES_MAX: u64 = 4;
-/// Tokens after a cut are estimated, and given in hundreds.
+/// Estimates of tokens after a cut are rounded to hundreds.
 const ROUND: u64 = 100;
-/// How often fewer messages are kept because the first estimate was too low.
+/// How many times fewer messages are kept because the estimate was too low.
 const TRIES: usize = 4;
 
 /// How long a session is, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Length {
-    /// What the model is sent: as the error says, or else the file, or else as estimated.
+    /// Tokens that the model is sent: from the error, or else the file, or else estimated.
     pub tokens: u64,
-    /// What that is estimated at from the texts alone.
+    /// The estimate from the texts alone.
     pub estimated: u64,
-    /// The model's context window: the one that was asked for, or else as the error says, the file, or the model's name.
+    /// The model's context window: from the policy, or else the error, the file, or the model's name.
     pub window: u64,
-    /// What the error says if that cannot be about what is in this session.
+    /// The error's number of tokens, if it cannot be about this session.
     pub foreign: Option<u64>,
 }
 
-/// What is known when a session is to become shorter.
+/// What is known about the need to shorten a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Need {
     /// A request was refused as too long.
     pub refused: bool,
-    /// What to get down to, if somebody asks for that.
+    /// The number of tokens that the user wants, if any.
     pub target_tokens: Option<u64>,
-    /// How often it was shortened since the model last answered: each time half as much is to stay.
+    /// How many times it was shortened since the model last answered: each time, half as much stays.
     pub attempts: u64,
 }
 
 impl Length {
-    /// How long a session is, given the text of the error with which it was refused.
+    /// The length of a session, given the text of the error with which it was refused.
     ///
     /// ```
     /// use transcript::shorten::Length;
@@ -79,7 +78,7 @@ impl Length {
         Ok(context_tokens(source)?.map(|counted| Self::of(&counted, policy, error)))
     }
 
-    /// How many tokens it is to have; `None` if it is not too long.
+    /// How many tokens it should have; `None` if it is not too long.
     ///
     /// ```
     /// use transcript::shorten::{Length, Need};
@@ -100,39 +99,39 @@ impl Length {
             return (self.tokens >= part(self.window, FULL_PERCENT)).then_some(most);
         }
         let likely = self.foreign.is_none() && self.tokens.saturating_mul(2) >= most;
-        // What was refused is too long, whatever it is estimated at.
+        // A refused session is too long, whatever the estimate says.
         likely.then(|| most.min(part(self.tokens, TARGET_PERCENT)))
     }
 
-    /// How many tokens it has when the texts are estimated at so many.
+    /// How many tokens it has if the texts are estimated at this many.
     pub fn when(&self, estimated: u64) -> u64 {
         let scaled = u128::from(estimated) * u128::from(self.tokens) / u128::from(self.estimated.max(1));
         let scaled = u64::try_from(scaled).unwrap_or(u64::MAX);
         scaled.checked_next_multiple_of(ROUND).unwrap_or(scaled).min(self.tokens)
     }
 
-    /// What the texts are estimated at when it has so many tokens.
+    /// The estimate of the texts if it has this many tokens.
     fn estimate(&self, tokens: u64) -> u64 {
         let scaled = u128::from(tokens) * u128::from(self.estimated) / u128::from(self.tokens.max(1));
         u64::try_from(scaled).unwrap_or(u64::MAX)
     }
 }
 
-/// What came of it.
+/// The result of shortening.
 pub struct Shortened {
     /// The plan, or why there is none.
     pub recovered: Recovered,
     /// How many tokens the plan leaves.
     pub tokens: u64,
-    /// From how many of the messages that stay signed thinking goes, because the plan changes what comes before it.
+    /// From how many of the messages that stay signed thinking is removed, because the plan changes what comes before.
     pub thinking_removed: u64,
     /// Why older messages could not be left out, if they could not.
     pub unable: Option<Unable>,
 }
 
-/// Draws the plan of what makes a session fit into `target` tokens: cuts results and long messages of the model if that is
-/// enough; or else leaves out older messages, and keeps as many of the newest as fit; or else both. If nothing is enough, the
-/// plan is the one that leaves the fewest tokens.
+/// Draws the plan that makes a session fit into `target` tokens: it cuts results and long assistant messages if that is
+/// enough; or else leaves out older messages, and keeps as many of the newest as fit; or else does both. If nothing is
+/// enough, the plan is the one that leaves the fewest tokens.
 ///
 /// ```
 /// use transcript::shorten::{Length, shorten};
@@ -176,14 +175,14 @@ pub fn shorten(
     search.done()
 }
 
-/// Plans that are tried, one after the other.
+/// Tries plans, one after the other.
 struct Search<'a> {
     source: &'a dyn Source,
     policy: &'a Policy,
     length: &'a Length,
     target: u64,
     best: Option<Best>,
-    /// Why older messages were not left out the first time that it was tried.
+    /// Why older messages could not be left out at the first attempt.
     unable: Option<Unable>,
 }
 
@@ -198,7 +197,7 @@ impl Search<'_> {
         self.best.as_ref().is_none_or(|best| best.tokens > self.target)
     }
 
-    /// Tries to cut texts, and gives the plan.
+    /// Tries to cut texts, and returns the plan.
     fn cut(&mut self, by: u64) -> Result<Option<Plan>, Fault> {
         let done = cut(self.source, self.policy, by)?;
         let plan =
@@ -207,7 +206,7 @@ impl Search<'_> {
         Ok(plan)
     }
 
-    /// Tries to leave older messages out, after `first` is done or else the least that has to be.
+    /// Tries to leave older messages out, after `first` was applied, or else after the minimum.
     fn leave_out(&mut self, first: Option<&Plan>) -> Result<(), Fault> {
         let most = self.length.estimate(self.target);
         let mut room = most;
@@ -220,7 +219,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Keeps a plan if it is better than the best so far, and gives what its texts are estimated at.
+    /// Keeps a plan if it is better than the best so far. Returns the estimate of its texts.
     fn weigh(&mut self, recovered: Recovered) -> Result<Option<u64>, Fault> {
         let repair = match &recovered.repair {
             Ok(repair) if !repair.plan.is_empty() => repair,
@@ -240,7 +239,7 @@ impl Search<'_> {
         let better = match &self.best {
             None => tokens < self.length.tokens,
             Some(best) if best.tokens > self.target => tokens < best.tokens,
-            // Both are enough: what leaves more is better.
+            // Both are enough: the one that leaves more is better.
             Some(best) => tokens <= self.target && tokens > best.tokens,
         };
         if better {
@@ -271,7 +270,7 @@ impl Search<'_> {
     }
 }
 
-/// How many entries in context hold thinking that is signed over what comes before, from a place in the file on.
+/// How many entries in context hold bound thinking, from an offset in the file on.
 fn signed(source: &dyn Source, policy: &Policy, from: u64) -> Result<u64, Fault> {
     let read = scan(source)?;
     let session = Session::new(&read, source, policy, Depth::Sizes);

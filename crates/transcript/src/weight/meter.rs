@@ -1,7 +1,7 @@
 //! Measures a transcript during the scan: the bytes of each field, and the pieces of each entry.
 //!
-//! It sees each object once, when the format has just read it. The format has marked what is text, call, result or side
-//! copy; the rest is recognised by names that all agents share. What is kept of a value does not grow with its length.
+//! It gets each object right after the format has read it. The format has marked texts, calls, results and side copies;
+//! the rest is recognised by names that all agents share. Memory for a value does not grow with its length.
 
 use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::model::transcript::Transcript;
@@ -15,25 +15,25 @@ use spans::fingerprint;
 use spans::json::{Kind as Json, Value};
 use spans::source::Span;
 
-/// Values shorter than this have no row of their own: their bytes count for the object that holds them.
+/// Shorter values have no row of their own: their bytes count for the object that holds them.
 const FIELD_BYTES_MIN: u64 = 100;
 /// Fields have rows of their own to this depth.
 const DEPTH_MAX: usize = 8;
-/// How many fields, and kinds of entries, have rows of their own; the others share `*`.
+/// How many fields and kinds of entries have rows of their own; the others share `*`.
 const FIELDS_MAX: usize = 2_000;
-/// How many fields of one object have rows of their own. If there are more, the keys are data.
+/// How many fields of one object have rows of their own. If there are more, its keys are data.
 const SIBLINGS_MAX: u32 = 64;
-/// Longest key that is a name.
+/// Longest key that counts as a name.
 const NAME_BYTES_MAX: usize = 40;
-/// Texts shorter than this are not compared with others.
+/// Shorter texts are not compared.
 const TWIN_BYTES_MIN: u64 = 1000;
-/// How many texts are remembered to be compared.
+/// How many texts are remembered for comparison.
 const TWINS_MAX: usize = 1 << 20;
 
-/// No index.
+/// Stands for no index.
 pub(super) const NOBODY: u32 = u32::MAX;
 
-/// A long text, to be compared with others of its length.
+/// A long text, to be compared with others of the same length.
 #[derive(Clone, Copy)]
 pub(super) struct Twin {
     pub(super) inner: Span,
@@ -41,7 +41,7 @@ pub(super) struct Twin {
     pub(super) hash: u64,
 }
 
-/// The name of a field or of a kind of entry, and how much there is of it.
+/// The name of a field or a kind of entry, with its amount.
 pub(super) struct Named {
     parent: u32,
     key: Vec<u8>,
@@ -50,7 +50,7 @@ pub(super) struct Named {
     pub(super) bytes: u64,
 }
 
-/// Names in a tree, each stored once.
+/// A tree of names, each stored once.
 pub(super) struct Names {
     pub(super) all: Vec<Named>,
     table: HashTable<u32>,
@@ -63,7 +63,7 @@ impl Names {
         Self { all: [root].into(), table: HashTable::new(), hasher: DefaultHashBuilder::default() }
     }
 
-    /// A name below another one. What is no name, or one too many, is `*`.
+    /// A name below another one. `*` if the key is not a name, or there are too many.
     fn below(&mut self, parent: u32, key: &[u8]) -> u32 {
         if let Some(known) = self.find(parent, key) {
             return known;
@@ -109,7 +109,7 @@ impl Names {
     }
 }
 
-/// Whether a key is a name, and not data: paths, ids and sentences are keys as well.
+/// Whether a key is a name and not data: paths, ids and sentences can be keys as well.
 fn is_name(key: &[u8]) -> bool {
     let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'$' | b'[' | b']');
     let digits = key.iter().filter(|b| b.is_ascii_digit()).count();
@@ -126,17 +126,17 @@ pub(crate) struct Meter {
     pub(super) pieces: Vec<Mark>,
     /// Where the pieces of each entry begin.
     pub(super) pieces_from: Vec<u32>,
-    /// Images, wherever they are.
+    /// All images.
     pub(super) images: Vec<(u32, Span)>,
     pub(super) twins: Vec<Twin>,
-    /// Texts shorter than this are not among the twins.
+    /// Shorter texts are not remembered as twins.
     pub(super) twin_bytes_min: u64,
-    /// What the current line adds to fields, once it has ended and is known to be no damage.
+    /// Bytes of fields in the current line. They are added once the line has ended without damage.
     line: Vec<(u32, u64)>,
     line_twins: Vec<Twin>,
 }
 
-/// An object while it is walked through.
+/// The object being walked.
 struct Walk<'w> {
     marks: &'w [Mark],
     /// A list whose objects are entries of their own.
@@ -177,7 +177,7 @@ impl Meter {
         self.images.retain(|(entry, _)| (*entry as usize) < entries);
     }
 
-    /// Bounds memory: with too many long texts, only the longer ones are compared.
+    /// Bounds memory: if there are too many long texts, only the longest are compared.
     fn bound_twins(&mut self) {
         while self.twins.len() > TWINS_MAX {
             self.twin_bytes_min *= 2;
@@ -186,7 +186,7 @@ impl Meter {
         }
     }
 
-    /// The kind of an entry, in the words of the file.
+    /// The kind of an entry, named as in the file.
     fn kind(&mut self, entry: &Entry, root: Value<'_>) -> u16 {
         let [kind, role, subtype, message, payload] =
             root.pick(["type", "role", "subtype", "message", "payload"]);
@@ -236,7 +236,7 @@ impl Meter {
         self.line.push((path, rest));
     }
 
-    /// A string that is not short.
+    /// Adds a string that is not short.
     fn string(&mut self, holder: Value<'_>, key: &[u8], value: Value<'_>, walk: &mut Walk<'_>) {
         if value.inner().len() >= self.twin_bytes_min {
             self.line_twins.push(Twin { inner: value.inner(), hash: fingerprint::of(value.prefix()) });
@@ -244,7 +244,7 @@ impl Meter {
         if is_image(holder, key, value) {
             walk.images.push(value.span());
         } else if walk.speaks && THOUGHTS.contains(&key) && walk.mark(value.span()).is_none() {
-            // What is encrypted is no text.
+            // Encrypted strings are not text.
             let chars = if key == b"thinking" || key == b"text" { value.chars() } else { 0 };
             walk.thoughts.push((value.span(), chars));
         }
@@ -254,7 +254,7 @@ impl Meter {
 impl Visitor for Meter {
     fn entry(&mut self, transcript: &mut Transcript, root: Option<Value<'_>>, list: Option<Value<'_>>) {
         let mut marks = transcript.take_marks();
-        // A format may mark a block and again what is in it.
+        // A format may mark both a block and what is in it.
         marks.sort_by_key(|mark| (mark.span.start, u64::MAX - mark.span.end));
         let mut end = 0;
         marks.retain(|mark| {
@@ -303,7 +303,7 @@ impl Visitor for Meter {
     }
 }
 
-/// The names under which models' thoughts, and what seals them, are kept.
+/// Names of fields that hold thinking and its signatures.
 const THOUGHTS: &[&[u8]] = &[
     b"thinking",
     b"thinkingSignature",
@@ -313,7 +313,7 @@ const THOUGHTS: &[&[u8]] = &[
     b"encrypted_content",
 ];
 
-/// Base64 in an object that says that it is an image, or an address that holds one.
+/// Whether a value is base64 in an object that calls itself an image, or a data URL of one.
 fn is_image(holder: Value<'_>, key: &[u8], value: Value<'_>) -> bool {
     if value.prefix().starts_with(b"data:image/") {
         return true;

@@ -1,7 +1,7 @@
-//! What was weighed, added up: by what the model sees of it, by what it is, by tool, by turn.
+//! Adds up what was measured: by whether the model sees it, by category, by tool, by turn.
 
 use super::meter::{Meter, NOBODY};
-use super::{Amount, CountTokens, Large, Part, Row, Standing, ToolRow, Turn, Weight};
+use super::{Amount, Category, CountTokens, Large, Row, Standing, ToolRow, Turn, Weight};
 use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::model::ids::Id;
@@ -17,13 +17,13 @@ use spans::cut;
 use spans::literal::{Unit, decode};
 use spans::source::{Fault, Span, read_span};
 
-/// How much text of one transcript is given to a tokeniser, more than any context holds; the rest is estimated.
+/// How much text of a transcript the tokeniser counts. It is more than any context holds; the rest is estimated.
 const EXACT_BYTES_MAX: u64 = 8 << 20;
-/// Longest text that is given to a tokeniser.
+/// Longest text that the tokeniser counts.
 const EXACT_TEXT_BYTES_MAX: u64 = 256 << 10;
-/// Results longer than this have not been cut.
+/// Longer results have not been cut.
 const CUT_BYTES_MAX: u64 = 256 << 10;
-/// How much is read again to find cuts, as a part of the file, and of a file however small.
+/// How much is read again to find cuts: a part of the file, and at least this much.
 const CUT_PART: u64 = 8;
 const CUT_BYTES_ALWAYS: u64 = 16 << 20;
 
@@ -41,7 +41,7 @@ pub(super) fn tally(
     let (tokens, rates) = (tokens_of(model), Rates::of(session));
     let exact = Exact { tokens, rates, left: EXACT_BYTES_MAX, all: true };
     weight.standings[Standing::NoEntry as usize].1.bytes = 0;
-    weight.parts[Part::Bookkeeping as usize].1.bytes = 0;
+    weight.parts[Category::Bookkeeping as usize].1.bytes = 0;
     let mut tally = Tally::new(session, meter, largest, exact);
     for entry in 0..session.transcript.entries.len() as u32 {
         tally.entry(entry, weight)?;
@@ -52,7 +52,7 @@ pub(super) fn tally(
     Ok(())
 }
 
-/// A tokeniser, if there is one.
+/// A tokeniser and how much it may still count.
 struct Exact {
     tokens: Option<CountTokens>,
     rates: Rates,
@@ -61,7 +61,7 @@ struct Exact {
 }
 
 impl Exact {
-    /// What a piece costs; an estimate where it is no text that can be counted.
+    /// The tokens of a piece, estimated if it is not text that can be counted.
     fn count(&mut self, session: &Session<'_>, piece: &Mark, literal: bool) -> Result<u64, Fault> {
         let bytes = piece.span.len();
         match self.tokens {
@@ -89,12 +89,12 @@ struct Tally<'a> {
     boundary: Option<u32>,
     tools: HashMap<Option<Id>, ToolRow>,
     kinds: Vec<Amount>,
-    /// The largest entries: length, and which it is.
+    /// The largest entries: length and index.
     largest: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
     largest_max: usize,
-    /// What each entry costs the context, estimated.
+    /// Estimated tokens of each entry, if it were in the context.
     costs: Vec<u32>,
-    /// What each entry costs the live context.
+    /// Tokens of each entry in the live context.
     tokens: Vec<u32>,
     /// The turn of each entry.
     turn_of: Vec<u32>,
@@ -118,10 +118,10 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Whether the model saw it, now or before a compaction.
+    /// Whether the model saw the entry, now or before a compaction.
     fn seen(&self, index: u32) -> bool {
         let entry = self.session.entry(index);
-        // In a graph the branch begins anew at each compaction.
+        // In a graph, the branch starts again at each compaction.
         let before = self.session.format.shape == Shape::Graph
             && Some(index) < self.boundary
             && entry.is_main()
@@ -220,7 +220,7 @@ impl<'a> Tally<'a> {
         );
     }
 
-    /// The tool whose result it is.
+    /// The tool of a result.
     fn tool_of(&self, result: usize) -> Option<Id> {
         match self.session.answers[result] {
             Answers::Call(call) | Answers::Again(call) => self.session.call(call).name,
@@ -257,14 +257,14 @@ impl<'a> Tally<'a> {
             turn.compactions += u32::from(boundary && self.seen(entry));
             turn.context_tokens = context;
         }
-        // What is not in the file was there all the time, as far as anybody knows.
+        // What is not in the file is assumed to have been sent all the time.
         let now = weight.context_tokens.tokens;
         for turn in &mut weight.turns {
             turn.context_tokens = turn.context_tokens.saturating_add(now).saturating_sub(context);
         }
     }
 
-    /// How many results of each turn were cut by us.
+    /// Counts the results of each turn that hold one of Tailor's markers.
     fn cuts(&self, weight: &mut Weight) -> Result<(), Fault> {
         let source = self.session.source;
         let mut budget = CUT_BYTES_ALWAYS.max(source.len() / CUT_PART);
@@ -287,7 +287,7 @@ impl<'a> Tally<'a> {
         let whole: u64 = entries.map(|entry| entry.span.len()).sum();
         let outside = weight.facts.bytes.saturating_sub(whole);
         weight.standings[Standing::NoEntry as usize].1.bytes = outside;
-        weight.parts[Part::Bookkeeping as usize].1.bytes += outside;
+        weight.parts[Category::Bookkeeping as usize].1.bytes += outside;
         let mut tools: Vec<ToolRow> = self.tools.values().cloned().collect();
         tools.sort_by(|a, b| by_size((&a.amount(), &a.name), (&b.amount(), &b.name)));
         weight.tools = tools;
@@ -303,7 +303,7 @@ impl<'a> Tally<'a> {
         for (_, span) in &self.meter.images {
             add(&mut weight.images, Amount { count: 1, bytes: span.len(), tokens: 0 });
         }
-        weight.images.tokens = weight.parts[Part::Images as usize].1.tokens;
+        weight.images.tokens = weight.parts[Category::Images as usize].1.tokens;
         weight.tokens_are_exact = self.exact.all && self.exact.tokens.is_some();
         let mut largest: Vec<_> = self.largest.iter().map(|Reverse(found)| *found).collect();
         largest.sort_unstable_by_key(|&(bytes, Reverse(entry))| (Reverse(bytes), entry));
@@ -316,6 +316,11 @@ impl<'a> Tally<'a> {
         let pieces: u64 = self.pieces(index).iter().map(|piece| piece.span.len()).sum();
         let bytes = self.session.transcript.own_bytes(index);
         let rest = bytes.saturating_sub(pieces);
+        let mut parts = [0; Category::ALL.len()];
+        self.pieces(index)
+            .iter()
+            .for_each(|piece| parts[part(entry, piece.kind) as usize] += piece.span.len());
+        parts[rest_of(entry) as usize] += rest;
         let longest = longest.filter(|piece| piece.span.len() >= rest);
         let called = self.session.transcript.calls_of(index).next();
         let called = called.and_then(|call| self.session.call(call as u32).name);
@@ -323,37 +328,39 @@ impl<'a> Tally<'a> {
         let text = |id| String::from_utf8_lossy(self.session.transcript.id_text(id)).into_owned();
         Large {
             line: entry.line,
+            turn: self.turn_of[index as usize],
             id: text(entry.id),
             kind: self.meter.kinds.path(u32::from(self.meter.kind_of[index as usize]), '/'),
             tool: text(tool),
             standing: self.standing(index),
             part: longest.map_or_else(|| rest_of(entry), |piece| part(entry, piece.kind)),
+            parts,
             amount: Amount { count: 1, bytes, tokens: u64::from(self.tokens[index as usize]) },
             text: longest.map_or(entry.span, |piece| piece.span),
         }
     }
 }
 
-/// Whether such entries are ever sent.
+/// Whether entries of this kind are ever sent.
 fn is_sent(entry: &Entry) -> bool {
     !matches!(entry.kind, Kind::Opaque | Kind::Header | Kind::Leaf)
 }
 
-/// What those bytes of an entry are that are no piece of it.
-fn rest_of(entry: &Entry) -> Part {
-    if is_sent(entry) { Part::Envelope } else { Part::Bookkeeping }
+/// The category of an entry's bytes that belong to no piece.
+fn rest_of(entry: &Entry) -> Category {
+    if is_sent(entry) { Category::Envelope } else { Category::Bookkeeping }
 }
 
-fn part(entry: &Entry, kind: PieceKind) -> Part {
+fn part(entry: &Entry, kind: PieceKind) -> Category {
     match (kind, entry.kind) {
-        (PieceKind::Text, Kind::Message(Role::User)) if !entry.injected => Part::User,
-        (PieceKind::Text, Kind::Message(Role::Assistant)) => Part::Assistant,
-        (PieceKind::Text, _) => Part::Notes,
-        (PieceKind::Thinking, _) => Part::Thinking,
-        (PieceKind::Call, _) => Part::Calls,
-        (PieceKind::Result, _) => Part::Results,
-        (PieceKind::Image, _) => Part::Images,
-        (PieceKind::Side, _) => Part::SideCopies,
+        (PieceKind::Text, Kind::Message(Role::User)) if !entry.injected => Category::User,
+        (PieceKind::Text, Kind::Message(Role::Assistant)) => Category::Assistant,
+        (PieceKind::Text, _) => Category::Notes,
+        (PieceKind::Thinking, _) => Category::Thinking,
+        (PieceKind::Call, _) => Category::Calls,
+        (PieceKind::Result, _) => Category::Results,
+        (PieceKind::Image, _) => Category::Images,
+        (PieceKind::Side, _) => Category::SideCopies,
     }
 }
 
@@ -363,7 +370,7 @@ fn add(to: &mut Amount, amount: Amount) {
     to.tokens += amount.tokens;
 }
 
-/// The rows that hold anything, largest first.
+/// The rows that are not empty, largest first.
 fn rows(all: impl Iterator<Item = Row>) -> Vec<Row> {
     let mut rows: Vec<Row> = all.filter(|row| row.amount.bytes > 0).collect();
     rows.sort_by(|a, b| by_size((&a.amount, &a.name), (&b.amount, &b.name)));

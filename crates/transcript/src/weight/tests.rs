@@ -1,6 +1,6 @@
-//! Small sessions of which every number is known.
+//! Small sessions whose numbers are all known.
 
-use super::{Amount, Part, Standing, Weight, weigh};
+use super::{Amount, Category, Standing, Weight, weigh};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use core::fmt::Write;
 
 const HEADER: &str = r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#;
 
-/// A pi session with these entries, each the child of the one before.
+/// A pi session of these entries, each the child of the one before.
 fn pi(entries: &[String]) -> Vec<u8> {
     let mut text = String::from(HEADER);
     for (n, entry) in entries.iter().enumerate() {
@@ -39,7 +39,7 @@ fn weighed(bytes: &[u8]) -> Weight {
     weigh(&bytes, 3, &mut |_| None).unwrap()
 }
 
-fn part(weight: &Weight, part: Part) -> Amount {
+fn part(weight: &Weight, part: Category) -> Amount {
     weight.parts[part as usize].1
 }
 
@@ -48,12 +48,12 @@ fn each_part_is_told_from_the_others() {
     let copy = format!(r#"{{"copy":"{}"}}"#, "y".repeat(200));
     let bytes = pi(&[user("go on"), call("c", "ls"), result("c", &"x".repeat(400), &copy), user("thanks")]);
     let weight = weighed(&bytes);
-    assert_eq!(part(&weight, Part::Results), Amount { count: 1, bytes: 402, tokens: 112 });
-    assert_eq!(part(&weight, Part::SideCopies), Amount { count: 1, bytes: copy.len() as u64, tokens: 0 });
-    assert_eq!(part(&weight, Part::User), Amount { count: 2, bytes: 7 + 8, tokens: 2 + 2 });
+    assert_eq!(part(&weight, Category::Results), Amount { count: 1, bytes: 402, tokens: 112 });
+    assert_eq!(part(&weight, Category::SideCopies), Amount { count: 1, bytes: copy.len() as u64, tokens: 0 });
+    assert_eq!(part(&weight, Category::User), Amount { count: 2, bytes: 7 + 8, tokens: 2 + 2 });
     let block = r#"{"type":"toolCall","id":"c","name":"ls","arguments":{}}"#.len() as u64;
     assert_eq!(
-        part(&weight, Part::Calls),
+        part(&weight, Category::Calls),
         Amount { count: 1, bytes: block, tokens: (block * 280).div_ceil(1_000) }
     );
     let tool = &weight.tools[0];
@@ -63,13 +63,16 @@ fn each_part_is_told_from_the_others() {
     assert_eq!(weight.context_tokens.counted.map(|counted| (counted.tokens, counted.line)), Some((777, 3)));
     assert_eq!((weight.model.as_str(), weight.tokens_are_exact), ("gpt-5", false));
     let large = &weight.largest[0];
-    assert_eq!((large.line, large.tool.as_str(), large.part), (4, "ls", Part::Results));
+    assert_eq!((large.line, large.tool.as_str(), large.part), (4, "ls", Category::Results));
+    assert_eq!((large.turn, large.parts[Category::Results as usize]), (1, 402));
+    assert_eq!(large.parts[Category::SideCopies as usize], copy.len() as u64);
+    assert_eq!(large.parts.iter().sum::<u64>(), large.amount.bytes);
     assert_eq!(&bytes[large.text.start as usize..][..5], b"\"xxxx");
     let fields: Vec<_> = weight.fields.iter().map(|row| row.name.as_str()).collect();
     assert!(fields.contains(&"message.content[].text") && fields.contains(&"message.details.copy"));
 }
 
-/// Else what is drawn of the results would be more than the results.
+/// Otherwise the parts of the results could add up to more than the results.
 #[test]
 fn an_image_in_a_result_is_not_part_of_its_text() {
     let block = format!(r#"{{"type":"image","mimeType":"image/png","data":"{}"}}"#, "iVBO".repeat(100));
@@ -77,8 +80,8 @@ fn an_image_in_a_result_is_not_part_of_its_text() {
         result("c", "a picture", "{}").replace(r#""}],"details"#, &format!(r#""}},{block}],"details"#));
     let weight = weighed(&pi(&[user("go on"), call("c", "ls"), shown, user("thanks")]));
     let tool = &weight.tools[0];
-    assert_eq!(tool.results.tokens, part(&weight, Part::Results).tokens);
-    assert_eq!(tool.images.tokens, part(&weight, Part::Images).tokens);
+    assert_eq!(tool.results.tokens, part(&weight, Category::Results).tokens);
+    assert_eq!(tool.images.tokens, part(&weight, Category::Images).tokens);
     assert!(tool.images.tokens > 0 && tool.amount().tokens > tool.calls.tokens + tool.results.tokens);
 }
 
@@ -95,7 +98,7 @@ fn what_a_compaction_left_behind_is_not_in_the_context() {
     let curve: Vec<_> = weight.turns.iter().map(|turn| (turn.context_tokens, turn.compactions)).collect();
     let called = weight.turns[1].context_tokens;
     assert!(called > 4_599 + 1_120);
-    // What pi adds was there before; the number in the file is from before the compaction.
+    // What pi adds to requests was there before; the count in the file is from before the compaction.
     assert_eq!((weight.context_tokens.tokens, weight.context_tokens.counted), (4_607, None));
     assert_eq!(curve, [(4_599, 0), (called, 0), (4_605, 1), (4_607, 0)]);
 }
@@ -117,7 +120,7 @@ fn images_are_told_by_what_they_say_they_are() {
     let said = format!(r#""type":"message","message":{{"role":"user","content":[{image}]}}"#);
     let text = format!(r#""type":"message","message":{{"role":"user","content":[{{"data":"{data}"}}]}}"#);
     let weight = weighed(&pi(&[said, text, result("x", "see", &image)]));
-    assert_eq!(part(&weight, Part::Images), Amount { count: 1, bytes: 302, tokens: super::IMAGE_TOKENS });
+    assert_eq!(part(&weight, Category::Images), Amount { count: 1, bytes: 302, tokens: super::IMAGE_TOKENS });
     assert_eq!(weight.images.count, 2, "one of them in a side copy");
 }
 
@@ -145,12 +148,12 @@ fn a_tokeniser_is_asked_for_the_model_and_its_count_believed() {
     })
     .unwrap();
     assert!(weight.tokens_are_exact);
-    assert_eq!(part(&weight, Part::Results).tokens, 3000, "of the text, not of how it is written");
+    assert_eq!(part(&weight, Category::Results).tokens, 3000, "of the text, not of how it is written");
 }
 
 #[test]
 fn what_is_no_transcript_is_all_one_thing() {
     let weight = weighed(b"{\"a\":1}\nnothing\n");
     assert!(weight.facts.format.is_none() && weight.fields.is_empty() && weight.turns.is_empty());
-    assert_eq!(part(&weight, Part::Bookkeeping).bytes, 16);
+    assert_eq!(part(&weight, Category::Bookkeeping).bytes, 16);
 }

@@ -1,19 +1,19 @@
-//! Texts that are there twice: found by length and a few bytes, made sure of by reading them again.
+//! Finds repeated texts by length and a few bytes, and confirms them by reading them again.
 
 use super::meter::{Meter, Twin};
 use super::{Amount, Duplicates};
 use alloc::vec::Vec;
 use spans::source::{Fault, Source, Span};
 
-/// How much is read again to make sure, as a part of the file: the look is to cost little more than a scan.
+/// How much is read again to confirm, as a part of the file: it should cost little more than a scan.
 const AGAIN_PART: u64 = 4;
-/// How much is read again of a file however small.
+/// How much may be read again in a file of any size.
 const AGAIN_BYTES_MIN: u64 = 16 << 20;
 
-/// Counts what is there twice.
+/// Counts repeated texts.
 pub(super) fn compare(source: &dyn Source, meter: &Meter) -> Result<Duplicates, Fault> {
     let mut twins: Vec<Twin> = meter.twins.clone();
-    // The longest first: they matter most, and the time is bounded.
+    // Longest first: they matter most, and the time is bounded.
     twins.sort_unstable_by_key(|twin| (u64::MAX - twin.inner.len(), twin.hash, twin.inner.start));
     let same = |a: &Twin, b: &Twin| (a.inner.len(), a.hash) == (b.inner.len(), b.hash);
     let mut budget = AGAIN_BYTES_MIN.max(source.len() / AGAIN_PART);

@@ -1,7 +1,7 @@
-//! How things are, for those who ask.
+//! The answers to `tailor status` and to metrics collectors.
 
 use super::Daemon;
-use super::report::{Told, name};
+use super::report::{LastReport, name};
 use crate::event::{Answer, RootState};
 use crate::metrics::whole;
 use crate::queue::Tick;
@@ -31,7 +31,7 @@ impl Daemon {
         Answer { status: self.status(now), metrics: self.metrics.text() }
     }
 
-    /// Metrics, for who reads them from a file. What is in the way is said once.
+    /// Writes metrics to a file. An error is reported once.
     pub(super) fn write_textfile(&mut self, now: Tick) {
         let Some(path) = self.config.metrics_textfile.clone() else { return };
         let error = textfile::write(&path, &self.answer(now).metrics).err().map(|cause| cause.to_string());
@@ -51,17 +51,18 @@ impl Daemon {
         let looks = |outcome| self.metrics.looks.get_or_create(&[("outcome", outcome)]).get();
         let read = ["same", "clean", "findings", "fixed", "deferred", "refused", "unsupported", "error"];
         let mut troubles: Vec<Trouble> = self
-            .told
+            .last_reports
             .iter()
-            // What is only found, or left after a fix, is counted; what stands here has a reason that still holds.
-            .filter(|(_, told)| told.outcome != "findings" && !told.reason.is_empty())
-            .filter(|(path, told)| told.outcome != "deferred" || !self.queue.wait_is_over(path))
+            // Files with findings, or with some left after a fix, are only counted. Listed are those with a reason that
+            // still holds.
+            .filter(|(_, last)| last.outcome != "findings" && !last.reason.is_empty())
+            .filter(|(path, last)| last.outcome != "deferred" || !self.queue.wait_is_over(path))
             .take(LISTED_MAX)
-            .map(|(path, told)| Trouble {
+            .map(|(path, last)| Trouble {
                 path: name(path),
-                outcome: told.outcome.to_string(),
-                reason: told.reason.clone(),
-                looked_seconds_ago: now.since(told.at).as_secs(),
+                outcome: last.outcome.to_string(),
+                reason: last.reason.clone(),
+                looked_seconds_ago: now.since(last.at).as_secs(),
             })
             .collect();
         troubles.sort_by(|one, other| one.path.cmp(&other.path));
@@ -84,7 +85,7 @@ impl Daemon {
             read_bytes: self.metrics.read_bytes.get(),
             fixed: looks("fixed"),
             saved_bytes: self.metrics.saved_bytes.get(),
-            findings: self.told.values().map(Told::count).sum(),
+            findings: self.last_reports.values().map(LastReport::count).sum(),
             saves_bytes: count(&self.metrics.saves_bytes),
             troubles,
             config_error: self.config_error.clone(),
@@ -117,7 +118,7 @@ impl Daemon {
         self.roots.iter().map(status).chain(self.taken.iter().map(taken)).collect()
     }
 
-    /// One line for the service manager, if it is news.
+    /// Updates the service manager's status line, if it has changed.
     pub(super) fn say_how_it_is(&mut self) {
         let (mode, files) = (self.config.mode.name(), self.queue.files());
         let (waiting, tripped, hindered) =
@@ -126,7 +127,7 @@ impl Daemon {
         let mut text =
             format!("{mode}: {files} files, {waiting} waiting, {fixed} fixed, {tripped} left alone");
         if hindered > 0 {
-            // A string takes all that is written to it.
+            // Writing to a string cannot fail.
             let _ = write!(text, ", {hindered} hindered");
         }
         if text != self.status_text {

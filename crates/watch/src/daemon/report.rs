@@ -1,4 +1,4 @@
-//! What is said about a look: one line an action, in numbers, names and reasons, and never what is in a transcript.
+//! Logs the result of a look: one line per action, with numbers, names and reasons, but no content of transcripts.
 
 use super::Daemon;
 use crate::look::{Findings, Report, Seen};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use tracing::{debug, info, warn};
 use transcript::Severity;
 
-/// What was last said about a file that is not simply clean.
+/// What was last logged about a file that is not simply clean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct LastReport {
     pub(super) outcome: &'static str,
-    /// With the time left out that a reason may speak of.
+    /// The reason's kind. Unlike the text, it has no times in it.
     cause: &'static str,
     pub(super) reason: String,
     /// When the file was looked at.
@@ -24,7 +24,7 @@ pub(super) struct Told {
 }
 
 impl Daemon {
-    /// A file comes back from a worker.
+    /// Handles a worker's report on a file.
     pub(super) fn looked(&mut self, report: &Report, now: Tick) {
         let after = self.queue.done(&report.job, &report.done, now);
         if let Done::Deferred { cure: Cure::Exit(pid), .. } = report.done {
@@ -37,7 +37,7 @@ impl Daemon {
             self.metrics.looks.get_or_create(&[("outcome", word)]).inc();
             if report.done == Done::Gone {
                 self.too_long.remove(&report.job.path);
-                self.tell(&report.job.path, None);
+                self.remember(&report.job.path, None);
             }
             return;
         };
@@ -49,8 +49,8 @@ impl Daemon {
         if seen.outcome == "deferred" {
             self.metrics.deferrals.get_or_create(&[("reason", seen.cause)]).inc();
         }
-        self.heard(&report.job.path, seen);
-        // What was said before is still so.
+        self.report_too_long(&report.job.path, seen);
+        // The last report still holds.
         if seen.outcome == "same" {
             return;
         }
@@ -61,13 +61,13 @@ impl Daemon {
             fixed(&file, seen);
         }
         let tripped = matches!(after, After::Tripped(_));
-        let before = self.told.get(&report.job.path);
+        let before = self.last_reports.get(&report.job.path);
         let (findings, saves_bytes) = match before {
             _ if seen.counted => (seen.findings.clone(), seen.saves_bytes),
-            Some(told) => (told.findings.clone(), told.saves_bytes),
+            Some(last) => (last.findings.clone(), last.saves_bytes),
             None => (Findings::new(), 0),
         };
-        let news = Told {
+        let news = LastReport {
             outcome: if tripped { "tripped" } else { seen.outcome },
             cause: seen.cause,
             reason: if tripped { why_left_alone(seen) } else { said_of(seen) },
@@ -75,21 +75,21 @@ impl Daemon {
             findings,
             saves_bytes,
         };
-        let is_refused = news.is_refused() && !before.is_some_and(Told::is_refused);
+        let is_refused = news.is_refused() && !before.is_some_and(LastReport::is_refused);
         let is_news = is_refused || before.is_none_or(|before| !before.says_the_same(&news));
         if let After::Tripped(rest) = after {
             self.metrics.trips.inc();
             left_alone(&file, seen, rest);
         } else if is_news {
-            said(&file, seen, is_refused);
+            log_look(&file, seen, is_refused);
         }
         let quiet = matches!(news.outcome, "clean" | "fixed" | "unsupported") && news.findings.is_empty();
-        self.tell(&report.job.path, (!quiet).then_some(news));
+        self.remember(&report.job.path, (!quiet).then_some(news));
     }
 
-    /// Says what an agent says about a session that is too long, once.
-    fn heard(&mut self, path: &std::sync::Arc<Path>, seen: &Seen) {
-        // Who did not read it has not heard it.
+    /// Logs it, once, if an agent says that its session is too long.
+    fn report_too_long(&mut self, path: &std::sync::Arc<Path>, seen: &Seen) {
+        // A look that did not read the file cannot tell.
         if seen.too_long.is_none() && !seen.counted && seen.outcome != "same" {
             return;
         }
@@ -98,7 +98,7 @@ impl Daemon {
             return;
         };
         let before = self.too_long.insert(path.clone(), failure);
-        // Our own change may have moved the place.
+        // Our own change may have moved the line.
         if before == Some(failure) || (before.is_some() && seen.outcome == "fixed") {
             return;
         }
@@ -114,15 +114,15 @@ impl Daemon {
         );
     }
 
-    /// Remembers what was said, and adds it up.
-    fn tell(&mut self, path: &std::sync::Arc<Path>, news: Option<Told>) {
+    /// Remembers what was logged, and adds it to the metrics.
+    fn remember(&mut self, path: &std::sync::Arc<Path>, news: Option<LastReport>) {
         let before = match &news {
-            Some(news) => self.told.insert(path.clone(), news.clone()),
-            None => self.told.remove(path),
+            Some(news) => self.last_reports.insert(path.clone(), news.clone()),
+            None => self.last_reports.remove(path),
         };
         let (news, before) = (news.unwrap_or_default(), before.unwrap_or_default());
-        for (told, sign) in [(&news, 1), (&before, -1)] {
-            for (kind, count) in &told.findings {
+        for (report, sign) in [(&news, 1), (&before, -1)] {
+            for (kind, count) in &report.findings {
                 self.metrics.findings.get_or_create(kind).inc_by(sign * whole(*count));
             }
         }
@@ -130,7 +130,7 @@ impl Daemon {
     }
 }
 
-impl Told {
+impl LastReport {
     /// How many findings there are.
     pub(super) fn count(&self) -> u64 {
         self.findings.values().sum()
@@ -143,17 +143,17 @@ impl Told {
     }
 
     fn says_the_same(&self, other: &Self) -> bool {
-        let key = |told: &Self| (told.outcome, told.cause, told.count(), told.saves_bytes);
+        let key = |report: &Self| (report.outcome, report.cause, report.count(), report.saves_bytes);
         key(self) == key(other) && (self.outcome == "deferred" || self.reason == other.reason)
     }
 }
 
-/// A path as it may stand in a log.
+/// A path, escaped for the log.
 pub(super) fn name(path: &Path) -> String {
     plain(&path.to_string_lossy())
 }
 
-/// A text with nothing in it that could move a cursor or end a line.
+/// A text without characters that could move a cursor or end a line.
 pub(super) fn plain(text: &str) -> String {
     let mut name = String::new();
     for c in text.chars() {
@@ -198,12 +198,12 @@ fn fixed(file: &str, seen: &Seen) {
     );
 }
 
-/// Why lines that came late still wait, if some do: nothing else is to be said of what is done.
+/// Why late lines still wait, if there are any. Nothing else needs to be said about a finished fix.
 fn late(seen: &Seen) -> Option<String> {
     seen.reason.as_deref().map(plain)
 }
 
-/// What was done to a file, in a sentence.
+/// What was done to a file, as a sentence.
 fn done(seen: &Seen) -> String {
     let what = seen.recovered.map_or_else(|| format!("fixed {}", seen.codes.join(",")), shortened);
     let run = seen.run.as_deref().unwrap_or("unknown");
@@ -214,22 +214,22 @@ fn done(seen: &Seen) -> String {
     format!("{what}: {} -> {} bytes, run {run}{left}{late}", seen.before, seen.after)
 }
 
-/// What became of a session that was too long.
+/// What was done to a session that was too long, as a sentence.
 fn shortened(tokens: Tokens) -> String {
     let (before, window) = (tokens.before.tokens, tokens.before.window);
     let (word, over) = if tokens.is_over() { ("shortened", ", still too long") } else { ("recovered", "") };
     format!("{word}, {before} -> {} of {window} tokens{over}", tokens.after.unwrap_or(before))
 }
 
-/// One line, as a warning if it is one.
+/// Logs one line, as a warning if the condition holds.
 macro_rules! log {
     ($warns:expr, $($line:tt)*) => {
         if $warns { warn!($($line)*) } else { info!($($line)*) }
     };
 }
 
-/// `is_refused`: what is found is news that the API will refuse the session.
-fn said(file: &str, seen: &Seen, is_refused: bool) {
+/// `is_refused`: it is news that the API will refuse the session.
+fn log_look(file: &str, seen: &Seen, is_refused: bool) {
     let reason = said_of(seen);
     let (event, codes) = (seen.outcome, seen.codes.join(","));
     let findings: u64 = seen.findings.values().sum();
@@ -258,7 +258,7 @@ fn said(file: &str, seen: &Seen, is_refused: bool) {
     }
 }
 
-/// The reason for how it ended; nothing if there is none.
+/// The reason for the outcome; empty if there is none.
 fn said_of(seen: &Seen) -> String {
     plain(seen.reason.as_deref().unwrap_or_default())
 }
@@ -287,7 +287,7 @@ mod tests {
     use transcript::shorten::Length;
 
     #[test]
-    fn lines_that_still_wait_are_told_of_with_what_was_done() {
+    fn lines_that_still_wait_are_logged_with_what_was_done() {
         let fixed =
             Seen { codes: vec!["P1", "S1"], before: 20, after: 10, run: Some("r".into()), ..Seen::default() };
         assert_eq!(done(&fixed), "fixed P1,S1: 20 -> 10 bytes, run r");

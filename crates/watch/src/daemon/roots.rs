@@ -1,4 +1,4 @@
-//! Which roots there are, whose they are, and how they stand.
+//! The roots: which there are, which daemon has them, and their state.
 
 use super::Daemon;
 use super::report::{name, plain};
@@ -19,7 +19,7 @@ pub(super) struct Watched {
     pub(super) state: Option<RootState>,
     pub(super) folders: usize,
     claim: Claim,
-    /// Closed when it is dropped.
+    /// Stops watching when dropped.
     watch: RootWatch,
 }
 
@@ -62,7 +62,7 @@ impl Daemon {
         refused
     }
 
-    /// Looks out for folders of agents that are not there yet, unless it is known what to look after.
+    /// Watches for folders of agents that do not exist yet, unless the roots are configured.
     pub(super) fn discover_roots(&mut self) {
         self.discovery = None;
         if self.config.roots == Roots::Known {
@@ -82,7 +82,7 @@ impl Daemon {
             id,
             root: path.clone(),
             rescan: self.config.rescan,
-            settle: self.looker.enforces().then(|| self.config.vault.clone()),
+            vault: self.looker.enforces().then(|| self.config.vault.clone()),
             out: self.events.clone(),
         };
         match RootWatch::spawn(task) {
@@ -93,12 +93,12 @@ impl Daemon {
         }
     }
 
-    /// Takes up new roots, lets go of old ones, and looks at all that stay from the start.
+    /// Adds new roots, removes old ones, and walks all others again.
     pub(super) fn reopen_roots(&mut self) {
         let wanted = self.wanted();
         for root in std::mem::take(&mut self.roots) {
             if wanted.contains(&root.path) {
-                // Who claimed it keeps it.
+                // The root is opened again under its claim.
                 drop(root.watch);
                 self.queue.renumber(root.id, self.roots_opened);
                 self.open_root(root.path, root.claim);
@@ -109,16 +109,16 @@ impl Daemon {
         }
         drop(self.open_roots());
         self.discover_roots();
-        self.told.retain(|path, _| self.queue.knows(path));
+        self.last_reports.retain(|path, _| self.queue.knows(path));
         self.too_long.retain(|path, _| self.queue.knows(path));
     }
 
-    /// Says how a root stands, when that has changed.
+    /// Logs the state of a root, if it has changed.
     pub(super) fn root_stands(&mut self, id: RootId, state: RootState, folders: usize) {
         let Some(root) = self.roots.iter_mut().find(|root| root.id == id) else { return };
         root.folders = folders;
         if root.state.as_ref() != Some(&state) {
-            tell(&root.path, &state, folders);
+            log_state(&root.path, &state, folders);
             root.state = Some(state);
         }
         let watched = self.roots.iter().filter(|root| root.state == Some(RootState::Watched)).count();
@@ -133,8 +133,8 @@ impl Daemon {
     }
 }
 
-/// Each folder once, under its own name if that is among the paths: an agent's older homes may be links to the newer
-/// one. What lies inside another root is looked after with it.
+/// Removes duplicate folders, preferring a folder's real name to a link: an agent's older home may be a link to the
+/// newer one. A root inside another root is watched with it.
 fn each_once(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let mut found: Vec<(PathBuf, PathBuf)> = paths.into_iter().map(|path| (real(&path), path)).collect();
@@ -145,7 +145,7 @@ fn each_once(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     found.into_iter().filter(|(real, _)| !inside(real)).map(|(_, path)| path).collect()
 }
 
-fn tell(path: &Path, state: &RootState, folders: usize) {
+fn log_state(path: &Path, state: &RootState, folders: usize) {
     let root = name(path);
     match state {
         RootState::Watched => info!(event = "root", root, state = "watched", folders, "{root}: watched"),

@@ -1,4 +1,4 @@
-//! Invented moments, no clock and no sleep.
+//! Tests of the queue with invented times; no clock and no sleep.
 
 use super::*;
 use keeper::FileId;
@@ -23,7 +23,7 @@ fn path() -> &'static Path {
     Path::new("s.jsonl")
 }
 
-/// Gives out the only file, which must be due at exactly this moment.
+/// Takes the only file, which must become due at exactly this moment.
 #[track_caller]
 fn take(queue: &mut Queue, seconds: i64) -> Job {
     assert_eq!(queue.deadline(), Some(at(seconds)));
@@ -76,7 +76,7 @@ fn older_history_waits_for_longer_quiet() {
     assert_eq!((job.pace, job.known), (Pace::Late, None));
     queue.done(&job, &Done::Settled(stamp(1)), at(3_601));
     assert_eq!(queue.deadline(), None);
-    // One that is old already is looked at once.
+    // A file that is already old is due at once.
     queue.found(Path::new("old.jsonl"), 0, (stamp(9), 1), LATE, at(3_700));
     assert_eq!(queue.next(at(3_700)).unwrap().pace, Pace::Late);
 }
@@ -89,7 +89,7 @@ fn what_is_put_off_comes_back_when_it_was_said_to() {
     let done =
         Done::Deferred { as_it_is: Some(stamp(1)), after: Duration::from_secs(600), cure: Cure::Change };
     assert_eq!(queue.done(&job, &done, at(5)), After::Retries(Duration::from_secs(600)));
-    // A walk that sees the same does not bring it forward, a change does.
+    // A walk that finds the same file does not make it due earlier, but a change does.
     queue.found(path(), 0, (stamp(1), 1), LATE, at(6));
     assert_eq!(queue.deadline(), Some(at(605)));
     queue.touch(path(), 0, at(7));
@@ -119,7 +119,7 @@ fn what_a_file_waits_for_brings_it_back_when_it_is_over() {
         let put_off = Done::Deferred { as_it_is: None, after: Duration::from_secs(60), cure };
         let job = take(&mut queue, 5);
         queue.done(&job, &put_off, at(5));
-        // Neither a change nor the end of something else.
+        // Neither a change nor another cure.
         queue.touch(path(), 0, at(7));
         queue.free(path(), Cure::Exit(8));
         assert!(!queue.wait_is_over(path()));
@@ -127,11 +127,11 @@ fn what_a_file_waits_for_brings_it_back_when_it_is_over() {
         queue.free(path(), cure);
         assert!(queue.wait_is_over(path()));
         let job = take(&mut queue, 12);
-        // It is over before the look is.
+        // The cure happens before the look ends.
         queue.free(path(), cure);
         queue.done(&job, &put_off, at(13));
         let job = queue.next(at(13)).unwrap();
-        // What was over before the look began brings nothing back.
+        // A cure before the look began does not make it due again.
         queue.done(&job, &put_off, at(14));
         assert_eq!((queue.deadline(), queue.wait_is_over(path())), (Some(at(74)), false));
     }
@@ -183,7 +183,7 @@ fn what_the_surroundings_hinder_is_tried_again_and_never_left_alone() {
         let job = take(&mut queue, now);
         assert_eq!(queue.done(&job, &Done::Hindered, at(now)), After::Retries(Duration::from_secs(wait)));
         assert_eq!((queue.hindered(), queue.tripped()), (1, 0));
-        // To be written to does not make room.
+        // A change to a known file makes no room.
         queue.touch(path(), 0, at(now));
         now += i64::try_from(wait).unwrap().max(5);
     }
@@ -207,11 +207,11 @@ fn what_is_mended_in_vain_is_left_alone() {
         let after = queue.done(&job, &done, at(seconds + 5));
         (matches!(after, After::Tripped(_)), queue.tripped())
     };
-    // New lines are mended behind the old ones, as often as need be.
+    // New lines may be repaired after old ones without limit.
     for n in 1..50 {
         assert_eq!(mend(i64::try_from(n).unwrap() * 10, vain(n * 3, n * 3 + 2, true)), (false, 0));
     }
-    // Somebody writes the old text back each time.
+    // A program writes the old text back each time.
     for n in 0..4 {
         assert_eq!(mend(1_000 + n * 10, vain(3, 149, true)), (false, 0));
     }
@@ -227,7 +227,7 @@ fn there_is_a_limit_to_what_is_known() {
     assert_eq!((queue.files(), queue.deadline()), (0, None));
 }
 
-/// What may happen to a few files.
+/// Something that may happen to a few files.
 #[derive(Clone, Debug)]
 enum Act {
     Wait(u16),
@@ -266,8 +266,8 @@ fn ending(how: u8) -> Done {
 }
 
 proptest! {
-    /// Whatever the clock says, forwards and backwards: nothing is given out twice, and what was touched is looked at in
-    /// the end.
+    /// However the clock jumps, forwards or backwards, no file is given out twice, and each changed file is looked at
+    /// in the end.
     #[test]
     fn a_clock_that_jumps_loses_nothing(
         acts in proptest::collection::vec((act(), any::<i64>()), 1..100),
@@ -308,8 +308,8 @@ proptest! {
         prop_assert!(touched.is_empty(), "never looked at: {touched:?}");
     }
 
-    /// However things come: no file is given out twice at a time or before it has been quiet, and whatever was touched
-    /// is looked at in the end.
+    /// Whatever the order of events: no file is given out twice at a time or before it has been quiet, and each changed
+    /// file is looked at in the end.
     #[test]
     fn nothing_is_early_nothing_is_doubled_and_nothing_is_forgotten(
         acts in proptest::collection::vec(act(), 1..200),

@@ -1,8 +1,9 @@
-//! Files that other programs reach past the name that we would replace: those that are mounted by themselves (`docker
-//! run -v FILE:FILE`) and those in the upper layer of an overlay (a container's own files, seen from the host). Such a
-//! program keeps the old file whatever stands at our path, and each line that it appends after that would be lost.
+//! Files that other programs reach by another name than the one that we would replace: those that are mount points
+//! (`docker run -v FILE:FILE`) and those in the upper layer of an overlay (a container's own files, seen from the
+//! host). Such a program keeps the old file, whatever is at our path, and each line that it appends after that would be
+//! lost.
 //!
-//! Only mounts of processes that we can see are known. From inside a container that is not all of them.
+//! Only the mounts of visible processes are known. From inside a container that is not all of them.
 
 use super::process;
 use crate::identity::FileId;
@@ -15,7 +16,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Why a file must not be replaced, as far as mounts tell. Reads the mounts of every namespace once, so ask late.
+/// Why a file must not be replaced because of mounts. Reads the mounts of every namespace once, so call it late.
 ///
 /// Without `/proc` nothing is known, and nothing refused.
 pub(crate) fn refusal(path: &Path, file: &File) -> Option<Refusal> {
@@ -40,11 +41,11 @@ struct Mount {
     id: Vec<u8>,
     /// `major:minor` of the file system.
     device: Vec<u8>,
-    /// What of the file system is mounted.
+    /// The part of the file system that is mounted.
     root: PathBuf,
-    /// Where, as the process sees it.
+    /// The mount point, as the process sees it.
     point: PathBuf,
-    /// The upper layer, if it is an overlay that has one, as named by whoever mounted it.
+    /// The upper layer, if it is an overlay that has one, as named when it was mounted.
     upper: Option<PathBuf>,
 }
 
@@ -80,7 +81,7 @@ fn unescape(word: &[u8]) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// Where a file lies, whatever the name by which it was reached.
+/// Where a file is, independent of the name by which it was reached.
 struct Place<'a> {
     path: &'a Path,
     device: Vec<u8>,
@@ -110,7 +111,7 @@ impl<'a> Place<'a> {
 
     fn is_below(&self, upper: &Path) -> bool {
         if upper.is_relative() {
-            // To a folder that nobody remembers: Docker does that where there are many layers.
+            // Relative to an unknown folder: Docker does that if there are many layers.
             let (path, upper) = (self.path.as_os_str().as_bytes(), upper.as_os_str().as_bytes());
             return !upper.is_empty() && memchr::memmem::find(path, &[b"/", upper, b"/"].concat()).is_some();
         }
@@ -126,7 +127,7 @@ fn identity(folder: &Path) -> Option<FileId> {
 mod tests {
     use super::*;
 
-    /// What a file at this path, on a file system `8:1` that is mounted at `/`, is refused for beside this mount.
+    /// The refusal of a file at this path, on a file system `8:1` that is mounted at `/`, given another mount.
     fn refused(path: &str, line: &str) -> Option<String> {
         let path = Path::new(path);
         let place = Place { path, device: b"8:1".to_vec(), within: path.to_path_buf(), folders: Vec::new() };

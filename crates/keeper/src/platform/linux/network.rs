@@ -1,11 +1,11 @@
-//! File systems on which others write without our kernel knowing. It tells of nothing that happens there elsewhere, and
-//! a lease keeps nobody elsewhere out, even where one is to be had (FUSE).
+//! File systems that other machines can write to without our kernel's knowledge. It does not report such changes, and a
+//! lease does not stop them, even where one is granted (FUSE).
 
 use rustix::fs::StatFs;
 use std::fs::File;
 use std::path::Path;
 
-/// By the number that `statfs` gives (`linux/magic.h`; those of others from their drivers).
+/// By the magic number from `statfs` (`linux/magic.h`, or the driver).
 const KINDS: &[(u32, &str)] = &[
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -26,18 +26,18 @@ const KINDS: &[(u32, &str)] = &[
     (0x4750_4653, "GPFS"),
 ];
 
-/// What kind of network file system a file or folder is on; `None` if it is on this machine, or that cannot be told.
+/// The kind of network file system of a file or folder; `None` if it is local, or that is unknown.
 pub fn network(path: &Path) -> Option<&'static str> {
     rustix::fs::statfs(path).ok().as_ref().and_then(kind_of)
 }
 
-/// The same of an open file.
+/// Whether an open file is on a network file system.
 pub(crate) fn holds(file: &File) -> bool {
     rustix::fs::fstatfs(file).ok().as_ref().and_then(kind_of).is_some()
 }
 
 fn kind_of(found: &StatFs) -> Option<&'static str> {
-    // Some systems give the number with a sign.
+    // On some systems the number is signed.
     kind(u32::try_from(i128::from(found.f_type) & i128::from(u32::MAX)).ok()?)
 }
 

@@ -1,5 +1,5 @@
-//! Whether a process is alive, and who has a file open: `/proc` and signal 0. Where a question cannot be answered (no `/proc`, a
-//! process hidden from us), a process counts as alive: the error must never be on the side of writing.
+//! Whether a process is alive, and who has a file open: `/proc` and signal 0. If a question cannot be answered (no
+//! `/proc`, a hidden process), a process counts as alive, because a mistake must never lead to a write.
 
 use crate::identity::FileId;
 use crate::platform::seen::{Holder, ProcessState, printable};
@@ -7,11 +7,11 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::Path;
 
-/// What there is here under a number.
+/// What has a given process id here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Here {
     Nothing,
-    /// A process that does not let itself be looked at.
+    /// A process that hides its details.
     Hidden,
     Process {
         start: u64,
@@ -19,11 +19,11 @@ enum Here {
     },
 }
 
-/// Whether the process lives that had this number, and started at this time if that is known.
+/// Whether the process that had this id is alive. If its start time is known, it must match.
 ///
-/// A lock may come from a container, whose numbers mean nothing here. A process that we can see, that has the
-/// number in its own container and started at that very time, is the one. If we are in a container ourselves, the
-/// lock may come from outside of it, and that nobody here has the number proves nothing.
+/// A lock may come from a container, whose process ids mean nothing here. A visible process with this id in its own
+/// container and this very start time is the one. If we are in a container ourselves, the lock may come from outside,
+/// so it proves nothing that no process here has the id.
 pub(crate) fn life(pid: u32, start: Option<u64>) -> ProcessState {
     let here = judge(here(pid), start, sees_all());
     let elsewhere = || start.is_some_and(|start| lives_in_a_container(pid, start));
@@ -52,7 +52,7 @@ fn judge(here: Here, start: Option<u64>, sees_all: bool) -> ProcessState {
     }
 }
 
-/// Whether all processes of this machine have a number here: we are in the namespace that the kernel begins with.
+/// Whether all processes of this machine have an id here, because we are in the kernel's initial namespace.
 pub(crate) fn sees_all() -> bool {
     /// `PROC_PID_INIT_INO` of the kernel.
     const INITIAL: u64 = 0xefff_fffc;
@@ -62,15 +62,15 @@ pub(crate) fn sees_all() -> bool {
 fn lives_in_a_container(pid: u32, start: u64) -> bool {
     let named = |host: u32| {
         let numbers = status(host, "NSpid:");
-        // The first number is the one that we see.
+        // The first id is the one that we see.
         numbers.split_whitespace().skip(1).any(|inner| inner.parse() == Ok(pid))
     };
     let began = |host: u32| Stat::of(host).is_some_and(|stat| stat.start == start && !stat.is_ended());
     all().any(|host| began(host) && named(host))
 }
 
-/// When a process started, in clock ticks since the boot: field 22 of `/proc/<pid>/stat`, by which agents tell a
-/// process from a later one with its number.
+/// A process's start time in clock ticks since the boot: field 22 of `/proc/<pid>/stat`. Agents use it to distinguish a
+/// process from a later one with the same id.
 pub(crate) fn start(pid: u32) -> Option<u64> {
     Stat::of(pid).map(|stat| stat.start)
 }
@@ -81,13 +81,13 @@ pub(crate) fn boot_id() -> Option<String> {
     Some(id.trim().to_ascii_lowercase())
 }
 
-/// The number of our pid namespace: numbers of processes mean the same only within one.
+/// The number of our pid namespace: process ids are only comparable within one.
 pub(crate) fn pid_namespace() -> Option<u64> {
     let link = fs::read_link("/proc/self/ns/pid").ok()?;
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// What `/proc/<pid>/stat` says of a process.
+/// The fields of `/proc/<pid>/stat` that we need.
 struct Stat {
     state: u8,
     flags: u64,
@@ -99,8 +99,8 @@ impl Stat {
         Self::read(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The name stands in parentheses and may hold spaces, parentheses and bytes that are no text; what is
-    /// counted stands behind the last one.
+    /// The name is in parentheses and may hold spaces, parentheses and bytes that are not text. The fields after it are
+    /// counted from the last parenthesis.
     fn read(text: &[u8]) -> Option<Self> {
         let after = text.iter().rposition(|&byte| byte == b')')? + 1;
         let rest = std::str::from_utf8(&text[after..]).ok()?;
@@ -120,13 +120,13 @@ impl Stat {
     }
 }
 
-/// The numbers of all processes that we can see.
+/// The ids of all visible processes.
 pub(crate) fn all() -> impl Iterator<Item = u32> {
     let inside = fs::read_dir("/proc").into_iter().flatten().flatten();
     inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The processes that have a file open, as far as they let us see it; we are among them if we have.
+/// The processes that have a file open, as far as they are visible, including ourselves.
 pub(crate) fn holders(_: &File, file: FileId) -> Vec<Holder> {
     all().filter_map(|pid| holder(pid, file)).collect()
 }
@@ -143,13 +143,13 @@ fn holder(pid: u32, file: FileId) -> Option<Holder> {
     found
 }
 
-/// Whether a descriptor, if it is of this file, may write.
+/// Whether a descriptor may write, if it is of this file.
 fn opened(descriptor: &Path, info: &Path, file: FileId) -> Option<bool> {
     // Pipes and sockets lead to no path.
     fs::read_link(descriptor).ok()?.to_str().is_none_or(|target| target.starts_with('/')).then_some(())?;
     let info = fs::read_to_string(info).ok()?;
     let field = |name: &str| Some(info.lines().find_map(|line| line.strip_prefix(name))?.trim());
-    // To ask a file for its identity can block for ever on a network; where the kernel knows it, ask the kernel.
+    // Asking a file for its identity can block for ever on a network file system, so ask the kernel if it knows.
     if field("ino:").is_some_and(|number| number.parse() != Ok(file.inode)) {
         return None;
     }
@@ -162,19 +162,19 @@ pub(crate) fn name(pid: u32) -> String {
     printable(&fs::read(format!("/proc/{pid}/comm")).unwrap_or_default())
 }
 
-/// The folder that a process works in.
+/// The current folder of a process.
 pub(crate) fn working_folder(pid: u32) -> io::Result<Metadata> {
     fs::metadata(format!("/proc/{pid}/cwd"))
 }
 
-/// How many processes of this user do not let us see what they have open. Threads of the kernel have nothing open.
+/// How many processes of this user hide which files they have open. Kernel threads have none open.
 pub(crate) fn unseen(user: u32) -> usize {
     if !Path::new("/proc/self/fd").exists() {
         return 1;
     }
     let hides = |pid: &u32| match fs::read_dir(format!("/proc/{pid}/fd")) {
         Err(cause) => cause.kind() == io::ErrorKind::PermissionDenied,
-        // The folder may open, and its links may not.
+        // The folder may be readable although its links are not.
         Ok(mut inside) => inside.any(|entry| {
             let seen = entry.and_then(|entry| fs::read_link(entry.path()));
             seen.is_err_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
@@ -185,12 +185,13 @@ pub(crate) fn unseen(user: u32) -> usize {
     all().filter(|pid| is_of(*pid, user) && concerned(pid) && hides(pid)).count()
 }
 
-/// Whether a process acts for this user. The owner of its folder in `/proc` does not tell: of one that hides, it is root.
+/// Whether a process runs as this user. The owner of its folder in `/proc` does not show it: for a process that hides,
+/// it is root.
 pub(crate) fn is_of(pid: u32, user: u32) -> bool {
     status(pid, "Uid:").split_whitespace().any(|number| number.parse() == Ok(user))
 }
 
-/// A process and those that it comes from.
+/// A process and its ancestors.
 pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
     let parent = |&pid: &u32| status(pid, "PPid:").parse().ok().filter(|&parent| parent > 0);
     std::iter::successors(Some(pid), parent).collect()
@@ -210,7 +211,8 @@ pub(crate) mod tests {
     use std::process::{Child, Command, Stdio};
     use std::sync::RwLock;
 
-    /// Held by whoever minds that a new process has all our files open for an instant, until it runs its own program.
+    /// Held by tests that must not run while a new process has all our files open, which is until it executes its
+    /// program.
     pub(crate) static NO_FORKS: RwLock<()> = RwLock::new(());
 
     pub(crate) fn spawn(command: &mut Command) -> Child {
@@ -218,14 +220,14 @@ pub(crate) mod tests {
         command.spawn().unwrap()
     }
 
-    /// The number of a process that was and is no more.
+    /// The id of a process that has ended.
     pub(crate) fn dead() -> u32 {
         let mut child = spawn(&mut Command::new("true"));
         child.wait().unwrap();
         child.id()
     }
 
-    /// What has become of it, as far as we can tell from where the test runs.
+    /// The state of such a process, depending on where the test runs.
     fn gone() -> ProcessState {
         if sees_all() { ProcessState::Dead } else { ProcessState::Unseen }
     }
@@ -277,7 +279,7 @@ pub(crate) mod tests {
     fn a_name_may_hold_anything() {
         let fields = "S 1 2 3 0 -1 2097152 8 9 10 11 12 13 14 15 16 17 18 19 20 21 777 23 24";
         for name in ["sh", "a b) c (d", ") Z 1 (", "\u{fffd}"] {
-            // Field 22 is the nineteenth behind the state.
+            // Field 22 is the nineteenth after the state.
             let stat = Stat::read(format!("12 ({name}) {fields}").as_bytes()).unwrap();
             let counted = fields.split(' ').nth(19).unwrap().parse().unwrap();
             assert_eq!((stat.state, stat.start, stat.is_kernel_thread()), (b'S', counted, true), "{name}");
@@ -294,7 +296,7 @@ pub(crate) mod tests {
         let metadata = fs::metadata(&path).unwrap();
         let any = File::open(dir.path()).unwrap();
         let find = || holders(&any, FileId::of(&metadata));
-        // Children of other tests may have our descriptors, on their way to another program.
+        // Children of other tests may have our descriptors until they execute their program.
         let own = || find().into_iter().find(|holder| holder.pid == std::process::id());
         assert_eq!(own(), None);
         let reader = fs::File::open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The ends of processes: `kqueue` tells of them.
+//! The ends of processes, reported by `kqueue`.
 
 use rustix::buffer::spare_capacity;
 use rustix::event::kqueue::{Event, EventFilter, EventFlags, ProcessEvents, kevent_timespec, kqueue};

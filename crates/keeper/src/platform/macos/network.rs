@@ -1,14 +1,14 @@
-//! Which files are on a network.
+//! Recognises network file systems.
 
 use super::text;
 use rustix::fs::StatFs;
 use std::fs::File;
 use std::path::Path;
 
-/// File systems that Apple's system knows and that are on a network.
+/// Apple's network file systems.
 const KINDS: [&str; 6] = ["afpfs", "cifs", "ftp", "nfs", "smbfs", "webdav"];
 
-/// What kind of network file system a file or folder is on; `None` if it is on this machine, or there is nothing.
+/// The kind of network file system of a file or folder; `None` if it is local, or does not exist.
 pub fn network(path: &Path) -> Option<&'static str> {
     kind(&rustix::fs::statfs(path).ok()?)
 }

@@ -1,5 +1,5 @@
-//! Whether a process is alive, and who has a file open: `libproc` tells it of the processes of one's own user, and root of
-//! all. Where a question cannot be answered a process counts as alive: the error must never be on the side of writing.
+//! Whether a process is alive, and who has a file open: `libproc` shows the user's own processes, and all of them to
+//! root. If a question cannot be answered, a process counts as alive, because a mistake must never lead to a write.
 
 use super::text;
 use crate::identity::FileId;
@@ -18,7 +18,7 @@ use std::path::Path;
 const DESCRIPTOR_OF_FILE: c_int = 1;
 /// `FWRITE` of `sys/fcntl.h`: the descriptor may write.
 const MAY_WRITE: u32 = 2;
-/// Room for processes that begin between two questions.
+/// Room for processes that start between two calls.
 const SPARE: usize = 64;
 
 /// `struct vnode_fdinfo` of `sys/proc_info.h`.
@@ -32,8 +32,8 @@ struct OpenFile {
     file: vnode_info,
 }
 
-/// A process is alive unless a signal cannot be sent to it or it is a zombie. When it started is told by agents in units
-/// of Linux only, so that it cannot be compared.
+/// A process is alive unless a signal cannot be sent to it or it is a zombie. Agents record start times in Linux's
+/// units only, so these are not compared.
 pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if number.is_none_or(|number| test_kill_process(number) == Err(Errno::SRCH)) {
@@ -43,12 +43,12 @@ pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
     if ended { ProcessState::Dead } else { ProcessState::Alive }
 }
 
-/// All processes have a number here.
+/// All processes have an id here.
 pub(crate) fn sees_all() -> bool {
     true
 }
 
-/// The numbers of all processes.
+/// The ids of all processes.
 pub(crate) fn all() -> impl Iterator<Item = u32> {
     // SAFETY: without a buffer the call answers how many processes there are.
     let there = unsafe { libc::proc_listallpids(std::ptr::null_mut(), 0) };
@@ -60,7 +60,7 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
     pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 0)
 }
 
-/// The processes that have a file open, as far as they let us see it; we are among them if we have.
+/// The processes that have a file open, as far as they are visible, including ourselves.
 pub(crate) fn holders(_: &File, file: FileId) -> Vec<Holder> {
     all().filter_map(|pid| holder(pid, file)).collect()
 }
@@ -70,7 +70,7 @@ fn holder(pid: u32, file: FileId) -> Option<Holder> {
     for descriptor in descriptors(pid).ok()? {
         let Some(open) = opened(pid, descriptor.proc_fd) else { continue };
         let stat = &open.file.vi_stat;
-        // As the standard library gives the device.
+        // Converted as in the standard library.
         if stat.vst_ino == file.inode && i64::from(stat.vst_dev.cast_signed()).cast_unsigned() == file.device
         {
             let holder = found.get_or_insert_with(|| Holder { pid, name: name(pid), writes: false });
@@ -114,7 +114,7 @@ fn opened(pid: u32, descriptor: i32) -> Option<OpenFile> {
     (filled == bytes).then(|| unsafe { open.assume_init() })
 }
 
-/// What `proc_pidinfo` tells of a process.
+/// Information about a process from `proc_pidinfo`.
 ///
 /// # Safety
 ///
@@ -137,7 +137,7 @@ pub(crate) fn name(pid: u32) -> String {
     printable(&about(pid).map(|about| text(&about.pbi_comm)).unwrap_or_default())
 }
 
-/// The folder that a process works in.
+/// The current folder of a process.
 pub(crate) fn working_folder(pid: u32) -> io::Result<Metadata> {
     // SAFETY: this structure belongs to this flavor.
     let told: Option<proc_vnodepathinfo> = unsafe { info(pid, libc::PROC_PIDVNODEPATHINFO) };
@@ -146,19 +146,19 @@ pub(crate) fn working_folder(pid: u32) -> io::Result<Metadata> {
     fs::metadata(Path::new(std::ffi::OsStr::from_bytes(&bytes)))
 }
 
-/// How many processes of this user do not let us see what they have open.
+/// How many processes of this user hide which files they have open.
 pub(crate) fn unseen(user: u32) -> usize {
     let hides = |pid: &u32| descriptors(*pid).is_err_and(|cause| cause.raw_os_error() == Some(libc::EPERM));
     let concerned = |pid: &u32| about(*pid).is_none_or(|about| about.pbi_status != libc::SZOMB);
     all().filter(|pid| is_of(*pid, user) && concerned(pid) && hides(pid)).count()
 }
 
-/// Whether a process acts for this user.
+/// Whether a process runs as this user.
 pub(crate) fn is_of(pid: u32, user: u32) -> bool {
     about(pid).is_some_and(|about| [about.pbi_uid, about.pbi_ruid, about.pbi_svuid].contains(&user))
 }
 
-/// A process and those that it comes from.
+/// A process and its ancestors.
 pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
     let parent = |&pid: &u32| about(pid).map(|about| about.pbi_ppid).filter(|&parent| parent > 0);
     std::iter::successors(Some(pid), parent).collect()

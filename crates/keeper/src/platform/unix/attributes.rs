@@ -40,7 +40,7 @@ fn unmapped(cause: io::Error, from: &Metadata) -> io::Error {
     }
     io::Error::other(format!(
         "its user {} or group {} does not exist in this container, so no new file can belong to it (run tailor outside \
-         the container, or use --out DIR)",
+         the container, or use --copy-to DIR)",
         from.uid(),
         from.gid()
     ))
@@ -79,7 +79,7 @@ mod tests {
             rustix::fs::ioctl_getflags(&old).and_then(|own| rustix::fs::ioctl_setflags(&old, own | flags))
         };
         if set(IFlags::NOATIME | IFlags::NODUMP).is_err() {
-            // Past the harness, which keeps to itself what passing tests print.
+            // Bypasses the harness, which hides the output of tests that pass.
             let _ = io::Write::write_all(&mut io::stderr(), b"SKIPPED: there are no inode flags here\n");
             return;
         }
@@ -92,7 +92,10 @@ mod tests {
     fn a_group_that_is_not_mapped_is_named() {
         let metadata = std::env::temp_dir().metadata().unwrap();
         let said = unmapped(Errno::INVAL.into(), &metadata).to_string();
-        assert!(said.contains(&format!("group {}", metadata.gid())) && said.contains("--out DIR"), "{said}");
+        assert!(
+            said.contains(&format!("group {}", metadata.gid())) && said.contains("--copy-to DIR"),
+            "{said}"
+        );
         assert_eq!(unmapped(Errno::PERM.into(), &metadata).kind(), io::ErrorKind::PermissionDenied);
     }
 }

@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io;
 
-/// From now on this process has no more memory and time of a processor than this, and leaves no image of itself behind.
+/// Limits this process's memory and processor time from now on, and disables core dumps.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ pub(crate) fn take(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether somebody else has locked a file, which we have not.
+/// Whether another process has locked a file, which we have not.
 pub(crate) fn is_taken(file: &File) -> bool {
     let locked = flock(file, FlockOperation::NonBlockingLockShared);
     let _ = flock(file, FlockOperation::Unlock);

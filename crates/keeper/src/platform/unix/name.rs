@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What a name consists of.
+/// The unit of a name.
 pub(crate) type Unit = u8;
 
 pub(crate) fn units(name: &OsStr) -> Vec<Unit> {

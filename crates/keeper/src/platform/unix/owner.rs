@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 /// A user.
 pub(crate) type User = u32;
 
-/// Others may write, and nothing keeps them from renaming what is not theirs.
+/// With this bit, other users can write to a folder, but cannot rename files that are not theirs.
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
-/// What others than the owner may do.
+/// The rights of others than the owner.
 const OTHERS: u32 = 0o077;
 
 /// Who owns a file.
@@ -32,7 +32,7 @@ pub(crate) fn is_ours(_: &File, metadata: &Metadata) -> bool {
     metadata.uid() == geteuid().as_raw()
 }
 
-/// Whether a file is ours, and nobody else may read or write it.
+/// Whether a file is ours, and other users cannot read or write it.
 pub(crate) fn is_private(file: &File, metadata: &Metadata) -> bool {
     is_ours(file, metadata) && metadata.mode() & OTHERS == 0
 }
@@ -51,15 +51,15 @@ pub(crate) fn is_ours_or_of(file: &File, metadata: &Metadata, other: Option<&Met
 pub(crate) fn refusal(_: &File, metadata: &Metadata, folder: &Path) -> Option<Refusal> {
     let owner = metadata.uid();
     if may_all() {
-        // A folder on the way that cannot be examined was removed by somebody, which is as bad.
+        // A folder that cannot be examined was removed by another user, which is as bad.
         let loose = loose_folder(folder, metadata);
         return loose.unwrap_or_else(|_| Some(folder.join(""))).map(Refusal::LooseFolder);
     }
     (owner != geteuid().as_raw()).then_some(Refusal::ForeignOwner(owner))
 }
 
-/// A folder on the way to a file that a third user may rename or replace: neither root nor the owner of the file, nor
-/// somebody of the file's group.
+/// A folder on the path of a file that a third user may rename or replace: neither root, nor the owner of the file, nor
+/// a member of the file's group.
 fn loose_folder(folder: &Path, file: &Metadata) -> io::Result<Option<PathBuf>> {
     for folder in folder.ancestors() {
         let found = std::fs::symlink_metadata(folder)?;
@@ -73,7 +73,7 @@ fn loose_folder(folder: &Path, file: &Metadata) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Gives a file of root's to the owner of another file: what root leaves behind must not lock that user out.
+/// Gives a file of root's to the owner of another file: what root leaves must not lock that user out.
 pub(crate) fn give_to_owner(file: &File, other: &Metadata) -> io::Result<()> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) != (other.uid(), other.gid()) && own.uid() == 0 {

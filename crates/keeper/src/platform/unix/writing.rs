@@ -10,7 +10,7 @@ use transcript::Span;
 /// Flags to open the new file with. It is switched to [append mode](to_its_end) once the new text is written.
 pub(crate) const NEW_TEXT: OFlags = OFlags::RDWR;
 
-/// Creates a file that nobody else may read. Never follows a link.
+/// Creates a file that only its owner can read. Never follows a link.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?.into())

@@ -1,7 +1,7 @@
-//! What a new file takes over from the old one besides its text: access list and times. Its owner is whoever made it, and
-//! only an owner's files are replaced; streams beside its text are not copied.
+//! What the new file takes over from the old one besides the text: access list and times. Its owner is the user who
+//! created it, and only that owner's files are replaced; alternate streams are not copied.
 
-use super::facts::Facts;
+use super::metadata::Metadata;
 use super::security;
 use std::fs::{File, FileTimes};
 use std::io;
@@ -11,7 +11,7 @@ pub(crate) fn take_over(old: &File, new: &File) -> io::Result<()> {
     security::copy_list(old, new)
 }
 
-/// Gives `new` these times: pickers sort by them, retention deletes by them.
-pub(crate) fn set_times(new: &File, like: &Facts) -> io::Result<()> {
+/// Gives `new` these times: session pickers sort by them, and retention deletes by them.
+pub(crate) fn set_times(new: &File, like: &Metadata) -> io::Result<()> {
     new.set_times(FileTimes::new().set_accessed(like.accessed()).set_modified(like.modified()?))
 }

@@ -9,7 +9,7 @@ use std::os::windows::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use windows_sys::Win32::Storage::FileSystem::{FILE_ATTRIBUTE_TEMPORARY, FILE_FLAG_DELETE_ON_CLOSE};
 
-/// How a file or folder is opened to find out what it is, also where it may not be read.
+/// How a file or folder is opened to find out what it is, even if it may not be read.
 pub(crate) const LOOK: OFlags = OFlags::LOOK;
 
 pub(crate) fn create_unnamed(_: &Handle) -> io::Result<File> {
@@ -20,7 +20,7 @@ pub(crate) fn name_it(_: &File, _: &Handle, _: &OsStr) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// A temporary file that nobody else can open. It is gone when it is closed.
+/// A temporary file that no other program can open. It is deleted when it is closed.
 pub(crate) fn temporary() -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let (pid, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

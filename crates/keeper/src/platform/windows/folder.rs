@@ -1,7 +1,7 @@
-//! A folder that is held open such that neither it nor one above it can be renamed meanwhile: what is in it is reached by
-//! its path. Others can do with files in it what they want.
+//! A folder held open such that neither it nor a folder above can be renamed meanwhile: files in it are reached by
+//! their path. Other programs can do anything with these files.
 
-use super::{facts, open};
+use super::{metadata, open};
 use crate::platform::OFlags;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,7 +17,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 #[derive(Debug)]
 pub(crate) struct Handle {
     file: File,
-    /// Without links, and as the system takes it: with what is in it, it may be as long as it likes.
+    /// Without links, and in the form without a length limit.
     path: PathBuf,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn at(path: &Path) -> io::Result<Handle> {
 
 /// Opens a folder by a path without links in it.
 pub(crate) fn without_links(path: &Path) -> io::Result<Handle> {
-    hold(facts::verbatim(path))
+    hold(metadata::verbatim(path))
 }
 
 /// Opens a folder in another one.
@@ -44,7 +44,7 @@ fn hold(path: PathBuf) -> io::Result<Handle> {
     if !file.metadata()?.is_dir() {
         return Err(ErrorKind::NotADirectory.into());
     }
-    // Nothing on the way can become a link from now on.
+    // From now on no folder on the path can become a link.
     if path.canonicalize()? != path {
         return Err(io::Error::from_raw_os_error(ERROR_STOPPED_ON_SYMLINK.cast_signed()));
     }
@@ -56,12 +56,12 @@ pub(crate) fn file(folder: &Handle) -> &File {
     &folder.file
 }
 
-/// Makes a folder for its owner alone.
+/// Creates a folder that only its owner can read.
 pub(crate) fn make(folder: &Handle, name: &OsStr) -> io::Result<()> {
     open::make_folder(&folder.path.join(name))
 }
 
-/// Opens a file of this name; never a link. One that is made is for its owner alone.
+/// Opens a file with this name; never a link. A new one is readable only by its owner.
 pub(crate) fn open(folder: &Handle, name: &OsStr, flags: OFlags) -> io::Result<File> {
     open::open(&folder.path.join(name), flags)
 }
@@ -75,7 +75,7 @@ pub(crate) fn names(folder: &Handle) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The standard library asks for the semantics of POSIX: a file that is open makes way.
+/// The standard library requests POSIX semantics: an open file can be replaced.
 pub(crate) fn rename(folder: &Handle, from: &OsStr, to: &OsStr) -> io::Result<()> {
     std::fs::rename(folder.path.join(from), folder.path.join(to))
 }
@@ -84,7 +84,7 @@ pub(crate) fn link(folder: &Handle, name: &OsStr, new: &OsStr) -> io::Result<()>
     std::fs::hard_link(folder.path.join(name), folder.path.join(new))
 }
 
-/// Names are not exchanged at once here.
+/// Names cannot be exchanged atomically here.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
 pub(crate) fn exchange(_: &Handle, _: &OsStr, _: &OsStr) -> io::Result<bool> {
     Ok(false)
@@ -98,7 +98,7 @@ pub(crate) fn remove_child(folder: &Handle, name: &OsStr) -> io::Result<()> {
     std::fs::remove_dir(folder.path.join(name))
 }
 
-/// NTFS keeps a journal of names, and nobody but an administrator can wait for it.
+/// NTFS keeps a journal of names. Only an administrator can wait for it.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
 pub(crate) fn sync(_: &Handle) -> io::Result<()> {
     Ok(())

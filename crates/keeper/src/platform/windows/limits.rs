@@ -1,4 +1,4 @@
-//! Limits of this process: those of a job in which it is alone.
+//! Limits of this process: those of a job object that holds only this process.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
@@ -10,10 +10,10 @@ use windows_sys::Win32::System::JobObjects::{
 };
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
-/// In the units of the system: 100 ns.
+/// The system's unit is 100 ns.
 const UNITS_PER_SECOND: i64 = 10_000_000;
 
-/// From now on this process has no more memory and time of a processor than this.
+/// Limits this process's memory and processor time from now on.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub fn confine(memory_bytes: u64, cpu_seconds: u64) -> io::Result<()> {
     if job.is_null() {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it was just made, and nobody else has it. The job lives as long as the process in it.
+    // SAFETY: it was just created, and nothing else owns it. The job lives as long as the process in it.
     let job = unsafe { OwnedHandle::from_raw_handle(job) };
     let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
     limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_PROCESS_MEMORY | JOB_OBJECT_LIMIT_PROCESS_TIME;

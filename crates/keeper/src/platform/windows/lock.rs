@@ -1,5 +1,5 @@
-//! Locks on transcripts. Here they keep others from reading and writing the bytes that are locked, so those of a range are
-//! taken that no file reaches: only Tailor looks at them.
+//! Locks on transcripts. Here locked bytes cannot be read or written by others, so the lock is on a range beyond the
+//! end of any file, which only Tailor uses.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::Win32::System::IO::OVERLAPPED;
 
-/// The range, beyond the longest file that NTFS has (2^44 bytes, or 2^53).
+/// The range, beyond the longest file that NTFS supports (2^44 or 2^53 bytes).
 const AT_HIGH: u32 = 0x7ffa_0000;
 const BYTES: u32 = 1;
 
@@ -35,12 +35,12 @@ fn lock(file: &File, flags: u32) -> io::Result<bool> {
     if cause.raw_os_error() == Some(ERROR_LOCK_VIOLATION.cast_signed()) { Ok(false) } else { Err(cause) }
 }
 
-/// Locks a file if nobody else has; `false` if somebody has.
+/// Locks a file; `false` if another process has locked it.
 pub(crate) fn take(file: &File) -> io::Result<bool> {
     lock(file, LOCKFILE_EXCLUSIVE_LOCK)
 }
 
-/// Whether somebody else has locked a file, which we have not.
+/// Whether another process has locked a file, which we have not.
 pub(crate) fn is_taken(file: &File) -> bool {
     let locked = lock(file, 0);
     if matches!(locked, Ok(true)) {

@@ -1,9 +1,9 @@
-//! Names of files: units of UTF-16, which need not be text.
+//! Names of files: UTF-16 units, which need not be text.
 
 use std::ffi::{OsStr, OsString};
 use std::os::windows::ffi::{OsStrExt, OsStringExt};
 
-/// What a name consists of.
+/// The unit of a name.
 pub(crate) type Unit = u16;
 
 pub(crate) fn units(name: &OsStr) -> Vec<Unit> {
@@ -15,7 +15,7 @@ pub(crate) fn of_units(units: Vec<Unit>) -> OsString {
     OsString::from_wide(&units)
 }
 
-/// A name as system calls take it.
+/// A name in the form for system calls.
 pub(super) fn for_call(name: &OsStr) -> Vec<Unit> {
     name.encode_wide().chain([0]).collect()
 }

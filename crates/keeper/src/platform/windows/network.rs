@@ -1,16 +1,16 @@
-//! Which files are on a network: those whose path without links begins with the name of a server.
+//! Recognises files on a network by their path without links, which begins with the name of a server.
 
-use super::facts;
+use super::metadata;
 use std::fs::File;
 use std::path::{Component, Path, Prefix};
 
-/// What kind of network file system a file or folder is on; `None` if it is on this machine, or there is nothing.
+/// The kind of network file system of a file or folder; `None` if it is local, or does not exist.
 pub fn network(path: &Path) -> Option<&'static str> {
     is_share(&path.canonicalize().ok()?).then_some("a network share")
 }
 
 pub(crate) fn holds(file: &File) -> bool {
-    facts::path_of(file).is_ok_and(|path| is_share(&path))
+    metadata::path_of(file).is_ok_and(|path| is_share(&path))
 }
 
 fn is_share(path: &Path) -> bool {

@@ -1,6 +1,7 @@
-//! How files are opened and read. All are shared: whoever works with one can go on, and may rename or remove it.
+//! How files are opened and read. They are opened as shared, so that other programs can go on using, renaming and
+//! removing them.
 
-use super::facts::{self, Facts};
+use super::metadata::{self, Metadata};
 use super::security;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -13,21 +14,21 @@ use windows_sys::Win32::Storage::FileSystem::{
     FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES, OPEN_ALWAYS, SYNCHRONIZE, WRITE_DAC,
 };
 
-/// What a file is opened for, under the names of Unix.
+/// Flags to open a file with, under their Unix names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OFlags(u32);
 
 impl OFlags {
-    /// To find out what it is, also where it may not be read.
+    /// To find out what it is, even if it may not be read.
     pub(super) const LOOK: Self = Self(0);
     pub(crate) const RDONLY: Self = Self(1);
     pub(crate) const RDWR: Self = Self(3);
-    /// Every write goes to the end, wherever that is then.
+    /// Every write goes to the end of the file at that time.
     pub(crate) const APPEND: Self = Self(4);
     pub(super) const RDWR_AT_END: Self = Self::RDWR.union(Self::APPEND);
     pub(crate) const CREATE: Self = Self(8);
     pub(crate) const EXCL: Self = Self(16);
-    /// Nothing here would wait.
+    /// Nothing here would block.
     pub(crate) const NONBLOCK: Self = Self(0);
 
     pub(crate) const fn union(self, other: Self) -> Self {
@@ -58,7 +59,7 @@ impl BitOr for OFlags {
     }
 }
 
-/// Opens a file; never a link, but to look at it. One that is made is for its owner alone.
+/// Opens a file; never a link, except to find out what it is. A new one is readable only by its owner.
 pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
     if flags.has(OFlags::CREATE) {
         let how = if flags.has(OFlags::EXCL) { CREATE_NEW } else { OPEN_ALWAYS };
@@ -69,37 +70,37 @@ pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
         File::options().access_mode(flags.access()).custom_flags(how).open(path)
     };
     let file = open(FILE_FLAG_OPEN_REPARSE_POINT)?;
-    match facts::reparse(&file)? {
+    match metadata::reparse(&file)? {
         _ if flags == OFlags::LOOK => Ok(file),
-        // What is kept in a cloud, or compressed, is read like any other file.
-        Some(tag) if !facts::is_link_tag(tag) => open(0),
+        // Cloud files and compressed files are read like any other.
+        Some(tag) if !metadata::is_link_tag(tag) => open(0),
         _ => not_a_link(file),
     }
 }
 
 fn not_a_link(file: File) -> io::Result<File> {
-    match facts::reparse(&file)? {
-        Some(tag) if facts::is_link_tag(tag) => {
+    match metadata::reparse(&file)? {
+        Some(tag) if metadata::is_link_tag(tag) => {
             Err(io::Error::from_raw_os_error(ERROR_STOPPED_ON_SYMLINK.cast_signed()))
         }
         _ => Ok(file),
     }
 }
 
-/// What is known of what stands at a path.
-pub(super) fn facts_at(path: &Path, more: u32) -> io::Result<Facts> {
+/// Metadata of what is at a path.
+pub(super) fn metadata_at(path: &Path, more: u32) -> io::Result<Metadata> {
     let how = FILE_FLAG_BACKUP_SEMANTICS | more;
-    facts::of(&File::options().access_mode(FILE_READ_ATTRIBUTES).custom_flags(how).open(path)?)
+    metadata::of(&File::options().access_mode(FILE_READ_ATTRIBUTES).custom_flags(how).open(path)?)
 }
 
-/// Makes a file or folder for its owner alone.
+/// Creates a file or folder that only its owner can read.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     security::create_folder(path)
 }
 
-/// Reading and writing at a place. Unlike on Unix the position of the file moves with it.
+/// Reads and writes at an offset. Unlike on Unix, this moves the file's position.
 pub(crate) trait FileExt {
-    /// Reads what there is at a place, up to the length of the buffer.
+    /// Reads what is at an offset, up to the length of the buffer.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
 
     /// Fills the buffer.

@@ -1,17 +1,17 @@
-//! Whose a file is: users have no numbers, so only ours and others' are told apart.
+//! Owners of files: users have no numbers, so only our files and others' are distinguished.
 
-use super::facts::Facts;
+use super::metadata::Metadata;
 use super::security;
 use crate::refusal::Refusal;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A user; who it is cannot be told.
+/// A user of unknown identity.
 #[derive(Clone, Copy)]
 pub(crate) struct User;
 
-pub(crate) fn user(_: &Facts) -> User {
+pub(crate) fn user(_: &Metadata) -> User {
     User
 }
 
@@ -21,32 +21,32 @@ pub(crate) fn may_all() -> bool {
 }
 
 /// Whether a file is ours. On a file system without owners none is.
-pub(crate) fn is_ours(file: &File, _: &Facts) -> bool {
+pub(crate) fn is_ours(file: &File, _: &Metadata) -> bool {
     security::is_ours(file).unwrap_or(false)
 }
 
 /// Whether a file is ours, and nobody else may read or write it.
-pub(crate) fn is_private(file: &File, facts: &Facts) -> bool {
-    is_ours(file, facts) && security::is_private(file).unwrap_or(false)
+pub(crate) fn is_private(file: &File, metadata: &Metadata) -> bool {
+    is_ours(file, metadata) && security::is_private(file).unwrap_or(false)
 }
 
-/// Whether more users than the owner may write to a file: access lists are not asked for that, so they may.
-pub(crate) fn others_may_write(_: &Facts) -> bool {
+/// Whether other users than the owner may write to a file. Access lists are not examined, so they may.
+pub(crate) fn others_may_write(_: &Metadata) -> bool {
     true
 }
 
 /// Whether a file is ours or of the owner of another one.
-pub(crate) fn is_ours_or_of(file: &File, facts: &Facts, _: Option<&Facts>) -> bool {
-    is_ours(file, facts)
+pub(crate) fn is_ours_or_of(file: &File, metadata: &Metadata, _: Option<&Metadata>) -> bool {
+    is_ours(file, metadata)
 }
 
 /// Why a file in this folder is not ours to replace.
-pub(crate) fn refusal(file: &File, facts: &Facts, _: &Path) -> Option<Refusal> {
-    (!is_ours(file, facts)).then_some(Refusal::AnothersFile)
+pub(crate) fn refusal(file: &File, metadata: &Metadata, _: &Path) -> Option<Refusal> {
+    (!is_ours(file, metadata)).then_some(Refusal::AnothersFile)
 }
 
-/// What we make is made by its owner.
+/// What we create belongs to us.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-pub(crate) fn give_to_owner(_: &File, _: &Facts) -> io::Result<()> {
+pub(crate) fn give_to_owner(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }

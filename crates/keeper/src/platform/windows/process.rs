@@ -1,7 +1,7 @@
-//! Whether a process is alive, and who has a file open. Nothing tells whether all are seen who have, so it counts as if
-//! somebody hid: the error must never be on the side of writing.
+//! Whether a process is alive, and who has a file open. It is unknown whether all of these are visible, so it counts as
+//! if some were hidden: a mistake must never lead to a write.
 
-use super::facts;
+use super::metadata;
 use super::name::{for_call, of_buffer};
 use super::owner::User;
 use crate::identity::FileId;
@@ -22,8 +22,8 @@ use windows_sys::Win32::System::RestartManager::{
 };
 use windows_sys::Win32::System::Threading::{OpenProcess, PROCESS_SYNCHRONIZE, WaitForSingleObject};
 
-/// A process is alive unless its number is nobody's, or of one that has ended. When it started agents tell in units of
-/// other systems only.
+/// A process is alive unless its id is unused, or the process has ended. Agents record start times in other systems'
+/// units, so these are not compared.
 pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
     // SAFETY: numbers only.
     let handle = unsafe { OpenProcess(PROCESS_SYNCHRONIZE, 0, pid) };
@@ -39,7 +39,7 @@ pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
     if ended { ProcessState::Dead } else { ProcessState::Alive }
 }
 
-/// What the system tells of all processes.
+/// All processes, as the system lists them.
 fn entries() -> Vec<PROCESSENTRY32W> {
     // SAFETY: numbers only.
     let list = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) };
@@ -60,12 +60,12 @@ fn entries() -> Vec<PROCESSENTRY32W> {
     entries
 }
 
-/// The numbers of all processes.
+/// The ids of all processes.
 pub(crate) fn all() -> impl Iterator<Item = u32> {
     entries().into_iter().map(|entry| entry.th32ProcessID)
 }
 
-/// The name of a process as agents' users know it: that of the program, without its ending.
+/// The name of a process as users know it: that of its program, without the extension.
 pub(crate) fn name(pid: u32) -> String {
     let entry = entries().into_iter().find(|entry| entry.th32ProcessID == pid);
     let name = entry.map(|entry| of_buffer(&entry.szExeFile).to_string_lossy().to_ascii_lowercase());
@@ -73,7 +73,7 @@ pub(crate) fn name(pid: u32) -> String {
     printable(name.strip_suffix(".exe").unwrap_or(&name).as_bytes())
 }
 
-/// A process and those that it comes from. A number whose process has ended may be another one's by now.
+/// A process and its ancestors. The id of a parent that has ended may belong to another process by now.
 pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
     let entries = entries();
     let mut line = vec![pid];
@@ -88,10 +88,10 @@ pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
     line
 }
 
-/// The processes that have a file open besides us, as the Restart Manager sees them. It does not say what for, so all
-/// may write.
+/// The other processes that have a file open, according to the Restart Manager. It does not say how they opened it, so
+/// all may write.
 pub(crate) fn holders(file: &File, _: FileId) -> Vec<Holder> {
-    let Ok(path) = facts::path_of(file) else { return Vec::new() };
+    let Ok(path) = metadata::path_of(file) else { return Vec::new() };
     let holder = |found: &RM_PROCESS_INFO| {
         let name = of_buffer(&found.strAppName).to_string_lossy().into_owned();
         Holder { pid: found.Process.dwProcessId, name: printable(name.as_bytes()), writes: true }
@@ -100,7 +100,7 @@ pub(crate) fn holders(file: &File, _: FileId) -> Vec<Holder> {
     found.iter().map(holder).filter(|holder| holder.pid != std::process::id()).collect()
 }
 
-/// What the Restart Manager tells of a file; nothing where it does not answer.
+/// The Restart Manager's processes for a file; empty if it does not answer.
 fn users(path: &[u16]) -> Vec<RM_PROCESS_INFO> {
     let (mut session, mut key) = (0, [0; CCH_RM_SESSION_KEY as usize + 1]);
     // SAFETY: the buffer is as long as a key and its end.
@@ -125,8 +125,8 @@ fn users(path: &[u16]) -> Vec<RM_PROCESS_INFO> {
     if told == ERROR_SUCCESS { found } else { Vec::new() }
 }
 
-/// The folder in which a process works is not told.
-pub(crate) fn working_folder(_: u32) -> io::Result<facts::Metadata> {
+/// The current folder of a process is unknown.
+pub(crate) fn working_folder(_: u32) -> io::Result<metadata::Metadata> {
     Err(ErrorKind::Unsupported.into())
 }
 

@@ -1,4 +1,4 @@
-//! How files are made, filled and made to last.
+//! How files are created, written and synced.
 
 use super::open::open;
 use super::security;
@@ -8,13 +8,13 @@ use std::io::{self, Write};
 use std::path::Path;
 use transcript::Span;
 
-/// How the file of a new text is opened: what it is opened for cannot change later.
+/// Flags to open the new file with, which cannot change later.
 pub(crate) const NEW_TEXT: OFlags = OFlags::RDWR_AT_END;
 
 /// How much is copied at a time.
 const PIECE_BYTES: u64 = 256 << 10;
 
-/// Makes a file that nobody else may read; not through a link.
+/// Creates a file that only its owner can read. Never follows a link.
 ///
 /// # Errors
 ///
@@ -28,19 +28,19 @@ pub(crate) fn open_note(path: &Path) -> io::Result<File> {
     open(path, OFlags::RDONLY)
 }
 
-/// [`NEW_TEXT`] has seen to that.
+/// [`NEW_TEXT`] has done that.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
 pub(crate) fn to_its_end(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes what others have written to a file last, which is open for reading.
+/// Syncs what other programs have written to a file that we have open for reading.
 pub(crate) fn sync_others(file: &File) -> io::Result<()> {
     security::reopen_to_append(file)?.sync_data()
 }
 
-/// Copies bytes of one file to where another one stands; gives how many there were. The position of the first is
-/// nothing to go by: another thread may read from it.
+/// Copies a span of one file to the current position of another. Returns how many bytes there were. The position of the
+/// first file is not used, because another thread may read from it.
 pub(crate) fn copy_span(from: &File, span: Span, mut out: &File) -> io::Result<u64> {
     let mut at = span.start;
     let mut buffer = vec![0; span.len().min(PIECE_BYTES) as usize];

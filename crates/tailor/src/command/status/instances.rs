@@ -1,14 +1,14 @@
-//! Where daemons answer on this machine: sockets in the folders that the service manager makes, and those that units
-//! which are enabled would have.
+//! Where daemons on this machine answer: the sockets in the service manager's folders, and those that enabled units
+//! will create.
 
 use std::fs::read_dir;
 use std::path::{Path, PathBuf};
 
-/// The sockets of `tailor@USER`, of users' own daemons, and of one that the machine has. Below `run` are the folders, and
-/// below `units` is what is enabled.
+/// The sockets of `tailor@USER` units, of users' own daemons, and of a system-wide one. `run` holds the folders of
+/// sockets, and `units` the enabled units.
 pub(super) fn sockets(run: &Path, units: &Path) -> Vec<PathBuf> {
     let of_system = run.join("tailor");
-    // Such a folder is there as long as its daemon, and its socket may not be ours to see.
+    // Such a folder exists as long as its daemon. We may have no permission to see the socket in it.
     let systems = entries(&of_system).filter(|path| path.is_dir()).map(|folder| folder.join("status.sock"));
     let users = entries(&run.join("user")).map(|folder| folder.join("tailor/status.sock"));
     let found = users.chain([of_system.join("status.sock")]).filter(|socket| socket.exists());
@@ -19,7 +19,7 @@ pub(super) fn sockets(run: &Path, units: &Path) -> Vec<PathBuf> {
     sockets
 }
 
-/// The instances of `tailor@.service` that are started with the machine.
+/// The enabled instances of `tailor@.service`.
 fn enabled(units: &Path) -> impl Iterator<Item = String> {
     let targets = entries(units).filter(|path| path.extension().is_some_and(|ending| ending == "wants"));
     targets.flat_map(|target| entries(&target)).filter_map(|unit| {

@@ -8,7 +8,7 @@
 use super::{PROFILES, find};
 use crate::examine::mend::{examine, mend};
 use crate::model::finding::{Held, Safety};
-use crate::model::policy::{Kept, Policy, Selection, Shape};
+use crate::model::policy::{CutShape, Kept, Policy, Selection};
 use crate::plan::Rendered;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -475,6 +475,7 @@ fn openclaw_5057() {
         clear_chars_min: 0,
         keep_assistants: 0,
         cache_ttl_ms: 0,
+        counts_quarters: true,
     };
     let t = |story: Story, call: &str| story.turn(call, "fetch", &xs(2_000));
     let go = || Story::new().user("go");
@@ -583,7 +584,7 @@ fn openclaw_5057_dense_text() {
 fn openclaw_10915() {
     let base = policy("openclaw-10915");
     assert_eq!(base.result_chars_max, 32_000);
-    assert_eq!(base.shape, Shape { kept: Kept::Percent(100), lines: Lines::Anywhere });
+    assert_eq!(base.shape, CutShape { kept: Kept::Percent(100), lines: Lines::Anywhere });
     let guard = Policy { result_chars_max: 1_000, ..base.clone() };
     let one =
         |content: Value| Story::new().user("go").calls(&["c"]).result_of("c", "fetch", content).said("ok");

@@ -13,7 +13,7 @@ impl Drawing<'_> {
     /// Links the entries in the way of the shape.
     pub(super) fn link(&mut self) -> Result<(), Fault> {
         match self.session.format.shape {
-            Shape::Branch => self.link_branch(),
+            Shape::Tree => self.link_branch(),
             Shape::Graph => self.link_graph()?,
             Shape::Log => self.link_log(),
             Shape::List | Shape::Upserts => {}
@@ -23,18 +23,18 @@ impl Drawing<'_> {
 
     /// Links the branch in its new order, and the children of entries that go.
     fn link_branch(&mut self) {
-        let mut behind: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
+        let mut following: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
         for (index, line) in self.lines.iter().enumerate() {
-            behind.entry(line.after).or_default().push(Node::New(index));
+            following.entry(line.after).or_default().push(Node::New(index));
         }
         for (&entry, &after) in &self.moves {
-            behind.entry(after).or_default().push(Node::Old(entry));
+            following.entry(after).or_default().push(Node::Old(entry));
         }
         let mut order: Vec<Node> = Vec::new();
         for &entry in &self.session.live {
             if !self.drop.contains(&entry) && !self.moves.contains_key(&entry) {
                 order.push(Node::Old(entry));
-                order.extend(behind.get(&entry).into_iter().flatten());
+                order.extend(following.get(&entry).into_iter().flatten());
             }
         }
         let mut before: Option<Node> = None;
@@ -117,7 +117,7 @@ impl Drawing<'_> {
     }
 
     /// Compactions and leaf records that point at entries that go point at their neighbours instead, and those
-    /// that count lines count anew. A compaction whose first entry moves keeps what it kept behind that one: the
+    /// that count lines count anew. A compaction whose first entry moves keeps what it kept after that one: the
     /// entry may have gone to a call that the compaction leaves out.
     fn move_targets(&mut self, order: &[Node]) {
         for (index, entry) in (0..).zip(&self.session.transcript.entries) {

@@ -1,4 +1,4 @@
-//! Each error text that was seen, and the forms in which its texts arrive.
+//! Every error text that was seen, in the forms in which users pass it.
 
 use super::{REFUSALS, find};
 use crate::model::overflow::classify;
@@ -10,7 +10,7 @@ fn is(text: &str, code: &str) {
     assert!(found.is_some_and(|found| found.codes.contains(&code)), "{text}: {found:?}");
 }
 
-/// Texts from users' reports and providers' documentation, and the rules that they are about.
+/// Texts from users' reports and providers' documentation, and the rules they are about.
 #[test]
 fn each_row_of_the_table_is_known() {
     for (texts, codes) in [
@@ -160,7 +160,7 @@ fn each_text_of_the_table_finds_its_own_row() {
     }
 }
 
-/// What people reported: the explanation and [`classify`], which decides what `recover` does, give the same answer.
+/// Texts from users' reports: `find` and [`classify`], which decides what `recover` does, must agree.
 #[test]
 fn each_text_that_was_seen_gets_its_answer() {
     let rows = include_str!("seen.tsv").lines().filter(|line| !line.starts_with('#'));
@@ -184,7 +184,7 @@ fn each_text_that_was_seen_gets_its_answer() {
     assert!(count >= 60, "{count}");
 }
 
-/// What is said without a file names only what there is: a command for a repair, or advice.
+/// Without a file, an explanation only names what exists: a command to repair, or advice.
 #[test]
 fn each_error_has_something_to_do() {
     for refusal in REFUSALS {

@@ -13,7 +13,7 @@ use spans::source::Fault;
 
 /// Where an appended entry stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BranchPosition {
     /// Not on the live branch.
     Beside,
     /// At the end of the live branch.
@@ -29,7 +29,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl BranchPosition {
     /// Whether it is on the live branch.
     pub(crate) fn is_live(self) -> bool {
         matches!(self, Self::Live | Self::Sibling | Self::Unclear { live: true })
@@ -79,9 +79,14 @@ impl Count {
 
     /// Takes in an entry that was appended; false if that takes a look at the whole session, and this is of no use any
     /// more.
-    pub(crate) fn take(&mut self, added: Entries<'_>, index: u32, place: Place) -> Result<bool, Fault> {
+    pub(crate) fn take(
+        &mut self,
+        added: Entries<'_>,
+        index: u32,
+        place: BranchPosition,
+    ) -> Result<bool, Fault> {
         let found = added.entry(index);
-        if place == Place::Beside {
+        if place == BranchPosition::Beside {
             return if found.kind == Kind::Opaque { self.search(added, found) } else { Ok(true) };
         }
         let model = found.model.map(|model| added.transcript.ids.text(model));
@@ -96,13 +101,13 @@ impl Count {
         }
         let cost = self.rates.entry(added, index);
         let (now, waiting) = match place {
-            Place::Live => (cost, core::mem::take(&mut self.waiting)),
-            Place::Waiting => {
+            BranchPosition::Live => (cost, core::mem::take(&mut self.waiting)),
+            BranchPosition::Waiting => {
                 self.waiting = self.waiting.saturating_add(cost);
                 (0, 0)
             }
-            Place::Sibling if self.waiting == 0 => (cost, 0),
-            Place::Unclear { live: false } if cost == 0 => (0, 0),
+            BranchPosition::Sibling if self.waiting == 0 => (cost, 0),
+            BranchPosition::Unclear { live: false } if cost == 0 => (0, 0),
             _ => return Ok(false),
         };
         let is_of_number = self.number.as_ref().is_some_and(|number| {

@@ -147,7 +147,7 @@ impl Rates {
     /// All that the model sees of an entry.
     pub(super) fn entry(self, all: Entries<'_>, index: u32) -> u64 {
         let (transcript, found) = (all.transcript, all.entry(index));
-        let calls: u64 = transcript.calls_of(index).map(|call| transcript.calls[call].block.len()).sum();
+        let calls: u64 = transcript.calls_of(index).map(|call| transcript.calls[call].sent_bytes).sum();
         let thinking: u64 = transcript.thinking_of(index).iter().map(|block| block.block.len()).sum();
         let (mut cost, mut chars, mut images) = (0, found.text_chars, 0);
         for result in transcript.results_of(index) {

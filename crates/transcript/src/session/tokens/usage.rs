@@ -25,6 +25,8 @@ const PLACES: &[&[&str]] = &[
     &["event", "usage"],
     &["usage"],
     &["metadata", "usage"],
+    // OpenCode: of a message. Its parts repeat it behind results that it does not count.
+    &["data", "tokens"],
 ];
 
 /// Names of a sum of everything.
@@ -48,6 +50,9 @@ const PARTS: [&str; 11] = [
 
 /// Reads the numbers of an entry.
 pub(crate) fn usage(root: Value<'_>) -> Option<Usage> {
+    if root.get("store").is_some() && root.get("table").is_some_and(|table| table.is("part")) {
+        return None;
+    }
     let at = |names: &[&str]| names.iter().try_fold(root, |value, name| value.get(name));
     // Kimi CLI counts the whole context, and Copilot does when it ends.
     let flat =

@@ -1,4 +1,4 @@
-//! What the next entry may hang on so that the live branch grows by it and by nothing else.
+//! Which parents the next entry may have, so that the live branch grows by this entry and nothing else changes.
 
 use super::seen::Key;
 use crate::format::Shape;
@@ -7,41 +7,41 @@ use crate::model::ids::Id;
 use crate::model::transcript::Transcript;
 use crate::rule::Feature;
 use crate::session::Session;
-use crate::session::tokens::Place;
+use crate::session::tokens::BranchPosition;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use serde::{Deserialize, Serialize};
 
-/// So many entries of the newest turn are remembered.
+/// How many entries of the newest turn are remembered.
 const TURN_MAX: usize = 64;
 
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Branch {
-    /// The order of the lines is all there is, and no entry has an id.
+    /// Only the order of the lines counts, and no entry has an id.
     List(Shape),
-    /// The order of the lines, and calls and results find each other wherever they stand.
+    /// The order of the lines counts, and calls and results find each other wherever they are.
     Log,
-    /// A path: entries hang on the newest one.
+    /// A path: an entry's parent is the newest entry.
     Path {
         head: Key,
-        /// No entry with an id stands behind the newest one of the branch.
+        /// No entry with an id comes after the newest one of the branch.
         last: bool,
     },
     Graph(Graph),
 }
 
-/// The newest turn of a graph, in the main conversation. All its entries hang, over some way within it, on its first one,
-/// so that whichever is the leaf, the same ones are gathered.
+/// The newest turn of a graph, in the main conversation. Each of its entries descends from its first one through
+/// entries of the turn, so the same entries are gathered whichever is the leaf.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Graph {
     /// Its entries, and whether they are messages.
     turn: VecDeque<(Key, bool)>,
-    /// The end from which the leaf was found.
+    /// The entry from which the leaf was found.
     tip: Key,
 }
 
 impl Branch {
-    /// The end of a session, and the first entry that belongs to it.
+    /// The end of a session's branch, and the first entry that belongs to it.
     pub(super) fn of(session: &Session<'_>) -> Result<(Self, u32), Feature> {
         let entries = &session.transcript.entries;
         let newest = session.newest().map(|newest| session.turn(newest));
@@ -51,16 +51,16 @@ impl Branch {
         let floor = ends.chain(first).min().unwrap_or(entries.len() as u32);
         let tree = entries.iter().any(|entry| entry.id.is_some());
         let branch = match session.format.shape {
-            Shape::Branch if tree => {
+            Shape::Tree if tree => {
                 let head = session.live.last().copied().ok_or(Feature::Unplaced)?;
                 let last = entries.iter().rposition(|entry| entry.id.is_some()) == Some(head as usize);
                 Self::Path { head: key_of(session, head)?, last }
             }
             Shape::Graph => Self::Graph(Graph::of(session, first.ok_or(Feature::Unplaced)?)?),
-            // A subagent speaks in between, and its runs are told apart from the others.
+            // Entries of subagents may be in between, and their runs are not told apart.
             Shape::Log if entries.iter().any(|entry| entry.is_sidechain) => return Err(Feature::Unplaced),
             Shape::Log => Self::Log,
-            // A later record may take the place of any.
+            // A later record may replace any of them.
             Shape::Upserts => return Err(Feature::Unplaced),
             shape => Self::List(shape),
         };
@@ -71,13 +71,18 @@ impl Branch {
         if let Self::Graph(graph) = self { graph.turn.capacity() * size_of::<(Key, bool)>() } else { 0 }
     }
 
-    /// Whether results have to stand behind their calls.
+    /// Whether results have to come directly after their calls.
     pub(super) fn is_ordered(&self) -> bool {
         !matches!(self, Self::Graph(_) | Self::Log)
     }
 
-    /// Takes in an entry whose id is new, and gives its place. `begins`: a turn begins with it.
-    pub(super) fn hang(&mut self, added: &Transcript, entry: u32, begins: bool) -> Result<Place, Feature> {
+    /// Adds an entry whose id is new, and returns its place. `begins` says whether a turn begins with it.
+    pub(super) fn hang(
+        &mut self,
+        added: &Transcript,
+        entry: u32,
+        begins: bool,
+    ) -> Result<BranchPosition, Feature> {
         let found = &added.entries[entry as usize];
         let key = |id: Id| Key::of(added.ids.text(id));
         let parent = match found.parent {
@@ -85,22 +90,24 @@ impl Branch {
             Link::Root | Link::Missing => None,
         };
         match (self, found.id.map(key)) {
-            // The first id would make it a path.
-            (Self::List(Shape::Branch), id) => {
+            // The first id would turn the list into a path.
+            (Self::List(Shape::Tree), id) => {
                 if id.is_some() {
                     Err(Feature::Unplaced)
                 } else {
-                    Ok(Place::Live)
+                    Ok(BranchPosition::Live)
                 }
             }
-            // What a compaction had replaced may be in context again.
+            // Messages that a compaction had replaced may be in context again.
             (Self::Log, _) if found.is_sidechain => Err(Feature::Unplaced),
-            (_, None) | (Self::List(_) | Self::Log, _) if found.kind == Kind::Opaque => Ok(Place::Beside),
-            (Self::List(_) | Self::Log, _) => Ok(Place::Live),
+            (_, None) | (Self::List(_) | Self::Log, _) if found.kind == Kind::Opaque => {
+                Ok(BranchPosition::Beside)
+            }
+            (Self::List(_) | Self::Log, _) => Ok(BranchPosition::Live),
             (_, None) => Err(Feature::Unplaced),
             (Self::Path { last, .. }, Some(_)) if found.is_sidechain => {
                 *last = false;
-                Ok(Place::Beside)
+                Ok(BranchPosition::Beside)
             }
             (Self::Path { head, last }, Some(id)) => {
                 let follows = *last && found.parent == Link::Missing;
@@ -108,14 +115,14 @@ impl Branch {
                     return Err(Feature::Unplaced);
                 }
                 (*head, *last) = (id, true);
-                Ok(Place::Live)
+                Ok(BranchPosition::Live)
             }
             (Self::Graph(graph), Some(id)) => graph.hang(found, (id, parent), begins),
         }
     }
 }
 
-/// What an entry is called by those that hang on it.
+/// The key by which children name an entry as their parent.
 fn key_of(session: &Session<'_>, entry: u32) -> Result<Key, Feature> {
     let id = session.entry(entry).id.ok_or(Feature::Unplaced)?;
     if session.by_id(id) == Some(entry) {
@@ -173,20 +180,20 @@ impl Graph {
         found: &Entry,
         (id, parent): (Key, Option<Key>),
         begins: bool,
-    ) -> Result<Place, Feature> {
+    ) -> Result<BranchPosition, Feature> {
         let known = parent.and_then(|parent| self.turn.iter().find(|&&(known, _)| known == parent));
         let (held, said, spoken) = (known.is_some(), known.is_some_and(|(_, said)| *said), found.is_spoken());
         if spoken && !(held && found.is_main()) {
-            // A subagent's, beside the main conversation. What has results may be gathered all the same.
+            // A subagent's entry, beside the main conversation. Entries with results may still be gathered.
             let beside = !held && !found.is_main() && found.kind != Kind::Message(Role::Tool);
             let alone = begins || found.group.is_none();
-            return if beside && alone { Ok(Place::Beside) } else { Err(Feature::Unplaced) };
+            return if beside && alone { Ok(BranchPosition::Beside) } else { Err(Feature::Unplaced) };
         }
         let place = match (spoken, parent == Some(self.tip)) {
-            (true, true) => Place::Live,
-            (true, false) if said => Place::Sibling,
-            (false, true) => Place::Waiting,
-            (live, _) => Place::Unclear { live },
+            (true, true) => BranchPosition::Live,
+            (true, false) if said => BranchPosition::Sibling,
+            (false, true) => BranchPosition::Waiting,
+            (live, _) => BranchPosition::Unclear { live },
         };
         if spoken && begins {
             self.turn.clear();

@@ -1,8 +1,8 @@
-//! Which ids a transcript has: never "new" of one that was there. Keeps no id.
+//! Which ids a transcript has, without storing them. An id that is there is never called new.
 //!
-//! A Bloom filter, because what is remembered of a session of 1 GB must be small, and the answer "maybe" only costs a
-//! look. What a look costs grows with the file, so the filter of a longer file is surer: twelve bits for each id at
-//! 64 KiB, one more with each doubling, [`WORDS_MAX`] at most.
+//! A Bloom filter, because what is remembered of a session of 1 GB must be small, and a wrong "maybe" only costs a
+//! look. The cost of a look grows with the file, so larger files get filters that err less: twelve bits per id at 64
+//! KiB, one more with each doubling, up to [`WORDS_MAX`].
 
 use crate::model::ids::{Id, Ids};
 use crate::model::transcript::Transcript;
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use spans::fingerprint;
 
-/// What tells one text from another for sure: the beginning of its hash.
+/// Identifies a text: the beginning of its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Key([u8; 16]);
 
@@ -24,15 +24,15 @@ impl Key {
     }
 }
 
-/// The key of an id that is there.
+/// The key of an id in this transcript.
 pub(super) fn key_in(transcript: &Transcript, id: Option<Id>) -> Option<Key> {
     id.map(|id| Key::of(transcript.ids.text(id)))
 }
 
-/// Two MiB.
+/// 2 MiB.
 const WORDS_MAX: usize = 1 << 18;
 
-/// Bits for each id in a short file.
+/// Bits per id in a short file.
 const BITS_MIN: usize = 12;
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -43,19 +43,19 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// The ids of a transcript of so many bytes, with room for a quarter more.
+    /// The ids of a transcript of this size, with room for a quarter more.
     pub(super) fn of(ids: &Ids, bytes: u64) -> Self {
         let room = ids.len() + ids.len() / 4 + 32;
         let wanted = BITS_MIN + (bytes >> 16).checked_ilog2().map_or(0, |doublings| doublings as usize + 1);
         let words = (room * wanted).div_ceil(64).min(WORDS_MAX);
-        // The number of probes that errs least is the number of bits times the logarithm of two.
+        // The best number of probes is the number of bits per id times ln 2.
         let probes = (words * 64 * 7 / 10 / room).max(1) as u64;
         let mut seen = Self { bits: vec![0; words], probes };
         ids.texts().for_each(|text| seen.insert(text));
         seen
     }
 
-    /// Whether an id may have been there; if not, that is sure.
+    /// Whether an id may be there. `false` is certain.
     pub(super) fn may_hold(&self, text: &[u8]) -> bool {
         self.places(text).all(|at| self.bits[at / 64] >> (at % 64) & 1 == 1)
     }
@@ -78,7 +78,7 @@ impl Seen {
     }
 }
 
-/// Words as text: half as long as their digits.
+/// Words as base64, which is shorter than decimal numbers.
 mod text {
     use super::{String, Vec};
     use base64::Engine;

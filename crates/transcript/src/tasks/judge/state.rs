@@ -1,11 +1,11 @@
-//! What has to be remembered of a session that was looked at, and what an appended entry is to it.
+//! What is remembered of a session, and what an appended entry changes about it.
 
 use super::branch::Branch;
 use super::seen::Seen;
 use super::turn::Turn;
 use crate::examine::context::says;
 use crate::format::{Format, Shape};
-use crate::model::entry::{ContentIssueKind, Kind, Link, Role, Service, Stop};
+use crate::model::entry::{ContentIssueKind, Kind, Link, Role, Service, StopReason};
 use crate::model::finding::{Finding, Guard, Held, Op, Safety, Severity};
 use crate::model::policy::{Policy, SignedThinking};
 use crate::model::rule::Codes;
@@ -14,16 +14,16 @@ use crate::rule::mirrored_reply::MIRROR;
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
 use crate::rule::{
     Feature, Flow, Heals, RULES, Repeats, Titles, are_plain, bound_thinking, flow, is_from_user, is_taken,
-    lacks_a_user, minding, most, oversized_for_summary,
+    lacks_a_user, most, oversized_for_summary, woken_by,
 };
-use crate::session::tokens::Place;
+use crate::session::tokens::BranchPosition;
 use crate::session::{Awaits, Session, traits};
 use alloc::vec::Vec;
 use core::cell::Cell;
 use serde::{Deserialize, Serialize};
 use spans::json::Odd;
 
-/// A set of rules as their codes.
+/// Serialises a set of rules as their codes.
 mod codes {
     use super::{Codes, Vec};
     use alloc::string::String;
@@ -40,21 +40,23 @@ mod codes {
     }
 }
 
-/// What is asked for, and what was told of it.
-pub(super) struct Asked<'a> {
+/// What a run asks of an append, and which rules have already reported.
+pub(super) struct FeatureCheck<'a> {
     pub(super) policy: &'a Policy,
     format: &'static Format,
-    /// Rules that tell a thing once, and have told it.
-    told: Codes,
-    /// Only a look can tell the numbers: there is more of what one of these has told, or of what is on no branch.
+    /// Rules that report only once per file, and have done so.
+    reported: Codes,
+    /// Whether only a look can tell the numbers, because the append adds to a finding of such a rule, or to abandoned
+    /// branches.
     unclear: Cell<bool>,
 }
 
-impl Asked<'_> {
-    /// A feature is there, or it is not; an error if it is, and a rule minds it that has not told all it has to tell.
-    pub(super) fn about(&self, there: bool, feature: Feature) -> Result<(), Feature> {
-        for rule in minding(self.policy, self.format, feature).filter(|_| there) {
-            if !self.told.has(rule.code()) {
+impl FeatureCheck<'_> {
+    /// Checks a feature. It is an error if it is `there` and wakes a selected rule, unless that rule has already
+    /// reported.
+    pub(super) fn feature(&self, present: bool, feature: Feature) -> Result<(), Feature> {
+        for rule in woken_by(self.policy, self.format, feature).filter(|_| present) {
+            if !self.reported.has(rule.code()) {
                 return Err(feature);
             }
             self.unclear.set(true);
@@ -62,18 +64,19 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// The same of what may undo what was told.
-    fn undoes(&self, there: bool, feature: Feature) -> Result<(), Feature> {
-        let told = || minding(self.policy, self.format, feature).any(|rule| self.told.has(rule.code()));
-        if there && told() { Err(feature) } else { Ok(()) }
+    /// Checks a feature that may make a reported finding go away.
+    fn healing(&self, present: bool, feature: Feature) -> Result<(), Feature> {
+        let reported =
+            || woken_by(self.policy, self.format, feature).any(|rule| self.reported.has(rule.code()));
+        if present && reported() { Err(feature) } else { Ok(()) }
     }
 }
 
-/// What was taken in.
+/// What is known of an appended entry.
 #[derive(Clone, Copy)]
 pub(super) struct Taken {
-    pub(super) place: Place,
-    /// It is a message more.
+    pub(super) place: BranchPosition,
+    /// Whether it counts as one more message.
     pub(super) says: bool,
 }
 
@@ -85,29 +88,29 @@ pub(super) struct State {
     seen: Seen,
     branch: Branch,
     turn: Turn,
-    /// Rules that tell a thing once, and have told it.
+    /// Rules that report only once per file, and have done so.
     #[serde(with = "codes")]
-    told: Codes,
-    /// Some fixes make ids up, and one that looks like those could change them.
+    reported: Codes,
+    /// Some fixes invent ids, and a similar id in the file could change them.
     makes_ids: bool,
     /// Some findings are about the newest turn.
     in_turn: bool,
-    /// Thinking that is bound to what comes before changes what is found.
+    /// An edit before bound thinking would change findings.
     binding: bool,
-    /// The last that was said is a person's.
+    /// The last message is the user's.
     asks: bool,
-    /// The newest turn says something.
+    /// The newest turn has content.
     says: bool,
     /// The newest turn may end with thinking.
     thought: bool,
-    /// Nobody minds in this format what is empty.
+    /// Empty content is no problem in this format.
     empty_is_nothing: bool,
-    /// There are empty texts that the agent does not send, and that is known, so that more of them are nothing new.
+    /// Empty texts that the agent does not send were reported, so more of them add nothing.
     blank: bool,
-    /// No user is in context.
+    /// No user message is in context.
     lacks_a_user: bool,
     ordinal: Option<u64>,
-    /// What the rows name as their session.
+    /// The session id in the rows.
     session: Option<u64>,
     titles: Titles,
 }
@@ -117,25 +120,26 @@ impl State {
         let (policy, format, transcript) = (session.policy, session.format, session.transcript);
         let turn = Turn::of(session)?;
         let (branch, floor) = Branch::of(session)?;
-        let in_turn = settled(session, findings, floor, turn.is_open())?;
-        let mut told = crate::rule::NONE;
+        let in_turn = are_stable(session, findings, floor, turn.is_open())?;
+        let mut reported = crate::rule::NONE;
         findings
             .iter()
             .filter(|found| found.rule.repeats != Repeats::Each)
-            .for_each(|found| told.insert(found.rule.code()));
-        // Of empty texts; an empty result is another matter under the same code.
+            .for_each(|found| reported.insert(found.rule.code()));
+        // Only empty texts count here; an empty result has the same code.
         let no_result = |entry: u32| transcript.results_of(entry).is_empty();
         let about_texts = |finding: &Finding| {
             finding.rule.wakes.contains(&Feature::EmptyText) && finding.entry.is_some_and(no_result)
         };
-        let minded = minding(policy, format, Feature::EmptyText).next().is_some();
-        let texts_known = !minded || findings.iter().any(about_texts);
+        let wakes = woken_by(policy, format, Feature::EmptyText).next().is_some();
+        let texts_known = !wakes || findings.iter().any(about_texts);
         let newest = session.newest().map(|newest| session.turn(newest));
         let in_newest = |&entry: &u32| Some(session.turn(entry)) == newest;
         let issues =
             || session.live.iter().copied().filter(in_newest).flat_map(|entry| transcript.issues_of(entry));
         let empty_is_nothing = format.content.empty.is_none() && format.content.blank.is_none();
-        // A message of nothing but empty texts is told as such; once a line of it says more, its texts are.
+        // A message that has nothing but empty texts is reported as a whole; with more text in a later line, its empty
+        // texts are.
         if !empty_is_nothing && !texts_known && issues().any(|issue| issue.kind == ContentIssueKind::Blank) {
             return Err(Feature::Unsettled);
         }
@@ -145,7 +149,7 @@ impl State {
             seen: Seen::of(&transcript.ids, transcript.bytes),
             branch,
             turn,
-            told,
+            reported,
             makes_ids: findings.iter().any(|finding| finding.rule.makes_ids),
             in_turn,
             binding: is_binding(session, findings),
@@ -165,13 +169,14 @@ impl State {
         self.seen.weight() + self.branch.weight() + self.turn.weight()
     }
 
-    /// Whether more texts that were cut would change what is found of thinking.
-    pub(super) fn minds_cuts(&self) -> bool {
+    /// Whether more cut texts would change the findings about thinking.
+    pub(super) fn cuts_matter(&self) -> bool {
         !self.binding
     }
 
-    /// Takes all of it in, and gives the last message of the model among it that is on the live branch, and what
-    /// there is to count, unless only a look can tell. `breaks`: how many lines end in each result, if that matters; `cut`: some texts were cut.
+    /// Adds all appended entries. Returns the last live assistant message among them, and what there is to count unless
+    /// only a look can tell. `breaks` holds the line breaks in each result, if they matter; `cut` says whether texts were
+    /// cut.
     pub(super) fn take_all(
         &mut self,
         added: &Transcript,
@@ -182,19 +187,20 @@ impl State {
         if !added.damage.is_empty() {
             return Err(Feature::Damage);
         }
-        let asked = Asked { policy, format: self.format, told: self.told, unclear: Cell::new(false) };
+        let check =
+            FeatureCheck { policy, format: self.format, reported: self.reported, unclear: Cell::new(false) };
         self.binding |= cut;
-        self.titled(added, &asked)?;
-        asked.about(added.bytes > WHOLE_BYTES_MAX, Feature::LongFile)?;
-        asked.about(added.session.is_some() && added.session != self.session, Feature::Foreign)?;
+        self.take_titles(added, &check)?;
+        check.feature(added.bytes > WHOLE_BYTES_MAX, Feature::LongFile)?;
+        check.feature(added.session.is_some() && added.session != self.session, Feature::Foreign)?;
         if let Some((first, last)) = added.ordinals {
             let breaks = self.ordinal.is_some_and(|before| before.checked_add(1) != Some(first));
-            asked.about(breaks, Feature::Ordinal)?;
+            check.feature(breaks, Feature::Ordinal)?;
             self.ordinal = Some(last);
         }
         let (mut spoke, mut all) = (None, Vec::with_capacity(added.entries.len()));
         for entry in 0..added.entries.len() as u32 {
-            let taken = self.take(added, breaks, entry, &asked)?;
+            let taken = self.take(added, breaks, entry, &check)?;
             all.push(taken);
             if taken.place.is_live() {
                 let found = &added.entries[entry as usize];
@@ -203,45 +209,45 @@ impl State {
             }
         }
         added.ids.texts().for_each(|text| self.seen.insert(text));
-        Ok((spoke, (!asked.unclear.get()).then_some(all)))
+        Ok((spoke, (!check.unclear.get()).then_some(all)))
     }
 
-    /// Takes in what the session is called; one that is out of sight may be seen again.
-    fn titled(&mut self, added: &Transcript, asked: &Asked<'_>) -> Result<(), Feature> {
+    /// Adds titles. One that agents could not find may be found now.
+    fn take_titles(&mut self, added: &Transcript, check: &FeatureCheck<'_>) -> Result<(), Feature> {
         let named = |service| matches!(service, Service::Title | Service::MadeTitle);
         let renamed = added.entries.iter().any(|entry| named(entry.service));
-        asked.undoes(renamed, Feature::Title)?;
+        check.healing(renamed, Feature::Title)?;
         added.entries.iter().for_each(|entry| self.titles.take(entry));
-        asked.about(self.titles.unseen(added.bytes).is_some(), Feature::Title)
+        check.feature(self.titles.unseen(added.bytes).is_some(), Feature::Title)
     }
 
-    /// Takes one more entry in.
+    /// Adds an entry.
     fn take(
         &mut self,
         added: &Transcript,
         breaks: &[u64],
         entry: u32,
-        asked: &Asked<'_>,
+        check: &FeatureCheck<'_>,
     ) -> Result<Taken, Feature> {
         let found = &added.entries[entry as usize];
         let begins = self.turn.begins(added, entry);
         self.is_plain(added, entry, begins)?;
         self.pairs(added, entry)?;
-        self.notable(added, entry, begins, asked)?;
+        self.notable(added, entry, begins, check)?;
         self.is_new(added, entry, begins)?;
         let place = self.branch.hang(added, entry, begins)?;
-        // What nobody said is not seen by the model, whether it is on the branch or not.
+        // The model never sees such an entry, whether it is on the branch or not.
         if !place.is_live() {
             if !added.calls_of(entry).is_empty() || !added.results_of(entry).is_empty() {
                 return Err(Feature::Unplaced);
             }
             let spoken = matches!(found.kind, Kind::Message(_) | Kind::Note);
             let beside = if found.is_sidechain { Feature::Sidechain } else { Feature::Beside };
-            asked.about(spoken, beside)?;
-            asked.unclear.set(asked.unclear.get() || spoken && !found.is_sidechain);
+            check.feature(spoken, beside)?;
+            check.unclear.set(check.unclear.get() || spoken && !found.is_sidechain);
             return Ok(Taken { place, says: false });
         }
-        self.turn.take(added, breaks, entry, asked, self.branch.is_ordered())?;
+        self.turn.take(added, breaks, entry, check, self.branch.is_ordered())?;
         self.lacks_a_user &= !self.is_from_user(added, entry);
         match flow_of(added, entry) {
             Flow::Asks => self.asks = true,
@@ -251,12 +257,12 @@ impl State {
         if begins || found.kind == Kind::Message(Role::Assistant) {
             self.thought = added.issues_of(entry).iter().any(|issue| ends(issue.kind));
         }
-        let says = self.says(added, entry, begins, asked);
+        let says = self.says(added, entry, begins, check);
         Ok(Taken { place, says })
     }
 
-    /// Whether an entry of the live branch is one message more. Its results answer calls of the newest turn.
-    fn says(&mut self, added: &Transcript, entry: u32, begins: bool, asked: &Asked<'_>) -> bool {
+    /// Whether an entry of the live branch is one more message. Its results answer calls of the newest turn.
+    fn says(&mut self, added: &Transcript, entry: u32, begins: bool, check: &FeatureCheck<'_>) -> bool {
         let found = &added.entries[entry as usize];
         let says = match found.kind {
             Kind::Message(Role::Assistant) => found.text_chars > 0 || !added.calls_of(entry).is_empty(),
@@ -270,12 +276,12 @@ impl State {
             self.says = says || again;
             return says && !again;
         }
-        // Others may share a message as well.
-        asked.unclear.set(asked.unclear.get() || found.group.is_some());
+        // Other entries may belong to a message too.
+        check.unclear.set(check.unclear.get() || found.group.is_some());
         says
     }
 
-    /// Whether an entry is one that any rule might mind.
+    /// Whether an entry has nothing unusual that only a look can judge.
     fn is_plain(&self, added: &Transcript, entry: u32, begins: bool) -> Result<(), Feature> {
         let found = &added.entries[entry as usize];
         let moves =
@@ -294,21 +300,21 @@ impl State {
         let checks = [
             (found.glued || found.odd != Odd::default(), Feature::Damage),
             (moves, Feature::Unplaced),
-            (found.stop == Stop::Aborted, Feature::Failure),
+            (found.stop == StopReason::Aborted, Feature::Failure),
             (binds && self.binding || reopens, Feature::Unsettled),
             (odd, Feature::Odd),
         ];
-        checks.into_iter().find(|(there, _)| *there).map_or(Ok(()), |(_, feature)| Err(feature))
+        checks.into_iter().find(|(present, _)| *present).map_or(Ok(()), |(_, feature)| Err(feature))
     }
 
-    /// Whether the calls and results of an entry are as its provider takes them.
+    /// Whether the provider accepts the entry's calls and results.
     fn pairs(&self, added: &Transcript, entry: u32) -> Result<(), Feature> {
         let found = &added.entries[entry as usize];
         let (calls, results) = (added.calls_of(entry), added.results_of(entry));
-        // A line that is a whole conversation waits for nothing.
+        // No later line can answer calls of a whole conversation.
         let unanswered = self.format.results.of_conversations() && calls.len() > results.len();
         let mixed = !results.is_empty() && found.kind != Kind::Message(Role::Tool);
-        let waits = found.stop == Stop::ToolUse && calls.is_empty() && self.branch.is_ordered();
+        let waits = found.stop == StopReason::ToolUse && calls.is_empty() && self.branch.is_ordered();
         let strange = |call: &_| self.format.has_plain_ids && !is_taken(added.id_text(*call));
         let found = &added.calls[calls.clone()];
         let odd = found.iter().any(|call| call.partial || strange(&call.id));
@@ -322,29 +328,29 @@ impl State {
         is_from_user(&added.entries[entry as usize], traits(self.format.shape))
     }
 
-    /// Whether an entry has what a rule minds that is asked for.
+    /// Whether an entry has a feature that wakes a selected rule.
     fn notable(
         &self,
         added: &Transcript,
         entry: u32,
         begins: bool,
-        asked: &Asked<'_>,
+        check: &FeatureCheck<'_>,
     ) -> Result<(), Feature> {
-        let (found, policy) = (&added.entries[entry as usize], asked.policy);
+        let (found, policy) = (&added.entries[entry as usize], check.policy);
         let issue = |kind| added.issues_of(entry).iter().any(|issue| issue.kind == kind);
         let (too_long, too_dense) = oversized_for_summary::too_much(policy, found.text_chars);
         let limit = policy.side_chars_max;
         let side = || added.sides_of(entry).iter().any(|side| most(policy, &[*side]) > limit);
         let list = || added.side_lists_of(entry).iter().any(|list| list.at.len() > limit);
-        // That nobody asked is told once; that calls stand there, where that matters, is told in other words.
+        // A missing user message is reported once; if calls come first, where that matters, the report is another one.
         let first = self.format.content.begins_with_user.is_some() && !added.calls_of(entry).is_empty();
         let otherwise = self.is_from_user(added, entry) || first;
-        asked.undoes(self.lacks_a_user && otherwise, Feature::NoUser)?;
+        check.healing(self.lacks_a_user && otherwise, Feature::NoUser)?;
         let speaks = found.kind == Kind::Message(Role::Assistant);
-        // What thinking belongs to does not come any more.
+        // Nothing can follow this thinking any more.
         let alone = self.thought && (begins || found.kind == Kind::Message(Role::Tool));
         let empty = issue(ContentIssueKind::Blank) && !self.blank && !self.empty_is_nothing;
-        for (there, feature) in [
+        for (present, feature) in [
             (true, Feature::Record),
             (too_long || too_dense, Feature::LongText),
             (limit > 0 && (side() || list()), Feature::LongSide),
@@ -361,15 +367,15 @@ impl State {
             (found.service == Service::Snapshot, Feature::Snapshot),
             (found.service == Service::RequestLog, Feature::RequestLog),
         ] {
-            asked.about(there, feature)?;
+            check.feature(present, feature)?;
         }
         Ok(())
     }
 
-    /// Whether the ids that name something new are new.
+    /// Whether the ids of new things were not used before.
     fn is_new(&mut self, added: &Transcript, entry: u32, begins: bool) -> Result<(), Feature> {
         let found = &added.entries[entry as usize];
-        // What hangs on an entry that is not there yet, or on itself, may close a circle.
+        // An entry whose parent is not there yet, or is itself, may close a cycle.
         if let Link::To(id) = found.parent
             && !self.seen.may_hold(added.ids.text(id))
         {
@@ -389,13 +395,13 @@ impl State {
     }
 }
 
-/// Whether findings stay as they are when usual things are appended; if so, whether some are about the newest turn.
-/// `floor` is the first entry that an append may have to do with.
-fn settled(session: &Session<'_>, findings: &[Finding], floor: u32, open: bool) -> Result<bool, Feature> {
+/// Whether the findings stay the same when ordinary entries are appended; if so, returns whether some are about the
+/// newest turn. `floor` is the first entry that an append may affect.
+fn are_stable(session: &Session<'_>, findings: &[Finding], floor: u32, open: bool) -> Result<bool, Feature> {
     let policy = session.policy;
-    let mut settled = policy.is_about_the_newest();
-    // What may go is told anew when something comes behind it.
-    settled &= !RULES.iter().any(|rule| {
+    let mut stable = policy.is_about_the_newest();
+    // What may be removed is reported again when the file grows.
+    stable &= !RULES.iter().any(|rule| {
         rule.repeats == Repeats::Counted && policy.selection.allow.iter().any(|own| own == rule.code())
     });
     let strip = policy.thinking_in_force() == SignedThinking::Strip;
@@ -410,25 +416,24 @@ fn settled(session: &Session<'_>, findings: &[Finding], floor: u32, open: bool) 
         ];
         let heals = match rule.heals {
             Heals::Never => false,
-            // What comes to hang on an entry hangs on its copy too.
+            // Children of an entry are also children of its copy.
             Heals::Copies => finding.entry.is_some_and(|entry| session.shares_its_id(entry)),
             Heals::Always => true,
         };
-        // Whether the API has refused thinking depends on how the last turn ended.
+        // Whether the API refused thinking depends on how the last turn ended.
         let refused = rule.code() == bound_thinking::CODE && (safety == Safety::Safe || is_error);
         let may_go = finding.saves_bytes.is_some() && safety == Safety::None;
         let held = safety == Safety::Held(Held::RecentlyUsed) && is_error;
-        settled &= !(newest.contains(&safety) || (strip && safety != Safety::None));
-        settled &= !(heals || refused || may_go || held);
+        stable &= !(newest.contains(&safety) || (strip && safety != Safety::None));
+        stable &= !(heals || refused || may_go || held);
         let own = touched(session, finding).is_some_and(|entry| entry >= floor);
-        settled &= !own || !open && is_told_by_itself(session, finding, floor);
+        stable &= !own || !open && entry_alone_decides(session, finding, floor);
         in_turn |= own;
     }
-    if settled { Ok(in_turn) } else { Err(Feature::Unsettled) }
+    if stable { Ok(in_turn) } else { Err(Feature::Unsettled) }
 }
 
-/// Whether thinking that is bound to what comes before changes what is found: fixes wait that it may hold back, or texts
-/// were cut before it, or nobody knows.
+/// Whether bound thinking affects findings: it may hold back fixes, texts before it were cut, or that is unknown.
 fn is_binding(session: &Session<'_>, findings: &[Finding]) -> bool {
     let may = |finding: &Finding| matches!(finding.fix.safety, Safety::Safe | Safety::Guarded(_));
     let visible = findings.iter().any(|finding| finding.rule.model_sees && may(finding));
@@ -437,7 +442,7 @@ fn is_binding(session: &Session<'_>, findings: &[Finding]) -> bool {
     gated || !(remembered || bound_thinking::is_uncut(session))
 }
 
-/// The last entry that a finding has to do with.
+/// The last entry that a finding involves.
 fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     let entries = &session.transcript.entries;
     let at = |at: u64| (entries.partition_point(|entry| entry.span.start <= at) as u32).checked_sub(1);
@@ -453,9 +458,9 @@ fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     finding.fix.ops.iter().filter_map(of_op).chain(finding.entry).max()
 }
 
-/// Whether only the entry itself, and no later one of its turn, decides about the finding.
-fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bool {
-    // In a graph the order of the turn's entries, and so what comes before signed thinking, may still change.
+/// Whether the entry alone decides about the finding, and no later one of its turn.
+fn entry_alone_decides(session: &Session<'_>, finding: &Finding, floor: u32) -> bool {
+    // In a graph, the order of the turn's entries may still change, and so what comes before signed thinking.
     let binds = |&entry: &u32| {
         entry >= floor
             && !session.transcript.thinking_of(entry).is_empty()
@@ -472,6 +477,6 @@ fn ends(kind: ContentIssueKind) -> bool {
 }
 
 fn flow_of(transcript: &Transcript, entry: u32) -> Flow {
-    let hollow = transcript.issues_of(entry).iter().any(|issue| issue.kind == ContentIssueKind::Empty);
-    flow(&transcript.entries[entry as usize], hollow, !transcript.calls_of(entry).is_empty())
+    let empty = transcript.issues_of(entry).iter().any(|issue| issue.kind == ContentIssueKind::Empty);
+    flow(&transcript.entries[entry as usize], empty, !transcript.calls_of(entry).is_empty())
 }

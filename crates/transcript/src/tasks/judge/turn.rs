@@ -1,9 +1,9 @@
-//! The newest turn: its open calls, and how long its results are together.
+//! The newest turn: its open calls, and the total length of its results.
 
 use super::seen::{Key, key_in};
-use super::state::Asked;
+use super::state::FeatureCheck;
 use crate::format::Shape;
-use crate::model::entry::{Call, Entry, Kind, Role, Stop};
+use crate::model::entry::{Call, Entry, Kind, Role, StopReason};
 use crate::model::policy::Policy;
 use crate::model::transcript::Transcript;
 use crate::rule::{Feature, most, oversized_turn, speaks};
@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 use spans::cut;
 use spans::source::{Fault, Source};
 
-/// More open calls than these are not followed.
+/// If there are more open calls, only a look can tell.
 const OPEN_MAX: usize = 128;
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct Turn {
-    /// What its entries share, if there can be several.
+    /// The group id that its entries share, if it has one.
     group: Option<Key>,
     open: Vec<Open>,
-    /// The most that its results can come to.
+    /// The greatest possible length of its results.
     length: u64,
-    /// Whether the model is speaking; of logs only, where that is one turn until somebody else does.
+    /// Whether the model is speaking. Only in logs, where the model's turn lasts until somebody else speaks.
     speaking: Option<bool>,
 }
 
@@ -31,11 +31,11 @@ pub(super) struct Turn {
 #[derive(Clone, Serialize, Deserialize)]
 struct Open {
     id: Key,
-    /// The limits for its result: if the tool did what it was to do, and if it failed.
+    /// The limits for its result: if the tool succeeded, and if it failed.
     limits: [Limits; 2],
 }
 
-/// The strictest limits for results of a tool; the largest number where there is none.
+/// The strictest limits for results of a tool; the largest number where there is no limit.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Limits {
     chars_max: u64,
@@ -45,7 +45,7 @@ struct Limits {
 impl Limits {
     const NONE: Self = Self { chars_max: u64::MAX, lines_max: u64::MAX };
 
-    /// By whether the tool failed.
+    /// Indexed by whether the tool failed.
     fn of(policy: &Policy, tool: &[u8]) -> [Self; 2] {
         [false, true].map(|error| {
             policy.caps_for(tool, error).into_iter().flatten().fold(Self::NONE, |limits, cap| Self {
@@ -56,7 +56,7 @@ impl Limits {
     }
 }
 
-/// How many lines end in each result, where a limit counts them; else nothing.
+/// The number of line breaks in each result, if a limit counts lines; otherwise empty.
 pub(super) fn line_breaks(
     source: &dyn Source,
     added: &Transcript,
@@ -66,14 +66,14 @@ pub(super) fn line_breaks(
         return Ok(Vec::new());
     }
     let breaks = |result| match added.bodies_of(result) {
-        // Lines of several texts are not counted.
+        // If a result has several texts, their lines are not counted.
         [text] => cut::line_breaks(source, text.inner),
         _ => Ok(0),
     };
     (0..added.results.len()).map(breaks).collect()
 }
 
-/// Whether the last one that spoke is the model, in a log.
+/// Whether the model spoke last, in a log.
 fn speaking(session: &Session<'_>) -> Result<Option<bool>, Feature> {
     if session.format.shape != Shape::Log {
         return Ok(None);
@@ -87,22 +87,22 @@ fn speaking(session: &Session<'_>) -> Result<Option<bool>, Feature> {
     Ok(Some(run().next().is_some()))
 }
 
-/// The calls of the newest turn that wait. Each has to be like one that was just appended, and which of several with one
-/// id a result answers would not be told from the turn alone.
+/// The open calls of the newest turn. Each has to be like one that was just appended, and no two may share an id,
+/// because the turn alone would not tell which of them a result answers.
 fn open_calls(session: &Session<'_>, turn: u64) -> Result<Vec<Open>, Feature> {
     let transcript = session.transcript;
     let waits = |index: u32| session.result_of(index).is_none();
     let ordered = !matches!(session.format.shape, Shape::Graph | Shape::Log);
     let mut open = Vec::new();
     for &entry in session.live.iter().filter(|&&entry| session.turn(entry) == turn) {
-        if session.entry(entry).stop == Stop::Aborted {
+        if session.entry(entry).stop == StopReason::Aborted {
             continue;
         }
         for index in transcript.calls_of(entry).filter(|&index| waits(index as u32)) {
             let call = &transcript.calls[index];
             let rival =
                 |(other, found): (u32, &Call)| other != index as u32 && found.key == call.key && waits(other);
-            let spoken = ordered && session.behind(entry).iter().any(|&other| speaks(session, entry, other));
+            let spoken = ordered && session.after(entry).iter().any(|&other| speaks(session, entry, other));
             let odd = call.partial || spoken || !session.in_context(entry) || open.len() >= OPEN_MAX;
             if odd || (0..).zip(&transcript.calls).any(rival) {
                 return Err(Feature::Unsettled);
@@ -154,27 +154,27 @@ impl Turn {
         }
     }
 
-    /// Takes in an entry of the live branch. `breaks` are of [`line_breaks`]; `ordered`: results have to stand behind
-    /// their calls.
+    /// Adds an entry of the live branch. `breaks` is from [`line_breaks`]; `ordered` says whether results have to come
+    /// directly after their calls.
     pub(super) fn take(
         &mut self,
         added: &Transcript,
         breaks: &[u64],
         entry: u32,
-        asked: &Asked<'_>,
+        check: &FeatureCheck<'_>,
         ordered: bool,
     ) -> Result<(), Feature> {
         let found = &added.entries[entry as usize];
         let speaks = found.kind == Kind::Message(Role::Assistant);
-        // One of two messages in a run has a name that tells its turn, and the other has not.
+        // Of two messages in a run, only one has a group id.
         if self.speaking == Some(true) && speaks && found.group.is_some() != self.group.is_some() {
             return Err(Feature::Unplaced);
         }
         for result in added.results_of(entry) {
-            self.answer(added, result, breaks.get(result).copied().unwrap_or(0), asked)?;
+            self.answer(added, result, breaks.get(result).copied().unwrap_or(0), check)?;
         }
         let begins = self.begins(added, entry);
-        // A call was left, or something stands before its result.
+        // A call stays open, or something comes before its result.
         if self.is_open() && (begins || ordered && found.kind == Kind::Note) {
             return Err(Feature::Unpaired);
         }
@@ -187,7 +187,7 @@ impl Turn {
                 return Err(Feature::Unplaced);
             }
             let id = key_in(added, call.key).ok_or(Feature::Unpaired)?;
-            self.open.push(Open { id, limits: Limits::of(asked.policy, added.id_text(call.name)) });
+            self.open.push(Open { id, limits: Limits::of(check.policy, added.id_text(call.name)) });
         }
         Ok(())
     }
@@ -197,9 +197,9 @@ impl Turn {
         added: &Transcript,
         index: usize,
         lines: u64,
-        asked: &Asked<'_>,
+        check: &FeatureCheck<'_>,
     ) -> Result<(), Feature> {
-        let (result, texts, policy) = (&added.results[index], added.bodies_of(index), asked.policy);
+        let (result, texts, policy) = (&added.results[index], added.bodies_of(index), check.policy);
         let id = key_in(added, result.key);
         let at = self.open.iter().position(|call| Some(call.id) == id).ok_or(Feature::Unpaired)?;
         let call = self.open.swap_remove(at);
@@ -207,21 +207,21 @@ impl Turn {
         let spared = policy.skip_images && result.images > 0;
         let kept = if spared { Limits::NONE } else { limits[usize::from(result.error)] };
         let long = most(policy, texts) > kept.chars_max || lines >= kept.lines_max;
-        asked.about(long, Feature::LongResult)?;
-        // What may be longer than its limit, and stays so, counts whole.
+        check.feature(long, Feature::LongResult)?;
+        // A result that may be too long, and stays as it is, counts with its whole length.
         let kept = (!long).then_some(kept.chars_max);
         self.length = self.length.saturating_add(oversized_turn::length_below(policy, kept, texts));
         let budget = policy.turn_chars_max;
-        asked.about(budget > 0 && self.length > budget, Feature::LongTurn)
+        check.feature(budget > 0 && self.length > budget, Feature::LongTurn)
     }
 
-    /// What the end of the conversation waits for behind an entry that was just taken in.
+    /// What the end of the conversation waits for after the entry that was just added.
     pub(super) fn awaits(&self, entry: &Entry, awaits: &mut Option<Awaits>) {
         *awaits = match entry.kind {
             Kind::Message(Role::User) => Some(Awaits::Model),
             Kind::Message(Role::Tool) if !self.is_open() => Some(Awaits::Model),
             Kind::Message(Role::Tool) => Some(Awaits::Tool),
-            Kind::Message(Role::Assistant) if self.is_open() || entry.stop == Stop::ToolUse => {
+            Kind::Message(Role::Assistant) if self.is_open() || entry.stop == StopReason::ToolUse => {
                 Some(Awaits::Tool)
             }
             Kind::Message(Role::Assistant) => None,

@@ -1,8 +1,8 @@
-//! M11, M12, M14: what the API refuses although nothing in the file tells that it would: results that another key sealed,
-//! tools that are not offered any more, reasoning of another account. The error tells, whether it was passed along or is
-//! recorded in the session, and nothing is found without it.
+//! M11, M12, M14: what the API refuses although the file alone does not show it: results that another key encrypted,
+//! tools that are not offered any more, reasoning of another account. Only the error shows it, whether the user passed
+//! it or the session recorded it; without one there are no findings.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
 use super::refusal;
 use super::removal::{only_if_asked, take_out, take_out_blocks};
 use crate::format::{Format, Results};
@@ -73,16 +73,16 @@ pub(super) static UNVERIFIABLE: Rule = Rule {
     check: unverifiable,
 };
 
-/// What holds for all of them.
+/// Facts that these rules share.
 const INFO: RuleInfo = RuleInfo { groups: &[Group::Content], wakes: &[], ..RuleInfo::BASE };
 
-/// Where Anthropic's API is sent a conversation, and not one of many.
+/// Formats whose conversations are sent to Anthropic's API; data sets are not.
 fn of_anthropic(format: &Format) -> Cover {
     let is_session = format.results != Results::InConversation;
     if format.content.server_tools && is_session { Cover::Fixed } else { Cover::Never }
 }
 
-/// What the API said that such a rule is about: in the error that was passed, or else as the last answer in the session.
+/// The API's error for such a rule: the one that the user passed, or else the last answer in the session.
 fn blamed(session: &Session<'_>, rule: &'static Rule) -> Result<Option<String>, Fault> {
     let said = match &session.policy.error {
         Some(said) => Some(said.clone()),
@@ -96,7 +96,7 @@ fn finding(rule: &'static Rule, session: &Session<'_>, entry: u32, message: &str
     Finding { fix, ..about(rule, session, entry, Severity::Error, message.to_string()) }
 }
 
-/// Both fixes, if both can be made.
+/// Both fixes as one, if both exist.
 fn together(one: Fix, other: Fix) -> Fix {
     match (one.safety, other.safety) {
         (Safety::Held(_) | Safety::None, _) => one,
@@ -105,8 +105,8 @@ fn together(one: Fix, other: Fix) -> Fix {
     }
 }
 
-/// Sealed results go, and the calls with them.
-fn expired(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+/// Removes encrypted results, and their calls.
+fn expired(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let Some(said) = blamed(session, &EXPIRED)? else { return Ok(()) };
     let issues = || session.transcript.issues().iter().filter(|issue| session.in_context(issue.entry));
     let calls: HashMap<Id, _> = issues()
@@ -135,7 +135,7 @@ fn expired(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a result holds something other than a plain text, and the error names its tool.
+/// Whether a result is not plain text, and the error names its tool.
 fn is_sealed(block: &json::Doc, said: &str) -> bool {
     let kind = block.get("type").and_then(Value::text).unwrap_or_default();
     let tool = String::from_utf8_lossy(&kind).replace("_tool_result", "").replace('_', " ");
@@ -143,8 +143,8 @@ fn is_sealed(block: &json::Doc, said: &str) -> bool {
     said.to_lowercase().replace('_', " ").contains(&tool) && plain.is_none()
 }
 
-/// References to the tools that the error names go. A search that found nothing else has found nothing.
-fn dangling(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+/// Removes references to the tools that the error names. A search without other results then has an empty result.
+fn dangling(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let Some(said) = blamed(session, &DANGLING)? else { return Ok(()) };
     for entry in session.sent() {
         let Some(doc) = json::parse(session.source, session.entry(entry).span)? else { continue };
@@ -176,8 +176,8 @@ fn is_reference_to(item: Value<'_>, said: &str) -> bool {
     name.is_some_and(|name| core::str::from_utf8(&name).is_ok_and(quoted))
 }
 
-/// Sealed items go, on lines of their own and among what a compaction carries.
-fn unverifiable(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+/// Removes encrypted items, both on their own lines and among those that a compaction carries over.
+fn unverifiable(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     if blamed(session, &UNVERIFIABLE)?.is_none() {
         return Ok(());
     }

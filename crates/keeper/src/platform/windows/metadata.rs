@@ -1,4 +1,4 @@
-//! What is known of a file without reading it.
+//! Metadata of files.
 
 use super::{name, open};
 use std::ffi::OsString;
@@ -19,19 +19,19 @@ use windows_sys::Win32::Storage::FileSystem::{
     GetFinalPathNameByHandleW,
 };
 
-/// From 1601 to 1970, in the units of the system: 100 ns.
+/// From 1601 to 1970, in the system's unit of 100 ns.
 const TO_1970: i64 = 116_444_736_000_000_000;
 const UNITS_PER_SECOND: i64 = 10_000_000;
-/// What the system puts before a path that it is to take as it is.
+/// The prefix of a path that the system takes literally.
 const VERBATIM: &str = r"\\?\";
-/// How long a path may be that every program can use, with the name of a file in it.
+/// Longest path of a folder with which every program can use the files in it.
 const PLAIN_BYTES_MAX: usize = 240;
-/// Of a reparse tag: another name stands for this one.
+/// In a reparse tag: the name is an alias of another one.
 const NAME_SURROGATE: u32 = 0x2000_0000;
 
-/// What is known of a file.
+/// Metadata of a file.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct Metadata {
     volume: u32,
     index: u64,
     bytes: u64,
@@ -43,11 +43,9 @@ pub struct Facts {
     changed: i64,
 }
 
-/// The same, as it is called elsewhere.
-pub type Metadata = Facts;
-
-impl Facts {
-    /// How long it is.
+impl Metadata {
+    /// Its length.
+    #[expect(clippy::len_without_is_empty, reason = "the standard library's has none either")]
     pub fn len(&self) -> u64 {
         self.bytes
     }
@@ -57,7 +55,7 @@ impl Facts {
         self.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !self.is_link
     }
 
-    /// Whether it is a file, and no link.
+    /// Whether it is a file and not a link.
     pub fn is_file(&self) -> bool {
         self.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 && !self.is_link
     }
@@ -67,7 +65,6 @@ impl Facts {
     /// # Errors
     ///
     /// None.
-    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
     pub fn modified(&self) -> io::Result<SystemTime> {
         Ok(time(self.written))
     }
@@ -78,7 +75,7 @@ impl Facts {
     }
 }
 
-/// The names that Unix has for it.
+/// The names that Unix uses for these fields.
 pub(crate) trait MetadataExt {
     fn dev(&self) -> u64;
     fn ino(&self) -> u64;
@@ -89,7 +86,7 @@ pub(crate) trait MetadataExt {
     fn ctime_nsec(&self) -> i64;
 }
 
-impl MetadataExt for Facts {
+impl MetadataExt for Metadata {
     fn dev(&self) -> u64 {
         self.volume.into()
     }
@@ -144,8 +141,8 @@ fn units(time: FILETIME) -> i64 {
 }
 
 /// Of an open file or folder.
-pub(crate) fn of(file: &File) -> io::Result<Facts> {
-    // SAFETY: numbers, for which zeros are values.
+pub(crate) fn of(file: &File) -> io::Result<Metadata> {
+    // SAFETY: it consists of numbers, for which zeros are valid.
     let mut found: BY_HANDLE_FILE_INFORMATION = unsafe { zeroed() };
     // SAFETY: the handle is open as long as `file` lives, and the structure is ours.
     if unsafe { GetFileInformationByHandle(file.as_raw_handle(), &raw mut found) } == 0 {
@@ -153,7 +150,7 @@ pub(crate) fn of(file: &File) -> io::Result<Facts> {
     }
     // SAFETY: this structure belongs to this class.
     let basic: FILE_BASIC_INFO = unsafe { info(file, FileBasicInfo) }?;
-    Ok(Facts {
+    Ok(Metadata {
         volume: found.dwVolumeSerialNumber,
         index: both(found.nFileIndexHigh, found.nFileIndexLow),
         bytes: both(found.nFileSizeHigh, found.nFileSizeLow),
@@ -162,18 +159,18 @@ pub(crate) fn of(file: &File) -> io::Result<Facts> {
         is_link: reparse(file)?.is_some_and(is_link_tag),
         read: units(found.ftLastAccessTime),
         written: units(found.ftLastWriteTime),
-        // File systems without such a time give 0.
+        // File systems without such a time report 0.
         changed: if basic.ChangeTime > 0 { basic.ChangeTime } else { units(found.ftLastWriteTime) },
     })
 }
 
-/// What is told of a file in a class.
+/// Information about a file, of one class.
 ///
 /// # Safety
 ///
 /// `T` must be the structure that belongs to the class, and hold numbers only.
 unsafe fn info<T>(file: &File, class: FILE_INFO_BY_HANDLE_CLASS) -> io::Result<T> {
-    // SAFETY: zeros are a value of it, the caller says.
+    // SAFETY: zeros are valid, as the caller guarantees.
     let mut found: T = unsafe { zeroed() };
     let bytes = size_of::<T>() as u32;
     // SAFETY: the handle is open as long as `file` lives, and the structure has this many bytes.
@@ -182,46 +179,46 @@ unsafe fn info<T>(file: &File, class: FILE_INFO_BY_HANDLE_CLASS) -> io::Result<T
     if told == 0 { Err(io::Error::last_os_error()) } else { Ok(found) }
 }
 
-/// What a file that was opened as it stands there leads to: the tag of its reparse point, if it is one.
+/// The tag of a file's reparse point, if it has one. The file was opened without following it.
 pub(super) fn reparse(file: &File) -> io::Result<Option<u32>> {
     // SAFETY: this structure belongs to this class.
     let found: FILE_ATTRIBUTE_TAG_INFO = unsafe { info(file, FileAttributeTagInfo) }?;
     Ok((found.FileAttributes & FILE_ATTRIBUTE_REPARSE_POINT != 0).then_some(found.ReparseTag))
 }
 
-/// Whether a reparse point stands for another name, as a link or a junction does.
+/// Whether a reparse point is an alias, such as a link or a junction.
 pub(super) fn is_link_tag(tag: u32) -> bool {
     tag & NAME_SURROGATE != 0
 }
 
-/// Of what a path leads to.
-pub(crate) fn at(path: &Path) -> io::Result<Facts> {
-    open::facts_at(path, 0)
+/// Of the target of a path.
+pub(crate) fn at(path: &Path) -> io::Result<Metadata> {
+    open::metadata_at(path, 0)
 }
 
-/// Of what stands at a path; a link is not followed.
-pub(crate) fn of_link(path: &Path) -> io::Result<Facts> {
-    open::facts_at(path, FILE_FLAG_OPEN_REPARSE_POINT)
+/// Of what is at a path; a link is not followed.
+pub(crate) fn of_link(path: &Path) -> io::Result<Metadata> {
+    open::metadata_at(path, FILE_FLAG_OPEN_REPARSE_POINT)
 }
 
-/// The path without links, in the form in which people write it where that stands for the same: not where it is too long,
-/// or has a name that other programs cannot use.
+/// The path without links, as people write it, if that means the same: not if it is too long, or has a name that other
+/// programs cannot use.
 ///
 /// # Errors
 ///
-/// When there is nothing, or it cannot be reached.
-pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+/// When there is no file, or it cannot be reached.
+pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     let real = path.canonicalize()?;
     let plain = real.to_str().and_then(|real| real.strip_prefix(VERBATIM)).map(PathBuf::from);
     let is_same = |plain: &PathBuf| {
         plain.as_os_str().len() < PLAIN_BYTES_MAX
             && std::path::absolute(plain).is_ok_and(|same| same == *plain)
     };
-    // What stands for a share is no path without its beginning.
+    // A path to a share is not valid without its prefix.
     Ok(plain.filter(|plain| plain.is_absolute() && is_same(plain)).unwrap_or(real))
 }
 
-/// Such a path in the form in which the system takes it as it is.
+/// The path in the form that the system takes literally.
 pub(super) fn verbatim(real: &Path) -> PathBuf {
     let is_plain = matches!(
         real.components().next(),
@@ -235,17 +232,17 @@ pub(super) fn verbatim(real: &Path) -> PathBuf {
     verbatim.into()
 }
 
-/// Whether something lies in a folder, both without links. Only one of them may be too long for people.
+/// Whether a path is in a folder; neither has links. One of them may have the literal form because it is too long.
 pub(crate) fn lies_in(real: &Path, folder: &Path) -> bool {
     verbatim(real).starts_with(verbatim(folder))
 }
 
-/// Of the program that runs.
-pub(crate) fn of_program() -> io::Result<Facts> {
+/// Of the running program.
+pub(crate) fn of_program() -> io::Result<Metadata> {
     at(&std::env::current_exe()?)
 }
 
-/// The path of an open file, whatever it is called now.
+/// The path of an open file, even if it was renamed.
 pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
     let mut buffer = vec![0; 512];
     loop {
@@ -260,13 +257,13 @@ pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether a cause has to do with what other programs have open, and not with the file.
+/// Whether an error is due to files that other programs have open, and not to the file itself.
 pub(crate) fn will_pass(cause: &io::Error) -> bool {
     let passing = [ERROR_TOO_MANY_OPEN_FILES, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION];
     cause.raw_os_error().is_some_and(|number| passing.contains(&number.cast_unsigned()))
 }
 
-/// Whether a file was not opened because its name is that of a link.
+/// Whether a file was not opened because its name is a link.
 pub(crate) fn is_link(cause: &io::Error) -> bool {
     cause.raw_os_error() == Some(ERROR_STOPPED_ON_SYMLINK.cast_signed())
 }

@@ -1,4 +1,4 @@
-//! What the configuration means for a look at a transcript.
+//! Turns the configuration into options for looks.
 
 use crate::config::{Config, Mode};
 use crate::queue::{Pace, Settle};
@@ -11,10 +11,10 @@ use transcript::policy::SignedThinking;
 const RESCUE_SETTLE: Duration = Duration::from_secs(60);
 
 impl Config {
-    /// The times that the queue goes by.
+    /// The settle times of the queue.
     pub(crate) fn settle(&self) -> Settle {
         let rewrites = self.policy.each().any(Policy::rewrites_history);
-        // Waiting for less than a rule that looks at the clock does itself would be in vain.
+        // Waiting for less time than the rule itself requires would be useless.
         let crowded =
             self.policy.each().map(|policy| policy.crowded).filter(|crowded| crowded.trim_percent > 0);
         let ttl = crowded.map(|crowded| Duration::from_millis(crowded.cache_ttl_ms)).max();
@@ -23,8 +23,8 @@ impl Config {
         Settle { soon: self.settle, late }
     }
 
-    /// How to recover a session that is too long, if that is asked for: as `tailor recover` would. The agent has some
-    /// time to help itself.
+    /// How to recover a session that is too long, if the configuration asks for it: as `tailor recover` would. The
+    /// agent gets some time to recover by itself.
     pub(crate) fn rescue(&self) -> Option<Options> {
         let policy = self.policy.map(|policy| {
             if policy.thinking == SignedThinking::Keep {
@@ -36,8 +36,8 @@ impl Config {
         (self.recover && self.mode == Mode::Enforce).then_some(options)
     }
 
-    /// How to deal with a transcript. What changes history that the agent has sent many times is not asked for before
-    /// no cache holds it any more: until then an append is judged by itself, and costs no look at the whole.
+    /// How to treat a transcript. Rules that rewrite history which the agent has sent many times wait until no prompt
+    /// cache holds it any more. Until then appends are judged alone, without a look at the whole file.
     pub(crate) fn options(&self, pace: Pace) -> Options {
         let waits = pace == Pace::Soon && self.settle().late.is_some();
         let policy = if waits { self.policy.map(Policy::leave_history) } else { self.policy.clone() };
@@ -45,7 +45,7 @@ impl Config {
             Mode::Observe => keeper::Mode::Look,
             Mode::Enforce => keeper::Mode::Fix,
         };
-        // What rewrites history waits in the queue.
+        // The queue waits before history is rewritten.
         let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
         let Self { memory_settle, untried_systems, worth, .. } = *self;
         let worth = Some(worth);

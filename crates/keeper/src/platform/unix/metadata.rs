@@ -12,12 +12,12 @@ pub(crate) fn of(file: &File) -> io::Result<Metadata> {
     file.metadata()
 }
 
-/// Of what a path leads to.
+/// Of the target of a path.
 pub(crate) fn at(path: &Path) -> io::Result<Metadata> {
     std::fs::metadata(path)
 }
 
-/// Of what stands at a path; a link is not followed.
+/// Of what is at a path; a link is not followed.
 pub(crate) fn of_link(path: &Path) -> io::Result<Metadata> {
     std::fs::symlink_metadata(path)
 }
@@ -26,29 +26,29 @@ pub(crate) fn of_link(path: &Path) -> io::Result<Metadata> {
 ///
 /// # Errors
 ///
-/// When there is nothing, or it cannot be reached.
-pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+/// When there is no file, or it cannot be reached.
+pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-/// Whether something lies in a folder, both without links.
+/// Whether a path is in a folder; neither has links.
 pub(crate) fn lies_in(real: &Path, folder: &Path) -> bool {
     real.starts_with(folder)
 }
 
-/// Of the program that runs: on Linux this very one, also when another has taken its place.
+/// Of the running program: on Linux even if its file was replaced.
 pub(crate) fn of_program() -> io::Result<Metadata> {
     at(Path::new("/proc/self/exe")).or_else(|_| std::env::current_exe().and_then(|path| at(&path)))
 }
 
-/// Whether a cause has to do with what other programs have open, and not with the file.
+/// Whether an error is due to files that other programs have open, and not to the file itself.
 pub(crate) fn will_pass(cause: &io::Error) -> bool {
     use rustix::io::Errno;
     let number = cause.raw_os_error().map(Errno::from_raw_os_error);
     matches!(number, Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Whether a file was not opened because its name is that of a link.
+/// Whether a file was not opened because its name is a link.
 pub(crate) fn is_link(cause: &io::Error) -> bool {
     rustix::io::Errno::from_io_error(cause) == Some(rustix::io::Errno::LOOP)
 }

@@ -1,0 +1,64 @@
+//! The way to `stores`, in builds with it and without.
+
+#[cfg(feature = "stores")]
+pub(crate) use crate::stores::{Replacing, Stored, open, sessions};
+
+#[cfg(not(feature = "stores"))]
+mod without {
+    use crate::content::Content;
+    use crate::error::Error;
+    use crate::found::Found;
+    use crate::refusal::Refusal;
+    use crate::stop::Stop;
+    use crate::vault::Run;
+    use std::path::Path;
+    use transcript::{Source, Span};
+
+    /// The file itself, whatever is in it.
+    pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Error>> {
+        vec![Ok(Found::file(file, root))]
+    }
+
+    /// No path stands for a session that can be read.
+    #[expect(clippy::unnecessary_wraps, reason = "a build with stores may fail")]
+    pub(crate) fn open(_: &Path, _: Option<&Path>) -> Result<Option<Stored>, Stop> {
+        Ok(None)
+    }
+
+    /// There is none.
+    pub(crate) struct Stored {
+        pub(crate) content: Content,
+        never: Never,
+    }
+
+    enum Never {}
+
+    impl Stored {
+        pub(crate) fn only(&self) -> Option<&'static str> {
+            match self.never {}
+        }
+
+        pub(crate) fn hindrance(&self) -> Option<Refusal> {
+            match self.never {}
+        }
+
+        pub(crate) fn replace(
+            &self,
+            _: &Replacing<'_>,
+            _: impl FnOnce() -> Result<Run, Stop>,
+        ) -> Result<Run, Stop> {
+            match self.never {}
+        }
+    }
+
+    #[expect(dead_code, reason = "nothing reads it here")]
+    pub(crate) struct Replacing<'r> {
+        pub(crate) old: &'r dyn Source,
+        pub(crate) new: &'r dyn Source,
+        pub(crate) parts: Vec<(u64, Option<Span>)>,
+        pub(crate) only_if_still: bool,
+    }
+}
+
+#[cfg(not(feature = "stores"))]
+pub(crate) use without::{Replacing, Stored, open, sessions};

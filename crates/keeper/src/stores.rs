@@ -1,0 +1,283 @@
+//! Sessions that agents keep as rows of a SQLite database. They are read beside their owner, and of some kinds the texts of
+//! results are shortened there.
+//!
+//! A session becomes a text with one record a line, in a file without a name, and that is what everything else reads. The
+//! database is open only while this text is made, and no longer than a second in one transaction, because a reader keeps the
+//! owner from resetting its log (`-wal`).
+//!
+//! Closing any descriptor of a file gives back all locks that the process has on it, and with them SQLite's. So nothing else
+//! in this process opens a database, its `-wal` or its `-shm`: which kind it is, SQLite tells as well.
+//!
+//! Each kind of store is one file in `stores/`, with a `Kind`: the tables by which it is recognised, and how its rows are read.
+//! If they are written too, its `Mend` says how; `write` does it.
+
+mod database;
+mod hermes;
+mod kind;
+mod lines;
+mod openclaw;
+mod opencode;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub(crate) use write::Replacing;
+
+use crate::content::Content;
+use crate::deferral::Deferral;
+use crate::error::Error;
+use crate::found::Found;
+use crate::platform::metadata::{self, MetadataExt};
+use crate::refusal::Refusal;
+use crate::stop::Stop;
+use crate::store::{may_be_read, session_path, split};
+use database::{Database, is_foreign};
+use kind::{Key, Kind, Mend, Query, Trouble};
+use lines::{Lines, Want};
+use rusqlite::Result as SqlResult;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+use transcript::Span;
+
+/// How long one transaction may take.
+const SLICE_MAX: Duration = Duration::from_secs(1);
+/// How many times a session is read from the beginning because its rows changed meanwhile.
+const TRIES: usize = 3;
+
+const KINDS: &[&Kind] = &[&openclaw::KIND, &opencode::KIND, &hermes::KIND];
+
+/// The sessions in a database; the file itself if it is no store that is known.
+pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Error>> {
+    match list(file) {
+        Ok(Some(sessions)) => {
+            let found = |(id, millis): (String, Option<i64>)| {
+                let written = millis.and_then(|millis| u64::try_from(millis).ok()).map(Duration::from_millis);
+                let written = written.and_then(|since| UNIX_EPOCH.checked_add(since));
+                Ok(Found { written, ..Found::file(&session_path(file, &id), root) })
+            };
+            sessions.into_iter().map(found).collect()
+        }
+        Ok(None) => vec![Ok(Found::file(file, root))],
+        Err(error) => vec![Err(error)],
+    }
+}
+
+type Sessions = Vec<(String, Option<i64>)>;
+
+fn list(file: &Path) -> Result<Option<Sessions>, Error> {
+    for _ in 0..TRIES {
+        let database = Database::open(file)?;
+        let found =
+            database.kind(KINDS).and_then(|kind| kind.map(|kind| listed(&database, kind)).transpose());
+        match found {
+            Ok(sessions) if database.is_unchanged() => return Ok(sessions),
+            Err(error) if is_foreign(&error) => return Ok(None),
+            Err(error) if database.is_unchanged() => return Err(database.error("list its sessions", error)),
+            _ => {}
+        }
+    }
+    Err(Error::new(file, "list its sessions", io::Error::other("it changes all the time")))
+}
+
+fn listed(database: &Database, kind: &Kind) -> SqlResult<Sessions> {
+    let all = |sql: &str| -> SqlResult<Sessions> {
+        let mut statement = database.connection.prepare(sql)?;
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    // What cannot be read of one table may be known from another.
+    all(kind.sessions).or_else(|error| all(kind.sessions_by_rows).map_err(|_| error))
+}
+
+/// The session that a path stands for: `FILE#SESSION`, or the only one in a store. `None` if it stands for no session in a
+/// store.
+pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
+    spool(path, root, Want::Records)
+}
+
+/// A session as it was read: its records, one a line.
+pub(crate) struct Stored {
+    pub(crate) content: Content,
+    /// The database.
+    file: PathBuf,
+    session: String,
+    kind: &'static Kind,
+    /// Where in the text each row begins.
+    rows: Vec<(Key, u64)>,
+    lost: Vec<String>,
+    /// What is to be said about the version of the store, if it was not tried.
+    remark: Option<String>,
+    /// Why it is only read, if its kind is not.
+    hindrance: Option<String>,
+}
+
+impl Stored {
+    /// What to say of the repairs that are not made here; `None` if none is.
+    pub(crate) fn only(&self) -> Option<&'static str> {
+        self.mend().ok().map(|mend| mend.only)
+    }
+
+    /// Why it is only read, if its kind is not.
+    pub(crate) fn hindrance(&self) -> Option<Refusal> {
+        self.hindrance.clone().map(Refusal::StoreStays)
+    }
+
+    fn mend(&self) -> Result<&'static Mend, Stop> {
+        match (self.hindrance(), self.kind.mend) {
+            (Some(why), _) => Err(why.into()),
+            (None, Some(mend)) => Ok(mend),
+            (None, None) => {
+                Err(Refusal::StoreStays(format!("of {}'s, none was tried", self.kind.agent)).into())
+            }
+        }
+    }
+}
+
+/// A session as its records are stored, for a copy.
+pub struct Export {
+    content: Content,
+    /// What could not be read, row by row.
+    pub lost: Vec<String>,
+    /// What is to be said about the version of the store, if it was not tried.
+    pub remark: Option<String>,
+}
+
+impl Export {
+    /// Writes the records, one a line.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be written.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut done = Ok(());
+        let read = self.content.read(|source| {
+            source.pieces(Span::new(0, source.len()), &mut |bytes| {
+                done = out.write_all(bytes);
+                done.is_ok()
+            })
+        });
+        read.map_err(|stop| io::Error::other(stop.to_string()))?;
+        done.and_then(|()| out.flush())
+    }
+}
+
+/// Reads a session as it is stored. Of a damaged database it reads what can be read. `None` if the path stands for no session in
+/// a store.
+///
+/// # Errors
+///
+/// When the database cannot be read.
+pub fn export(path: &Path) -> Result<Option<Export>, Stop> {
+    let stored = spool(path, None, Want::Copy)?;
+    Ok(stored.map(|Stored { content, lost, remark, .. }| Export { content, lost, remark }))
+}
+
+fn spool(path: &Path, root: Option<&Path>, want: Want) -> Result<Option<Stored>, Stop> {
+    let (file, session) = match split(path) {
+        Some((file, session)) if may_be_read(file) => (file, session.to_string()),
+        None if may_be_read(path) && path.is_file() => match list(path)? {
+            None => return Ok(None),
+            Some(sessions) if sessions.len() == 1 => (path, sessions.into_iter().map(|(id, _)| id).collect()),
+            Some(sessions) => return Err(Refusal::NamesNoSession(sessions.len()).into()),
+        },
+        _ => return Ok(None),
+    };
+    let real = metadata::real_path(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let root = root.unwrap_or(parent);
+    let root = metadata::real_path(root).map_err(|cause| Error::new(root, Error::OPEN, cause))?;
+    if !metadata::lies_in(&real, &root) {
+        return Err(Refusal::LinkOutOfRoot.into());
+    }
+    for _ in 0..TRIES {
+        let database = Database::open(&real)?;
+        let copied = copy(&database, &real, &session, want);
+        if database.is_unchanged() {
+            return copied;
+        }
+    }
+    Err(Deferral::Changed.into())
+}
+
+fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<Option<Stored>, Stop> {
+    let fail = |error| database.stop("read the session", error);
+    let kind = match database.kind(KINDS) {
+        Ok(kind) => kind,
+        Err(error) if is_foreign(&error) => None,
+        Err(error) => return Err(fail(error)),
+    };
+    let Some(kind) = kind else { return Ok(None) };
+    for _ in 0..TRIES {
+        let mut lines = Lines::new(want)?;
+        match fill(database, kind, session, &mut lines) {
+            Ok(true) if lines.is_empty() && lines.lost.is_empty() => {
+                let path = session_path(file, session);
+                return Err(Error::new(&path, Error::OPEN, io::ErrorKind::NotFound.into()).into());
+            }
+            Ok(true) => return Ok(Some(stored(database, kind, (file, session), lines)?)),
+            Ok(false) => {}
+            Err(Trouble::Database(error)) => return Err(fail(error)),
+            Err(Trouble::Output(cause)) => return Err(crate::content::no_temporary(cause).into()),
+        }
+    }
+    Err(Deferral::Changed.into())
+}
+
+fn stored(
+    database: &Database,
+    kind: &'static Kind,
+    (file, session): (&Path, &str),
+    mut lines: Lines,
+) -> Result<Stored, Stop> {
+    let names = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?.nlink();
+    let hindrance = match kind.mend {
+        None => None,
+        // The log of another name is another file.
+        Some(_) if names > 1 => Some(format!("it has {names} hard links")),
+        Some(_) if lines.is_folded => {
+            Some("a row holds a line break, which its owner never writes".to_string())
+        }
+        Some(mend) => database.hindrance(kind, mend).unwrap_or_else(|error| Some(error.to_string())),
+    };
+    let millis = database.written(kind, session).and_then(|millis| u64::try_from(millis).ok());
+    let written = millis.and_then(|millis| UNIX_EPOCH.checked_add(Duration::from_millis(millis)));
+    let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
+    let content = Content::of_temporary(&session_path(file, session), lines.finish(written)?)?;
+    let (file, session) = (file.to_path_buf(), session.to_string());
+    Ok(Stored { content, file, session, kind, rows, lost, remark: database.untried(kind), hindrance })
+}
+
+/// Reads all rows of a session. `false` if some that were read have changed meanwhile.
+fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> Result<bool, Trouble> {
+    let connection = &database.connection;
+    let salvages = lines.want == Want::Copy;
+    let mark = || {
+        database.mark(kind, session).or_else(|error| if salvages { Ok(String::new()) } else { Err(error) })
+    };
+    if !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    connection.execute_batch("BEGIN")?;
+    let before = mark()?;
+    let keys = (kind.keys)(&Query { connection, session, salvages })?;
+    let mut reader = (kind.reader)(connection)?;
+    let mut since = Instant::now();
+    for key in keys {
+        if since.elapsed() > SLICE_MAX {
+            connection.execute_batch("ROLLBACK; BEGIN")?;
+            if mark()? != before {
+                return Ok(false);
+            }
+            since = Instant::now();
+        }
+        lines.begin(key);
+        match reader.row(key, lines) {
+            Err(Trouble::Database(error)) if salvages => lines.lose(format!("row {}: {error}", key.1)),
+            done => done?,
+        }
+    }
+    drop(reader);
+    // Of a damaged database no transaction ends well.
+    let _ = connection.execute_batch("ROLLBACK");
+    Ok(true)
+}

@@ -1,0 +1,191 @@
+//! A database, open for reading, or for one transaction that writes.
+
+use super::kind::{Kind, Mend, Tables};
+use crate::deferral::Deferral;
+use crate::error::Error;
+use crate::identity::Stamp;
+use crate::platform::metadata;
+use crate::stop::Stop;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long to wait for a program that holds the database alone.
+const BUSY_MAX: Duration = Duration::from_secs(2);
+
+/// What to do about a damaged database.
+const DAMAGED: &str = "the database is damaged, and Tailor leaves it as it is; to print what can still be read of a session, run: \
+                       tailor export 'FILE#SESSION'";
+/// What to do about a log that needs a place.
+const NO_PLACE: &str = "SQLite needs the -shm file that belongs to its -wal, or a place to make one: copy the database and its \
+                        -wal together to a folder of yours, and read that";
+
+pub(super) struct Database {
+    pub(super) connection: Connection,
+    file: PathBuf,
+    /// What the file was before it was read without locks.
+    unlocked: Option<Stamp>,
+}
+
+impl Database {
+    /// Opens a database for reading alone.
+    pub(super) fn open(file: &Path) -> Result<Self, Error> {
+        const VERB: &str = "open the database";
+        let real = metadata::real_path(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
+        let fail = |error| failed(file, VERB, error);
+        let connection = connect(&real, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fail)?;
+        let error = match connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())) {
+            Err(error) if is_without_place(&error) => error,
+            // Any other error comes again where the database is read.
+            _ => return Ok(Self { connection, file: real, unlocked: None }),
+        };
+        drop(connection);
+        // A log that nobody may write needs no locks if there is none, and if none comes: nobody has the database open.
+        let before = metadata::at(&real).map_err(|cause| Error::new(file, VERB, cause))?;
+        if has_log(&real) {
+            return Err(fail(error).with_way_out(NO_PLACE));
+        }
+        let address = format!("file:{}?immutable=1", address(&real));
+        let connection =
+            connect(Path::new(&address), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+                .map_err(fail)?;
+        Ok(Self { connection, file: real, unlocked: Some(Stamp::of(&before)) })
+    }
+
+    /// Opens a database to write a few rows. It must be there.
+    pub(super) fn open_to_write(file: &Path) -> Result<Self, Error> {
+        let fail = |error| failed(file, Self::WRITE, error);
+        let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+        // Its log is its owner's to clear away, who knows when there is time for that.
+        let ways = "PRAGMA query_only = OFF; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0";
+        connection.execute_batch(ways).map_err(fail)?;
+        Ok(Self { connection, file: file.to_path_buf(), unlocked: None })
+    }
+
+    /// What is done with such a connection.
+    pub(super) const WRITE: &str = "write its rows";
+
+    /// Whether what was read is what was there all the time. Only a database that was read without locks may change.
+    pub(super) fn is_unchanged(&self) -> bool {
+        let is_same = |before: &Stamp| metadata::at(&self.file).is_ok_and(|now| Stamp::of(&now) == *before);
+        self.unlocked.as_ref().is_none_or(|before| is_same(before) && !has_log(&self.file))
+    }
+
+    /// Which kind of store it is; `None` if none that is known.
+    pub(super) fn kind(&self, kinds: &[&'static Kind]) -> SqlResult<Option<&'static Kind>> {
+        for &kind in kinds {
+            if self.missing(kind.tables)?.is_none() {
+                return Ok(Some(kind));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first column that is not there, or is one of something else than a table.
+    pub(super) fn missing(&self, tables: Tables) -> SqlResult<Option<String>> {
+        // A view could be anything.
+        const HAS: &str = "SELECT count(*) FROM sqlite_schema AS s, pragma_table_info(s.name) AS c \
+                           WHERE s.type = 'table' AND s.name = ?1 AND c.name = ?2";
+        let mut has = self.connection.prepare(HAS)?;
+        for (table, columns) in tables {
+            for column in *columns {
+                if has.query_row([table, column], |row| row.get::<_, i64>(0))? == 0 {
+                    return Ok(Some(format!("{table}.{column}")));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// When a session was last written, in milliseconds since 1970.
+    pub(super) fn written(&self, kind: &Kind, session: &str) -> Option<i64> {
+        let own = format!("WITH s(id, written) AS ({}) SELECT written FROM s WHERE id = ?1", kind.sessions);
+        self.connection.query_row(&own, [session], |row| row.get(0)).ok().flatten()
+    }
+
+    /// What changes when rows of a session change that were read before.
+    pub(super) fn mark(&self, kind: &Kind, session: &str) -> SqlResult<String> {
+        // It counts what else moves rows, such as VACUUM.
+        let schema: i64 = self.connection.query_row("PRAGMA schema_version", [], |row| row.get(0))?;
+        let own: Option<Option<String>> =
+            self.connection.query_row(kind.mark, [session], |row| row.get(0)).optional()?;
+        Ok(format!("{schema} {}", own.flatten().unwrap_or_default()))
+    }
+
+    /// What is to be said of the schema, if it is not one that was tried.
+    pub(super) fn untried(&self, kind: &Kind) -> Option<String> {
+        let version = self.connection.query_row(kind.version?, [], |row| row.get::<_, Option<String>>(0));
+        let version = version.ok().flatten().unwrap_or_else(|| "none".to_string());
+        let is_tried = kind.tried.contains(&version.as_str());
+        let tried = kind.tried.join(", ");
+        let agent = kind.agent;
+        (!is_tried).then(|| format!("{agent}'s schema is version {version}; Tailor was tried with {tried}"))
+    }
+
+    /// Why its rows must not be written, if they must not.
+    pub(super) fn hindrance(&self, kind: &Kind, mend: &Mend) -> SqlResult<Option<String>> {
+        Ok(match self.untried(kind) {
+            None => self.missing(mend.tables)?.map(|column| format!("{column} is missing")),
+            untried => untried,
+        })
+    }
+
+    pub(super) fn error(&self, verb: &'static str, error: rusqlite::Error) -> Error {
+        failed(&self.file, verb, error)
+    }
+
+    /// Why nothing comes of it, or not now.
+    pub(super) fn stop(&self, verb: &'static str, error: rusqlite::Error) -> Stop {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Deferral::Busy { agent: "SQLite", lock: "database" }.into()
+            }
+            _ => self.error(verb, error).into(),
+        }
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> SqlResult<Connection> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_MAX)?;
+    // What is in the file is nobody's whom we trust.
+    connection
+        .execute_batch("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
+    Ok(connection)
+}
+
+/// A path as a part of an address.
+fn address(path: &Path) -> String {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    path.as_os_str().as_encoded_bytes().iter().copied().map(escape).collect()
+}
+
+/// Whether there is a log beside a database.
+fn has_log(file: &Path) -> bool {
+    let mut log = file.as_os_str().to_os_string();
+    log.push("-wal");
+    PathBuf::from(log).symlink_metadata().is_ok()
+}
+
+/// Whether the log or its index cannot be made or opened.
+fn is_without_place(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+/// Whether the file is no database.
+pub(super) fn is_foreign(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::NotADatabase)
+}
+
+fn failed(file: &Path, verb: &'static str, error: rusqlite::Error) -> Error {
+    let code = error.sqlite_error_code();
+    let error = Error::new(file, verb, io::Error::other(error));
+    match code {
+        Some(ErrorCode::DatabaseCorrupt) => error.with_way_out(DAMAGED),
+        _ => error,
+    }
+}

@@ -1,0 +1,63 @@
+//! Hermes: `state.db`, with a message of OpenAI's in the columns of each row of `messages`. It is put together as Hermes' own
+//! archives have it. Messages that were taken back (`active = 0`) are in an export and nowhere else.
+
+use super::kind::{Key, Kind, Query, Reader, Trouble};
+use super::lines::Lines;
+use rusqlite::{Result as SqlResult, Statement};
+
+const SESSION: u8 = 0;
+const MESSAGE: u8 = 1;
+
+pub(super) const KIND: Kind = Kind {
+    agent: "Hermes",
+    tables: &[
+        ("sessions", &["id", "source", "model", "started_at", "cwd", "title"]),
+        (
+            "messages",
+            &["id", "session_id", "role", "content", "tool_call_id", "tool_calls", "timestamp", "active"],
+        ),
+    ],
+    sessions: "SELECT id, CAST(1000 * (SELECT max(timestamp) FROM messages AS m WHERE m.session_id = s.id) AS INTEGER) \
+               FROM sessions AS s WHERE EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id) ORDER BY id",
+    sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM messages ORDER BY session_id",
+    mark: "SELECT count(*) || ' ' || sum(active) FROM messages WHERE session_id = ?1",
+    version: None,
+    tried: &[],
+    keys,
+    reader: |connection| {
+        let session = "SELECT json_object('role', 'session_meta', 'model', model, 'platform', source, 'cwd', cwd, \
+                       'title', title) FROM sessions WHERE rowid = ?1";
+        // What is null is left out.
+        let message = "SELECT json_patch('{}', json_object('role', role, 'content', coalesce(content, ''), 'tool_calls', \
+                       CASE WHEN json_valid(tool_calls) THEN json(tool_calls) END, 'tool_call_id', tool_call_id, \
+                       'timestamp', strftime('%Y-%m-%dT%H:%M:%f', timestamp, 'unixepoch'))) FROM messages WHERE rowid = ?1";
+        Ok(Box::new(Rows { session: connection.prepare(session)?, message: connection.prepare(message)? }))
+    },
+    mend: None,
+};
+
+fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+    let own = query.rows("SELECT rowid FROM sessions WHERE id = ?1")?;
+    // An export holds all of them.
+    let sql = if query.salvages {
+        "SELECT id FROM messages WHERE session_id = ?1 ORDER BY id ASC"
+    } else {
+        "SELECT id FROM messages WHERE session_id = ?1 AND active = 1 ORDER BY id ASC"
+    };
+    let messages = query.rows(sql)?.into_iter().map(|row| (MESSAGE, row));
+    Ok(own.into_iter().map(|row| (SESSION, row)).chain(messages).collect())
+}
+
+struct Rows<'c> {
+    session: Statement<'c>,
+    message: Statement<'c>,
+}
+
+impl Reader for Rows<'_> {
+    fn row(&mut self, (table, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+        let statement = if table == SESSION { &mut self.session } else { &mut self.message };
+        let mut rows = statement.query([row])?;
+        let Some(row) = rows.next()? else { return Ok(()) };
+        Ok(out.record(&[row.get::<_, String>(0)?.as_bytes()])?)
+    }
+}

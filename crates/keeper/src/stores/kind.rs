@@ -1,0 +1,128 @@
+//! What a kind of store consists of, and how its rows are asked for.
+
+use super::lines::Lines;
+use rusqlite::{Connection, Result as SqlResult, ToSql};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::io;
+use std::ops::Range;
+
+/// A kind of store.
+pub(super) struct Kind {
+    /// Whose it is.
+    pub(super) agent: &'static str,
+    /// The tables and columns that it is recognised by, and read from.
+    pub(super) tables: Tables,
+    /// A query for the sessions: their ids, and when each was last written, in milliseconds.
+    pub(super) sessions: &'static str,
+    /// The same from the rows alone, for a store that is damaged.
+    pub(super) sessions_by_rows: &'static str,
+    /// A query for a text that is another one when rows of a session (`?1`) have changed, but the same when some were added.
+    pub(super) mark: &'static str,
+    /// A query for the version of the schema, if the owner keeps one.
+    pub(super) version: Option<&'static str>,
+    /// The versions that were tried.
+    pub(super) tried: &'static [&'static str],
+    /// The rows of a session, in the order of the conversation.
+    pub(super) keys: fn(&Query<'_>) -> SqlResult<Vec<Key>>,
+    pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn Reader + 'c>>,
+    /// How its rows are written; `None` if they are only read.
+    pub(super) mend: Option<&'static Mend>,
+}
+
+/// How rows are written beside the owner. Only the texts of results are shortened or put back, each within its row.
+pub(super) struct Mend {
+    /// The tables and columns that are written, apart from those by which the kind is recognised.
+    pub(super) tables: Tables,
+    /// What to say of all that is not done.
+    pub(super) only: &'static str,
+    /// Where in a record the JSON of its row is.
+    pub(super) json: fn(&[u8]) -> Option<Range<usize>>,
+    /// Takes the texts out of a result that is settled; `None` if the row is none.
+    pub(super) blank: fn(&mut Value) -> Option<()>,
+    /// Writes the JSON of a row if it is still the old one.
+    pub(super) write: fn(&Place<'_>, &[u8], &str) -> SqlResult<bool>,
+    /// What is written when all rows are.
+    pub(super) seal: fn(&Connection, &str) -> SqlResult<()>,
+}
+
+/// Tables, each with columns.
+pub(super) type Tables = &'static [(&'static str, &'static [&'static str])];
+
+/// A row that is to be written.
+pub(super) struct Place<'p> {
+    pub(super) connection: &'p Connection,
+    pub(super) session: &'p str,
+    pub(super) key: Key,
+}
+
+/// A row: a table of the kind's, and the rowid.
+pub(super) type Key = (u8, i64);
+
+/// Reads rows one by one.
+pub(super) trait Reader {
+    /// Writes the record, or the records, of a row.
+    fn row(&mut self, key: Key, out: &mut Lines) -> Result<(), Trouble>;
+}
+
+/// What keeps a row from being read.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Database(rusqlite::Error),
+    Output(io::Error),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// A session that is looked for.
+pub(super) struct Query<'q> {
+    pub(super) connection: &'q Connection,
+    pub(super) session: &'q str,
+    /// Whether to go on where the database is damaged.
+    pub(super) salvages: bool,
+}
+
+impl Query<'_> {
+    /// The rowids that a query yields, whose parameter is the session. In a damaged database those from both ends.
+    pub(super) fn rows(&self, sql: &str) -> SqlResult<Vec<i64>> {
+        self.rows_of(sql, &self.session)
+    }
+
+    pub(super) fn rows_of(&self, sql: &str, of: &dyn ToSql) -> SqlResult<Vec<i64>> {
+        let (mut rows, error) = self.as_far_as(sql, of)?;
+        match error {
+            Some(error) if !self.salvages => Err(error),
+            None => Ok(rows),
+            Some(_) => {
+                let (mut end, _) = self.as_far_as(&sql.replace(" ASC", " DESC"), of)?;
+                let known: HashSet<i64> = rows.iter().copied().collect();
+                end.retain(|row| !known.contains(row));
+                rows.extend(end.into_iter().rev());
+                Ok(rows)
+            }
+        }
+    }
+
+    fn as_far_as(&self, sql: &str, of: &dyn ToSql) -> SqlResult<(Vec<i64>, Option<rusqlite::Error>)> {
+        let mut statement = self.connection.prepare(sql)?;
+        let mut found = statement.query([of])?;
+        let mut rows = Vec::new();
+        loop {
+            match found.next().and_then(|row| row.map(|row| row.get(0)).transpose()) {
+                Ok(Some(row)) => rows.push(row),
+                Ok(None) => return Ok((rows, None)),
+                Err(error) => return Ok((rows, Some(error))),
+            }
+        }
+    }
+}

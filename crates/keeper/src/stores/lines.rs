@@ -1,0 +1,94 @@
+//! The text that is made of rows, in a file without a name.
+
+use super::kind::Key;
+use crate::content::no_temporary;
+use crate::error::Error;
+use crate::platform::files::temporary;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::time::SystemTime;
+
+/// How much is written at once.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// What the text is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    /// To be examined: a row that its owner cannot read is a line that is no record.
+    Records,
+    /// To be kept: whatever can be read of such a row.
+    Copy,
+}
+
+/// Records, one a line.
+pub(super) struct Lines {
+    pub(super) want: Want,
+    out: BufWriter<File>,
+    /// How many bytes there are.
+    bytes: u64,
+    /// Where each row begins.
+    pub(super) rows: Vec<(Key, u64)>,
+    /// A line break in a row has become a space.
+    pub(super) is_folded: bool,
+    /// What could not be read.
+    pub(super) lost: Vec<String>,
+}
+
+impl Lines {
+    pub(super) fn new(want: Want) -> Result<Self, Error> {
+        let file = temporary().map_err(no_temporary)?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(Self { want, out, bytes: 0, rows: Vec::new(), is_folded: false, lost: Vec::new() })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Says that a row comes next.
+    pub(super) fn begin(&mut self, key: Key) {
+        self.rows.push((key, self.bytes));
+    }
+
+    /// Writes a record. A line break in it, which is legal between the tokens of JSON, becomes a space, so that no byte moves.
+    pub(super) fn record(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        self.bytes += 1;
+        for part in parts {
+            self.bytes += part.len() as u64;
+            let mut rest = *part;
+            while let Some(at) = memchr::memchr(b'\n', rest) {
+                self.out.write_all(&rest[..at])?;
+                self.out.write_all(b" ")?;
+                self.is_folded = true;
+                rest = &rest[at + 1..];
+            }
+            self.out.write_all(rest)?;
+        }
+        self.out.write_all(b"\n")
+    }
+
+    /// Notes a row that cannot be read.
+    pub(super) fn lose(&mut self, why: String) {
+        self.lost.push(why);
+    }
+
+    /// Writes a row that its owner cannot read, and why; `there` is what can be read of it.
+    pub(super) fn unreadable(&mut self, why: String, there: Option<&[u8]>) -> io::Result<()> {
+        match (self.want, there) {
+            (Want::Records, _) => self.record(&[why.as_bytes()])?,
+            (Want::Copy, Some(there)) => self.record(&[there])?,
+            (Want::Copy, None) => {}
+        }
+        self.lose(why);
+        Ok(())
+    }
+
+    /// The file, dated by the store.
+    pub(super) fn finish(self, written: Option<SystemTime>) -> Result<File, Error> {
+        let file = self.out.into_inner().map_err(|error| no_temporary(error.into_error()))?;
+        if let Some(written) = written {
+            file.set_modified(written).map_err(no_temporary)?;
+        }
+        Ok(file)
+    }
+}

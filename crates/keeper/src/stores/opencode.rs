@@ -1,0 +1,144 @@
+//! OpenCode, and Kilo, which is built on it: rows of `message`, and of `part` what each message consists of. What a row holds
+//! stands as it is in `data` of its record; the columns beside it name the row.
+
+use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble};
+use super::lines::Lines;
+use rusqlite::types::ValueRef;
+use rusqlite::{Result as SqlResult, Row, Statement, params};
+use serde_json::Value;
+
+const SESSION: u8 = 0;
+const MESSAGE: u8 = 1;
+const PART: u8 = 2;
+
+pub(super) const KIND: Kind = Kind {
+    agent: "OpenCode",
+    tables: &[
+        ("session", &["id", "parent_id", "directory", "title", "version", "time_updated"]),
+        ("message", &["id", "session_id", "time_created", "data"]),
+        ("part", &["id", "message_id", "session_id", "time_created", "data"]),
+    ],
+    sessions: "SELECT id, time_updated FROM session AS s \
+               WHERE EXISTS (SELECT 1 FROM message AS m WHERE m.session_id = s.id) ORDER BY id",
+    sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM message ORDER BY session_id",
+    // Which rows have changed does not show, so any change of the session counts.
+    mark: "SELECT count(*) || ' ' || max(time_updated) FROM part WHERE session_id = ?1",
+    version: Some("SELECT max(id) FROM migration"),
+    tried: &["20260622202450_simplify_session_input"],
+    keys,
+    reader: |connection| {
+        Ok(Box::new(Rows {
+            session: connection.prepare(
+                "SELECT json_object('store', 'opencode', 'table', 'session', 'id', id, 'parent_id', parent_id, \
+                 'cwd', directory, 'title', title, 'version', version) FROM session WHERE rowid = ?1",
+            )?,
+            message: connection.prepare(
+                "SELECT id, session_id, time_created, data, \
+                 CASE WHEN json_valid(data) THEN json_object('role', json_extract(data, '$.role'), 'model', \
+                 json_extract(data, '$.modelID')) END FROM message WHERE rowid = ?1",
+            )?,
+            part: connection
+                .prepare("SELECT id, session_id, time_created, data, message_id FROM part WHERE rowid = ?1")?,
+            speaker: None,
+        }))
+    },
+    mend: Some(&MEND),
+};
+
+const MEND: Mend = Mend {
+    tables: &[("part", &["data"])],
+    only: "OpenCode may be running: beside it only results of earlier turns are shortened (of a copy, tailor export prints one, \
+           everything can be repaired)",
+    // What comes before it is quoted, so this is not in it.
+    json: |record| {
+        let from = memchr::memmem::find(record, DATA.as_bytes())? + DATA.len();
+        Some(from..record.len().checked_sub(1)?)
+    },
+    blank,
+    write,
+    seal: |_, _| Ok(()),
+};
+
+const DATA: &str = ",\"data\":";
+
+fn blank(part: &mut Value) -> Option<()> {
+    let state =
+        part.get_mut("state").filter(|state| state["status"] == "completed" || state["status"] == "error")?;
+    let state = state.as_object_mut()?;
+    for text in ["output", "error", "metadata"] {
+        state.remove(text);
+    }
+    Some(())
+}
+
+fn write(at: &Place<'_>, old: &[u8], new: &str) -> SqlResult<bool> {
+    const SET: &str =
+        "UPDATE part SET data = ?3 WHERE rowid = ?1 AND session_id = ?2 AND CAST(data AS BLOB) = ?4";
+    let (_, row) = at.key;
+    Ok(at.connection.prepare(SET)?.execute(params![row, at.session, new, old])? == 1)
+}
+
+fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+    const MESSAGES: &str =
+        "SELECT rowid FROM message WHERE session_id = ?1 ORDER BY time_created ASC, id ASC";
+    const PARTS: &str = "SELECT rowid FROM part WHERE message_id = (SELECT id FROM message WHERE rowid = ?1) \
+                         ORDER BY id ASC";
+    const OTHERS: &str = "SELECT rowid FROM part WHERE session_id = ?1 AND NOT EXISTS \
+                          (SELECT 1 FROM message WHERE message.id = part.message_id) ORDER BY id ASC";
+    let own = query.rows("SELECT rowid FROM session WHERE id = ?1")?;
+    let mut keys: Vec<Key> = own.into_iter().map(|row| (SESSION, row)).collect();
+    for message in query.rows(MESSAGES)? {
+        keys.push((MESSAGE, message));
+        keys.extend(query.rows_of(PARTS, &message)?.into_iter().map(|row| (PART, row)));
+    }
+    keys.extend(query.rows(OTHERS)?.into_iter().map(|row| (PART, row)));
+    Ok(keys)
+}
+
+struct Rows<'c> {
+    session: Statement<'c>,
+    message: Statement<'c>,
+    part: Statement<'c>,
+    /// Role and model of the last message.
+    speaker: Option<String>,
+}
+
+impl Reader for Rows<'_> {
+    fn row(&mut self, (table, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+        let statement = match table {
+            SESSION => &mut self.session,
+            MESSAGE => &mut self.message,
+            _ => &mut self.part,
+        };
+        let mut rows = statement.query([row])?;
+        let Some(row) = rows.next()? else { return Ok(()) };
+        if table == SESSION {
+            return Ok(out.record(&[row.get::<_, String>(0)?.as_bytes()])?);
+        }
+        let data = match row.get_ref(3)? {
+            ValueRef::Text(data) | ValueRef::Blob(data) => data,
+            _ => b"null",
+        };
+        let (name, more) = if table == MESSAGE {
+            self.speaker = row.get(4)?;
+            ("message", String::new())
+        } else {
+            let message = quoted(row, 4)?;
+            let speaker =
+                self.speaker.as_deref().and_then(|speaker| speaker.strip_prefix('{')?.strip_suffix('}'));
+            let speaker = speaker.unwrap_or(r#""role":null,"model":null"#);
+            ("part", format!(r#","message_id":{message},{speaker}"#))
+        };
+        let (id, session, time) = (quoted(row, 0)?, quoted(row, 1)?, row.get::<_, i64>(2)?);
+        let open = format!(
+            r#"{{"store":"opencode","table":"{name}","id":{id},"session_id":{session}{more},"timestamp":{time}{DATA}"#
+        );
+        Ok(out.record(&[open.as_bytes(), data, b"}"])?)
+    }
+}
+
+/// A text as JSON.
+fn quoted(row: &Row<'_>, column: usize) -> SqlResult<String> {
+    let text: Option<String> = row.get(column)?;
+    Ok(serde_json::Value::from(text).to_string())
+}

@@ -1,0 +1,37 @@
+"""DuckDB: check and mend as streams between two queries; keep, or drop with the reason."""
+
+import sys
+
+import duckdb
+import pyarrow as pa
+import session_tailor
+
+ROWS = 1000
+
+
+def check(source):
+    """A stream of findings with the ids of their rows."""
+
+    def found():
+        for batch in duckdb.sql(f"from '{source}'").to_arrow_reader(ROWS):
+            table = pa.table(session_tailor.check(batch))
+            yield from table.append_column("id", batch["id"].take(table["row"])).to_batches()
+
+    return pa.Table.from_batches(found())
+
+
+def mend(source):
+    """A stream: nothing is read before the query asks for it."""
+    sessions = duckdb.sql(f"from '{source}'").to_arrow_reader(ROWS)
+    return pa.RecordBatchReader.from_stream(session_tailor.mend(sessions))
+
+
+def main(source, target):
+    mended = mend(source)
+    duckdb.sql("create table mended as from mended")
+    duckdb.sql(f"copy (from mended where tailor_outcome in ('clean', 'fixed')) to '{target}.parquet'")
+    duckdb.sql("select id, tailor_outcome, tailor_reason from mended where tailor_outcome not in ('clean', 'fixed')").show()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

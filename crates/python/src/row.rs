@@ -1,0 +1,97 @@
+//! What is done with the rows of a batch. Nothing that a row holds ends more than that row.
+
+use crate::column::{Cell, Rows};
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use transcript::finding::Safety;
+use transcript::row::{self, Outcome, Row};
+use transcript::{Finding, Policy};
+
+/// How many rows a thread takes at a time.
+const BLOCK_ROWS: usize = 64;
+
+/// Does `work` for each of so many rows, on so many threads; in order. `lost` stands for a row whose work panicked.
+pub(crate) fn each<T: Send>(
+    (rows, count): (&Rows, usize),
+    threads: usize,
+    work: &(dyn Fn(&Rows, usize) -> T + Sync),
+    lost: fn(String) -> T,
+) -> Vec<T> {
+    let one = |rows: &Rows, row| {
+        catch_unwind(AssertUnwindSafe(|| work(rows, row)))
+            .unwrap_or_else(|_| lost("an error in session_tailor itself; please report it".to_string()))
+    };
+    let all = |block: usize| {
+        let (from, to) = (block * BLOCK_ROWS, ((block + 1) * BLOCK_ROWS).min(count));
+        let written = catch_unwind(AssertUnwindSafe(|| rows.written(from, to))).ok().flatten();
+        let rows = written.as_ref().unwrap_or(rows);
+        (from..to).map(|row| one(rows, row)).collect::<Vec<T>>()
+    };
+    let blocks = count.div_ceil(BLOCK_ROWS);
+    let threads = threads.clamp(1, blocks.max(1));
+    if threads == 1 {
+        return (0..blocks).flat_map(all).collect();
+    }
+    let (next, (send, done)) = (AtomicUsize::new(0), mpsc::channel());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (send, next, all) = (send.clone(), &next, &all);
+            scope.spawn(move || {
+                loop {
+                    let block = next.fetch_add(1, Ordering::Relaxed);
+                    if block >= blocks || send.send((block, all(block))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    drop(send);
+    let mut blocks: Vec<(usize, Vec<T>)> = done.into_iter().collect();
+    blocks.sort_by_key(|(block, _)| *block);
+    blocks.into_iter().flat_map(|(_, rows)| rows).collect()
+}
+
+/// The text of a row; an error says why there is none.
+pub(crate) fn text(rows: &Rows, row: usize) -> Result<Cow<'_, [u8]>, String> {
+    match rows.get(row) {
+        Cell::Text(bytes) => Ok(bytes),
+        Cell::Unreadable(why) => Err(why),
+    }
+}
+
+/// What is wrong with a row; an error says why that is not known.
+pub(crate) fn check(rows: &Rows, row: usize, policy: &Policy) -> Result<Vec<Finding>, String> {
+    row::check(&text(rows, row)?, policy)
+}
+
+/// Repairs a row of a batch. `refuses` says why a text cannot stand in it.
+pub(crate) fn repair(
+    rows: &Rows,
+    row: usize,
+    policy: &Policy,
+    refuses: &dyn Fn(&[u8]) -> Option<String>,
+) -> Row {
+    let done = text(rows, row).map_or_else(unreadable, |text| row::repair(&text, policy));
+    match done.text.as_deref().and_then(refuses) {
+        Some(why) => Row::left(Outcome::Refused, Some(why), Vec::new()),
+        None => done,
+    }
+}
+
+/// A row that could not be read, for this reason.
+pub(crate) fn unreadable(why: String) -> Row {
+    Row::left(Outcome::Unreadable, Some(why), Vec::new())
+}
+
+/// The word that the program prints for a fix.
+pub(crate) fn fix_name(finding: &Finding) -> &'static str {
+    match finding.fix.safety {
+        Safety::Safe => "safe",
+        Safety::Guarded(_) => "guarded",
+        Safety::Held(_) => "held",
+        Safety::None => "none",
+    }
+}

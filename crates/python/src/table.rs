@@ -1,0 +1,205 @@
+//! What functions are given and give back: Arrow batches, one or a stream of them.
+
+use crate::task::Job;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, LargeBinaryArray, StructArray};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyList};
+use pyo3_arrow::error::PyArrowResult;
+use pyo3_arrow::ffi::{ArrayIterator, ArrayReader, to_schema_pycapsule, to_stream_pycapsule};
+use pyo3_arrow::input::AnyArray;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is said of arrays on which Arrow's own code gives up, such as slices of fixed-size lists.
+pub(crate) const UNREADABLE: &str = "Arrow cannot read this batch as it lies; copy it first, as pyarrow's take does, or cast fixed-size lists to lists";
+
+type Reader = Box<dyn ArrayReader + Send>;
+
+/// Batches as they come.
+pub(crate) struct Given {
+    field: FieldRef,
+    /// The columns; of an array that is no batch, itself.
+    fields: Fields,
+    batches: Reader,
+    /// Whether all of it is in memory already.
+    is_whole: bool,
+}
+
+impl Given {
+    /// One session.
+    pub(crate) fn one(text: Vec<u8>) -> Self {
+        let array: ArrayRef = Arc::new(LargeBinaryArray::from_vec(vec![&text]));
+        Self::of(Box::new(ArrayIterator::new([Ok(array)], field_of(&DataType::LargeBinary))), true)
+    }
+
+    pub(crate) fn arrow(given: AnyArray) -> PyResult<Self> {
+        let is_whole = matches!(given, AnyArray::Array(_));
+        Ok(Self::of(given.into_reader()?, is_whole))
+    }
+
+    fn of(batches: Reader, is_whole: bool) -> Self {
+        let field = batches.field();
+        let fields = match field.data_type() {
+            DataType::Struct(fields) => fields.clone(),
+            _ => Fields::from(vec![field.as_ref().clone().with_name("session")]),
+        };
+        Self { field, fields, batches, is_whole }
+    }
+
+    pub(crate) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// Does a task with all of it, or, of a stream, whenever a batch is asked for.
+    pub(crate) fn run(self, job: Job) -> PyResult<Table> {
+        let Self { field, fields, batches, is_whole } = self;
+        let made = Field::new(field.name(), DataType::Struct(job.fields(&fields)), field.is_nullable());
+        let made = Arc::new(made.with_metadata(field.metadata().clone()));
+        let (mut given, mut before) = (batches, 0);
+        let mut next = move || {
+            let batch = match given.next()? {
+                Ok(batch) => batch,
+                Err(error) => return Some(Err(without_nul(&error))),
+            };
+            let batch = match batch.as_struct_opt() {
+                Some(batch) => Ok(batch.clone()),
+                None => StructArray::try_new(fields.clone(), vec![batch], None),
+            };
+            let rows = batch.as_ref().map_or(0, |batch| batch.len() as u64);
+            let done = batch.and_then(|batch| job.run(&batch, before));
+            before += rows;
+            Some(done.map(|done| Arc::new(done) as ArrayRef).map_err(|error| without_nul(&error)))
+        };
+        let lost = || ArrowError::ComputeError(UNREADABLE.to_string());
+        let batches = std::iter::from_fn(move || {
+            catch_unwind(AssertUnwindSafe(&mut next)).unwrap_or_else(|_| Some(Err(lost())))
+        });
+        let batches = if is_whole {
+            let done = batches.collect::<Result<Vec<_>, _>>();
+            Batches::Whole(done.map_err(|error| PyValueError::new_err(error.to_string()))?)
+        } else {
+            Batches::Stream(Some(Box::new(ArrayIterator::new(batches, made.clone()))))
+        };
+        Ok(Table { field: made, batches: Mutex::new(batches) })
+    }
+}
+
+/// The field of an array that has none.
+fn field_of(kind: &DataType) -> FieldRef {
+    Arc::new(Field::new("", kind.clone(), true))
+}
+
+/// An error in words that C can have.
+fn without_nul(error: &ArrowError) -> ArrowError {
+    ArrowError::ComputeError(error.to_string().replace('\0', "\u{fffd}"))
+}
+
+/// Answers.
+enum Batches {
+    Whole(Vec<ArrayRef>),
+    /// `None` once it was read.
+    Stream(Option<Reader>),
+}
+
+/// An answer, as anything that speaks Arrow reads it: `pyarrow.table(it)`, `polars.DataFrame(it)`, `duckdb.from_arrow(it)`.
+#[pyclass(frozen, module = "session_tailor")]
+pub(crate) struct Table {
+    field: FieldRef,
+    batches: Mutex<Batches>,
+}
+
+impl Table {
+    /// All batches of an answer that was not a stream.
+    fn whole(&self) -> Option<Vec<ArrayRef>> {
+        match &*self.batches.lock().unwrap_or_else(PoisonError::into_inner) {
+            Batches::Whole(batches) => Some(batches.clone()),
+            Batches::Stream(_) => None,
+        }
+    }
+
+    fn reader(&self) -> PyResult<Reader> {
+        match &mut *self.batches.lock().unwrap_or_else(PoisonError::into_inner) {
+            Batches::Whole(batches) => {
+                let batches: Vec<_> = batches.iter().cloned().map(Ok).collect();
+                Ok(Box::new(ArrayIterator::new(batches, self.field.clone())))
+            }
+            Batches::Stream(stream) => stream.take().ok_or_else(|| {
+                PyValueError::new_err("this stream was read already; of a stream the answer can be read once")
+            }),
+        }
+    }
+
+    /// What `mend` gives back for one session: what it was given, the outcome, and the reason.
+    pub(crate) fn one<'py>(&self, py: Python<'py>, as_messages: bool) -> PyResult<Bound<'py, PyAny>> {
+        let batch = self.whole().and_then(|batches| batches.into_iter().next());
+        let batch = batch.as_ref().and_then(|batch| batch.as_struct_opt());
+        let batch = batch.ok_or_else(|| PyValueError::new_err("no answer"))?;
+        let text = batch.column(0).as_binary::<i64>().value(0);
+        let session = if as_messages { messages_of(py, text)? } else { PyBytes::new(py, text).into_any() };
+        let reason = batch.column(2).as_string::<i32>();
+        let reason = reason.is_valid(0).then(|| reason.value(0));
+        Ok((session, batch.column(1).as_string::<i32>().value(0), reason).into_pyobject(py)?.into_any())
+    }
+}
+
+/// Lines of JSON as messages.
+fn messages_of<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let json = py.import("json")?;
+    let messages = PyList::empty(py);
+    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        messages.append(json.call_method1("loads", (PyBytes::new(py, line),))?)?;
+    }
+    Ok(messages.into_any())
+}
+
+#[pymethods]
+impl Table {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyArrowResult<Bound<'py, PyCapsule>> {
+        to_stream_pycapsule(py, self.reader()?, requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyArrowResult<Bound<'py, PyCapsule>> {
+        to_schema_pycapsule(py, self.field.as_ref())
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        let batches = self.whole().ok_or_else(|| {
+            PyTypeError::new_err("the length of a stream is not known before it is read; use to_pyarrow()")
+        })?;
+        Ok(batches.iter().map(|batch| batch.len()).sum())
+    }
+
+    fn __bool__(&self) -> PyResult<bool> {
+        Ok(self.__len__()? > 0)
+    }
+
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        let DataType::Struct(fields) = self.field.data_type() else { return Vec::new() };
+        fields.iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let rows = self.whole().map(|batches| batches.iter().map(|batch| batch.len()).sum::<usize>());
+        let rows = rows.map_or_else(|| "a stream".to_string(), |rows| format!("{rows} rows"));
+        format!("<session_tailor.Table of {rows}: {}>", self.column_names().join(", "))
+    }
+
+    /// The same as a `pyarrow.Table`.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+    }
+
+    /// The same as a list of dicts.
+    fn to_pylist<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::to_pyarrow(slf)?.call_method0("to_pylist")
+    }
+}

@@ -1,0 +1,120 @@
+"""The module says and does what the program does, row by row."""
+
+import json
+
+import pyarrow as pa
+import pytest
+import session_tailor
+from conftest import CHAT, DATASETS, FIXTURES, corpus, findings, found
+
+NESTED_FORMATS = {"openai-dataset": "messages", "anthropic-dataset": "messages", "sharegpt": "conversations", "gemini-dataset": "contents"}
+
+
+def by_row(table):
+    rows = {}
+    for finding in table.to_pylist():
+        rows.setdefault(finding["row"], []).append(finding)
+    return rows
+
+
+def compare(tailor, paths):
+    texts = [path.read_bytes() for path in paths]
+    column = pa.array(texts, pa.large_binary())
+    checked = by_row(session_tailor.check(column, threads=2))
+    mended = session_tailor.mend(column, threads=2).to_pylist()
+    assert len(mended) == len(texts)
+    changed = 0
+    for row, (path, text) in enumerate(zip(paths, texts)):
+        report, _ = tailor("scan", text)
+        own = checked.get(row, [])
+        if report["outcome"] == "unsupported" and report.get("lines") is not None and not report["findings"]:
+            # A format that is only read is looked at all the same.
+            assert all(finding["code"] is None for finding in own), path
+        else:
+            assert [(f["line"], f["code"], f["severity"], f["message"], f["fix"], f["saves_bytes"]) for f in own] == findings(report), path
+        report, out = tailor("fix", text)
+        assert mended[row]["session"] == out, (path, mended[row]["tailor_outcome"], report["outcome"])
+        if report["outcome"] in ("clean", "fixed", "findings", "refused"):
+            same = {"would-fix": "fixed"}.get(report["outcome"], report["outcome"])
+            assert mended[row]["tailor_outcome"] == same, path
+        changed += out != text
+    return changed
+
+
+def test_fixtures(tailor):
+    paths = [path for path in FIXTURES if not (path.parent / "policy.args").exists()]
+    assert len(paths) > 300
+    assert compare(tailor, paths) > 100
+
+
+def test_real_sessions(tailor):
+    paths = [path for path in corpus() if path.stat().st_size < 2_000_000]
+    if not paths:
+        pytest.skip("TAILOR_CORPUS is not set")
+    compare(tailor, paths)
+
+
+@pytest.mark.parametrize("path", DATASETS, ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_lines_of_data_sets(tailor, path):
+    """Each line alone, in the format of its file, gives what a scan of the file says about that line."""
+    if (path.parent / "policy.args").exists():
+        pytest.skip("has a policy of its own")
+    text = path.read_bytes()
+    report, _ = tailor("scan", text)
+    lines = text.split(b"\n")
+    lines = lines[:-1] if lines[-1] == b"" else lines
+    own = session_tailor.check(pa.array(lines, pa.binary()), format=report["format"]).to_pylist()
+    blank = {row for row, line in enumerate(lines) if not line}
+    own = [(f["row"] + f["line"], f["code"], f["severity"], f["message"], f["fix"]) for f in own if f["row"] not in blank]
+    of_file = [(line, *rest) for line, *rest, _ in findings(report)]
+    assert own == of_file
+
+
+@pytest.mark.parametrize("path", DATASETS, ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_nested(tailor, path):
+    """Rows of a Parquet data set say what their lines say, and come back in their type."""
+    format_name = path.parts[-3]
+    column = NESTED_FORMATS[format_name]
+    rows = []
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            row = json.loads(line)
+            rows.append({column: row[column]})
+        except (ValueError, KeyError, TypeError):
+            continue
+    try:
+        batch = pa.RecordBatch.from_pylist(rows)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
+        pytest.skip("rows that have no common type")
+    if batch.num_rows == 0:
+        pytest.skip("no whole conversation in the fields of a data set")
+    mended = session_tailor.mend(batch, format=format_name).to_pyarrow()
+    assert mended.schema.field(column).type == batch.schema.field(column).type
+    without_null = [json.dumps(drop_null(row)).encode() for row in batch.to_pylist()]
+    own = session_tailor.check(batch, format=format_name).to_pylist()
+    of_lines = session_tailor.check(pa.array(without_null), format=format_name).to_pylist()
+    key = lambda finding: (finding["row"], finding["code"], finding["severity"], finding["fix"])  # noqa: E731
+    assert [key(finding) for finding in own] == [key(finding) for finding in of_lines]
+    for before, after in zip(batch.to_pylist(), mended.to_pylist()):
+        if after["tailor_outcome"] != "fixed":
+            assert after[column] == before[column]
+        else:
+            assert after[column] != before[column]
+
+
+def drop_null(value):
+    if isinstance(value, dict):
+        return {key: drop_null(inner) for key, inner in value.items() if inner is not None}
+    return [drop_null(inner) for inner in value] if isinstance(value, list) else value
+
+
+def test_messages_and_bytes(tailor):
+    text = b"".join(json.dumps(message).encode() + b"\n" for message in CHAT)
+    report, out = tailor("fix", text, "--allow", "P2")
+    assert found(session_tailor.check(CHAT, allow=["P2"])) == findings(report)
+    assert found(session_tailor.check(text, allow=["P2"])) == findings(report)
+    messages, outcome, reason = session_tailor.mend(CHAT, allow=["P2"])
+    assert (outcome, reason) == ("fixed", None)
+    assert messages == [json.loads(line) for line in out.splitlines()] == CHAT[:3]
+    assert session_tailor.mend(text, allow=["p2"]) == (out, "fixed", None)
+    assert session_tailor.mend(text.decode(), allow=["P2"])[0] == out

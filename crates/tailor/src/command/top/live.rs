@@ -1,0 +1,250 @@
+//! `top` on a terminal: reads keys, looks at sessions meanwhile, and draws. Whatever happens, the terminal is given back as
+//! it was.
+
+use super::level::Key;
+use super::measure::one;
+use super::view::{Drawn, News, Request, View};
+use crate::args::Top;
+use crate::command::{BATCH_FILES, failed, nothing_found};
+use crate::config::Loaded;
+use crate::sessions::{Candidate, Looks, Session, State, with_sidechains};
+use crate::status::Status;
+use crate::system::ENDS;
+use crate::terminal::{Screen, is_ascii};
+use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{execute, queue};
+use keeper::Policies;
+use rayon::prelude::*;
+use signal_hook::flag::register_usize;
+use signal_hook::low_level::emulate_default_handler;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+use terminal_size::{Height, Width, terminal_size_of};
+
+/// How many entries of a session are listed at most: its largest.
+const ENTRIES_MAX: usize = 20_000;
+/// How long a key is waited for, while news may come and when none is to come.
+const WAIT: Duration = Duration::from_millis(50);
+const WAIT_LONG: Duration = Duration::from_millis(250);
+/// How often news alone has the screen drawn anew.
+const FRAME: Duration = Duration::from_millis(200);
+/// A terminal that does not say how large it is.
+const SIZE: (usize, usize) = (80, 24);
+
+pub(super) fn run(top: &Top, config: &Loaded) -> Status {
+    let candidates = with_sidechains(&top.paths);
+    if candidates.is_empty() {
+        return nothing_found(&top.paths);
+    }
+    let view = View::new(candidates.iter().map(Session::unknown).collect(), top.window_tokens);
+    let (tell, news) = channel();
+    let work = Work {
+        looks: Looks::new(config, &top.paths),
+        policies: config.policies(),
+        show_content: top.show_content,
+        candidates,
+        tell,
+    };
+    let ended = Arc::new(AtomicUsize::new(0));
+    for &signal in ENDS {
+        // Where that is impossible, a signal ends the program as ever.
+        let _ = register_usize(signal, ended.clone(), usize::try_from(signal).unwrap_or_default());
+    }
+    let done = Held::take().and_then(|held| walk(view, &Arc::new(work), &news, &ended).map(|()| drop(held)));
+    if let Err(error) = done {
+        return failed(&format!(
+            "top: could not use the terminal: {error}; for tables, run: tailor top --plain"
+        ));
+    }
+    if let Ok(signal @ 1..) = i32::try_from(ended.load(Ordering::SeqCst)) {
+        let _ = emulate_default_handler(signal);
+    }
+    Status::Clean
+}
+
+/// Draws, and does what keys ask for, until it is to end.
+fn walk(mut view: View, work: &Arc<Work>, news: &Receiver<News>, ended: &AtomicUsize) -> io::Result<()> {
+    work.begin(Work::look_at_all)?;
+    let (mut size, mut is_stale, mut drawn) = (None, true, Instant::now());
+    if work.candidates.len() == 1 {
+        obey(&view.press(Key::Open), work);
+    }
+    while ended.load(Ordering::SeqCst) == 0 {
+        let now = terminal_size_of(io::stdout()).map_or(SIZE, |(Width(w), Height(h))| (w.into(), h.into()));
+        if size.replace(now) != Some(now) {
+            view.resize(now.0, now.1, is_ascii());
+            show(&view.draw())?;
+        }
+        is_stale |= heard(&mut view, news);
+        if is_stale && drawn.elapsed() > FRAME {
+            view.sort();
+            show(&view.draw())?;
+            (is_stale, drawn) = (false, Instant::now());
+        }
+        if !event::poll(if view.is_complete() && !is_stale { WAIT_LONG } else { WAIT })? {
+            continue;
+        }
+        // What was typed meanwhile is drawn at once.
+        while event::poll(Duration::ZERO)? {
+            let key = meaning(&event::read()?);
+            if key.is_some_and(|key| obey(&view.press(key), work)) {
+                return Ok(());
+            }
+        }
+        show(&view.draw())?;
+    }
+    Ok(())
+}
+
+/// Takes in what there is. Whether that was anything.
+fn heard(view: &mut View, news: &Receiver<News>) -> bool {
+    let mut count = 0;
+    for one in news.try_iter() {
+        view.hear(one);
+        count += 1;
+    }
+    count > 0
+}
+
+/// Whether that is the end.
+fn obey(request: &Request, work: &Arc<Work>) -> bool {
+    if let &Request::Weigh(session) = request
+        && work.begin(move |work| work.weigh(session)).is_err()
+    {
+        // There is no other thread to be had.
+        work.weigh(session);
+    }
+    *request == Request::Quit
+}
+
+/// What an event means, if anything.
+fn meaning(event: &Event) -> Option<Key> {
+    let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, .. }) =
+        event
+    else {
+        return None;
+    };
+    let is_control = modifiers.contains(KeyModifiers::CONTROL);
+    Some(match code {
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::First,
+        KeyCode::End => Key::Last,
+        KeyCode::Enter | KeyCode::Right => Key::Open,
+        KeyCode::Left => Key::Back,
+        KeyCode::Backspace => Key::Erase,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Char('c') if is_control => Key::End,
+        KeyCode::Char(c) if !is_control => Key::Type(*c),
+        _ => return None,
+    })
+}
+
+/// What is done while the user looks at the screen.
+struct Work {
+    candidates: Vec<Candidate>,
+    looks: Looks,
+    policies: Policies,
+    show_content: bool,
+    tell: Sender<News>,
+}
+
+impl Work {
+    /// Has something done beside the user. Nobody waits for it when the program ends: it only reads.
+    fn begin(self: &Arc<Self>, what: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
+        let work = self.clone();
+        Builder::new().name("top".to_string()).spawn(move || what(&work)).map(drop)
+    }
+
+    /// First what is known already, then the others, the newest first.
+    fn look_at_all(&self) {
+        let mut unknown = Vec::new();
+        for n in 0..self.candidates.len() {
+            match self.look(n, false) {
+                News::Session(n, Some(session)) if session.state == State::Unknown => unknown.push(n),
+                known => _ = self.tell.send(known),
+            }
+        }
+        for batch in unknown.chunks(BATCH_FILES) {
+            batch.par_iter().for_each_with(self.tell.clone(), |tell, &n| _ = tell.send(self.look(n, true)));
+        }
+    }
+
+    fn look(&self, n: usize, may_read: bool) -> News {
+        match self.looks.session(&self.candidates[n], may_read) {
+            Ok(session) => News::Session(n, session.map(Box::new)),
+            Err(_) => News::Unread(n),
+        }
+    }
+
+    fn weigh(&self, n: usize) {
+        let found = self.candidates[n].found();
+        let weighed = one(found, ENTRIES_MAX, self.show_content, &self.policies);
+        _ = self.tell.send(News::Weighed(n, Box::new(weighed)));
+    }
+}
+
+// --- the terminal ---
+
+/// Whether the terminal is ours at the moment.
+static IS_HELD: AtomicBool = AtomicBool::new(false);
+
+/// The terminal while it is ours: a screen of its own, and keys as they are pressed.
+struct Held;
+
+impl Held {
+    fn take() -> io::Result<Self> {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+        enable_raw_mode()?;
+        IS_HELD.store(true, Ordering::SeqCst);
+        let held = Self;
+        execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+        Ok(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Gives the terminal back as it was. If nobody is there any more, there is nothing to give back.
+fn give_back() {
+    if IS_HELD.swap(false, Ordering::SeqCst) {
+        let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// Shows these lines and nothing else, all at once.
+fn show(lines: &[Drawn]) -> io::Result<()> {
+    let screen = Screen::of_stdout();
+    let mut out = Vec::new();
+    queue!(out, BeginSynchronizedUpdate)?;
+    for (n, Drawn { text, style }) in (0..).zip(lines) {
+        let mut painted = String::new();
+        screen.paint(*style, &mut painted, |out| out.push_str(text));
+        queue!(out, MoveTo(0, n), Clear(ClearType::CurrentLine))?;
+        out.extend_from_slice(painted.as_bytes());
+    }
+    queue!(out, EndSynchronizedUpdate)?;
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&out)?;
+    stdout.flush()
+}

@@ -1,0 +1,821 @@
+//! What `top` shows on a terminal: keys and news in, lines out. It knows no terminal, no file and no clock.
+
+use super::level::{Key, Level, Sort};
+use super::words::{entry_name, in_short, lines_of, part, standing_word};
+use crate::amount::{age, grouped, percent, plural, size, tokens};
+use crate::command::doctor::Totals;
+use crate::place::shown;
+use crate::sessions::{Session, State, row};
+use crate::size_report::{LargeEntry, SizeReport, TurnShare};
+use crate::table::{Line, TableWriter};
+use anstyle::Style;
+use std::cmp::Reverse;
+
+/// Fewer lines than this show the list and nothing else.
+const LINES_MIN: usize = 8;
+
+/// What is to be done after a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    Nothing,
+    /// Weigh this session.
+    Weigh(usize),
+    Quit,
+}
+
+/// What was learnt of a session, by its number.
+pub(super) enum News {
+    /// What it is; `None` if it is no session.
+    Session(usize, Option<Box<Session>>),
+    /// It could not be read.
+    Unread(usize),
+    /// What fills it.
+    Weighed(usize, Box<SizeReport>),
+}
+
+/// A line of the screen. Its text holds nothing that moves a cursor.
+#[derive(Debug)]
+pub(super) struct Drawn {
+    pub(super) text: String,
+    pub(super) style: Style,
+}
+
+/// A session that was opened.
+struct Opened {
+    session: usize,
+    /// What fills it, once that is known.
+    weighed: Option<SizeReport>,
+    turns: Level,
+    /// The entries of a turn that was opened.
+    entries: Option<Level>,
+    /// The entry that is chosen was opened.
+    entry: bool,
+}
+
+/// Where the user is, and all that is known.
+pub(super) struct View {
+    canvas: TableWriter,
+    lines: usize,
+    /// The window that somebody asked for.
+    window_tokens: Option<u64>,
+    sessions: Vec<Option<Session>>,
+    /// How many have been looked at, and how many of them could not be read.
+    looked: usize,
+    unread: usize,
+    list: Level,
+    /// How wide the cells of its lines are.
+    widths: [usize; 7],
+    find: String,
+    is_typing: bool,
+    is_help: bool,
+    opened: Option<Opened>,
+}
+
+impl View {
+    pub(super) fn new(sessions: Vec<Session>, window_tokens: Option<u64>) -> Self {
+        let mut view = Self {
+            canvas: TableWriter::of(80, false),
+            lines: 24,
+            window_tokens,
+            sessions: sessions.into_iter().map(Some).collect(),
+            looked: 0,
+            unread: 0,
+            list: Level::new(Sort::OF_SESSIONS[0]),
+            widths: [0; 7],
+            find: String::new(),
+            is_typing: false,
+            is_help: false,
+            opened: None,
+        };
+        view.sort();
+        view
+    }
+
+    /// The terminal has another size.
+    pub(super) fn resize(&mut self, columns: usize, lines: usize, ascii: bool) {
+        (self.canvas, self.lines) = (TableWriter::of(columns, ascii), lines);
+        self.widths = [0; 7];
+        if let Some(opened) = &mut self.opened {
+            opened.turns.lines.clear();
+            opened.entries.iter_mut().for_each(|entries| entries.lines.clear());
+        }
+    }
+
+    /// Whether all sessions have been looked at.
+    pub(super) fn is_complete(&self) -> bool {
+        self.looked >= self.sessions.len()
+    }
+
+    /// Takes in what was learnt. `sort` has to follow.
+    pub(super) fn hear(&mut self, news: News) {
+        match news {
+            News::Session(n, session) => {
+                self.sessions[n] = session.map(|session| *session);
+                self.looked += 1;
+            }
+            News::Unread(n) => {
+                self.sessions[n] = None;
+                (self.looked, self.unread) = (self.looked + 1, self.unread + 1);
+            }
+            News::Weighed(n, weighed) => {
+                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.session == n) {
+                    opened.turns.reorder(turn_order(&weighed.turns, opened.turns.sort));
+                    opened.weighed = Some(*weighed);
+                }
+            }
+        }
+    }
+
+    /// Sorts the sessions anew.
+    pub(super) fn sort(&mut self) {
+        let wanted = self.find.to_lowercase();
+        let fits = |session: &Session| {
+            let names = [Some(session.agent_name()), session.project(), session.headline.title.as_deref()];
+            let path = session.path.to_string_lossy();
+            let mut texts = names.into_iter().flatten().chain([path.as_ref(), session.state.name()]);
+            wanted.is_empty() || texts.any(|text| text.to_lowercase().contains(&wanted))
+        };
+        let all = self.sessions.iter().enumerate();
+        let mut order: Vec<(usize, &Session)> = all
+            .filter_map(|(n, session)| Some((n, session.as_ref()?)))
+            .filter(|(_, session)| fits(session))
+            .collect();
+        let rank = |session: &Session| match session.state {
+            State::Broken(_) => 0,
+            State::TooLong => 1,
+            _ => 2,
+        };
+        // Numbers go from the newest to the oldest.
+        match self.list.sort {
+            Sort::Worst => order.sort_by_key(|(n, session)| (rank(session), Reverse(session.bytes), *n)),
+            Sort::Size => order.sort_by_key(|(n, session)| (Reverse(session.bytes), *n)),
+            Sort::Tokens => order
+                .sort_by_key(|(n, session)| (Reverse((session.percent(), session.tokens.unwrap_or(0))), *n)),
+            Sort::Newest | Sort::Place => {}
+        }
+        self.list.reorder(order.into_iter().map(|(n, _)| n).collect());
+    }
+
+    /// Does what a key asks for.
+    pub(super) fn press(&mut self, key: Key) -> Request {
+        if key == Key::End {
+            return Request::Quit;
+        }
+        if self.is_typing {
+            self.typed(key);
+            return Request::Nothing;
+        }
+        if std::mem::take(&mut self.is_help) {
+            return Request::Nothing;
+        }
+        match letter(key) {
+            Key::Type('q') => return Request::Quit,
+            Key::Type('?') => self.is_help = true,
+            Key::Type('s') => self.sort_next(),
+            Key::Type('/') if self.opened.is_none() => self.is_typing = true,
+            Key::Open => return self.open(),
+            Key::Back | Key::Erase => self.back(),
+            Key::Escape => return self.escape(),
+            key => {
+                if let Some(level) = self.level() {
+                    level.moved(key);
+                }
+            }
+        }
+        Request::Nothing
+    }
+
+    /// Back, then to all sessions, then out.
+    fn escape(&mut self) -> Request {
+        if self.is_at_its_end() || (self.opened.is_none() && self.find.is_empty()) {
+            return Request::Quit;
+        }
+        if self.opened.is_some() {
+            self.back();
+        } else {
+            self.find.clear();
+            self.sort();
+        }
+        Request::Nothing
+    }
+
+    /// A key while something to find is being typed.
+    fn typed(&mut self, key: Key) {
+        match key {
+            Key::Type(c) if !c.is_control() => self.find.push(c),
+            Key::Erase if !self.find.is_empty() => _ = self.find.pop(),
+            Key::Open => return self.is_typing = false,
+            Key::Escape | Key::Erase => {
+                self.find.clear();
+                self.is_typing = false;
+            }
+            key => return self.list.moved(key),
+        }
+        self.list.at = 0;
+        self.sort();
+    }
+
+    /// The list that is shown; `None` where one entry is.
+    fn level(&mut self) -> Option<&mut Level> {
+        match &mut self.opened {
+            None => Some(&mut self.list),
+            Some(Opened { entry: true, .. }) => None,
+            Some(Opened { entries: Some(entries), .. }) => Some(entries),
+            Some(opened) => Some(&mut opened.turns),
+        }
+    }
+
+    fn sort_next(&mut self) {
+        let Some(opened) = &mut self.opened else {
+            self.list.sort = self.list.sort.next(Sort::OF_SESSIONS);
+            self.list.at = 0;
+            return self.sort();
+        };
+        let Some(weighed) = opened.weighed.as_ref().filter(|_| !opened.entry) else { return };
+        let level = opened.entries.as_mut().unwrap_or(&mut opened.turns);
+        (level.sort, level.at) = (level.sort.next(Sort::OF_A_FILE), 0);
+        match &mut opened.entries {
+            Some(entries) => {
+                let turn = opened.turns.chosen().unwrap_or_default();
+                entries.reorder(entry_order(&weighed.largest, turn, entries.sort));
+            }
+            None => opened.turns.reorder(turn_order(&weighed.turns, opened.turns.sort)),
+        }
+    }
+
+    fn open(&mut self) -> Request {
+        let Some(opened) = &mut self.opened else {
+            let Some(session) = self.list.chosen() else { return Request::Nothing };
+            let turns = Level::new(Sort::Size);
+            self.opened = Some(Opened { session, weighed: None, turns, entries: None, entry: false });
+            return Request::Weigh(session);
+        };
+        let Some(weighed) = &opened.weighed else { return Request::Nothing };
+        if let Some(entries) = &opened.entries {
+            opened.entry = entries.chosen().is_some();
+        } else if let Some(turn) = opened.turns.chosen() {
+            let mut entries = Level::new(Sort::Size);
+            entries.reorder(entry_order(&weighed.largest, turn, entries.sort));
+            opened.entries = Some(entries);
+        }
+        Request::Nothing
+    }
+
+    /// One session was named, and nothing of it is open.
+    fn is_at_its_end(&self) -> bool {
+        self.sessions.len() == 1 && self.opened.as_ref().is_some_and(|opened| opened.entries.is_none())
+    }
+
+    fn back(&mut self) {
+        let Some(opened) = &mut self.opened else { return };
+        if opened.entry {
+            opened.entry = false;
+        } else if opened.entries.take().is_none() {
+            self.opened = None;
+        }
+    }
+}
+
+/// What the letters of a list mean.
+fn letter(key: Key) -> Key {
+    match key {
+        Key::Type('k') => Key::Up,
+        Key::Type('j') => Key::Down,
+        Key::Type('h') => Key::Back,
+        Key::Type('l') => Key::Open,
+        Key::Type('g') => Key::First,
+        Key::Type('G') => Key::Last,
+        Key::Type(' ') => Key::PageDown,
+        other => other,
+    }
+}
+
+fn turn_order(turns: &[TurnShare], sort: Sort) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..turns.len()).collect();
+    match sort {
+        Sort::Size => order.sort_by_key(|&n| Reverse(turns[n].bytes)),
+        Sort::Tokens => order.sort_by_key(|&n| Reverse(turns[n].tokens)),
+        _ => {}
+    }
+    order
+}
+
+/// The entries of a turn among the largest of the file.
+fn entry_order(entries: &[LargeEntry], turn: usize, sort: Sort) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..entries.len()).filter(|&n| entries[n].turn == turn).collect();
+    match sort {
+        Sort::Size => order.sort_by_key(|&n| Reverse(entries[n].bytes)),
+        Sort::Tokens => order.sort_by_key(|&n| Reverse(entries[n].tokens)),
+        _ => order.sort_by_key(|&n| entries[n].line),
+    }
+    order
+}
+
+// --- lines ---
+
+const PLAIN: Style = Style::new();
+const BOLD: Style = Style::new().bold();
+const SOFT: Style = Style::new().dimmed();
+const HEADS: Style = Style::new().underline();
+const CHOSEN: Style = Style::new().invert();
+
+impl View {
+    /// The screen, line by line.
+    pub(super) fn draw(&mut self) -> Vec<Drawn> {
+        if self.is_help {
+            return self.fitted(help().map(|line| (line.to_string(), PLAIN)).to_vec());
+        }
+        let (mut head, foot) = (self.head(), self.foot());
+        // At least half of the screen is for the list.
+        head.truncate(if self.lines < LINES_MIN { 0 } else { self.lines / 2 });
+        let room = self.lines.saturating_sub(head.len() + 1);
+        head.extend(self.body(room));
+        head.resize_with(self.lines.saturating_sub(1), || (String::new(), PLAIN));
+        head.push((foot, SOFT));
+        self.fitted(head)
+    }
+
+    /// No line is wider than the screen, and none holds what it must not hold.
+    fn fitted(&self, mut lines: Vec<(String, Style)>) -> Vec<Drawn> {
+        lines.resize_with(self.lines, || (String::new(), PLAIN));
+        let fit = |(text, style): (String, Style)| Drawn {
+            text: self.canvas.begin(&text, self.canvas.columns()),
+            style,
+        };
+        lines.into_iter().map(fit).collect()
+    }
+
+    /// What stands above the list.
+    fn head(&self) -> Vec<(String, Style)> {
+        let Some(opened) = &self.opened else { return self.head_of_all() };
+        let Some(session) = &self.sessions[opened.session] else { return Vec::new() };
+        let title = session.headline.title.as_deref().unwrap_or("(no title)");
+        let mut head = vec![(title.to_string(), BOLD), (shown(&session.path), SOFT)];
+        match (&opened.weighed, &opened.entries) {
+            (None, _) => {}
+            (Some(weighed), None) => head.extend(self.head_of_session(session, weighed)),
+            (Some(weighed), Some(_)) => {
+                head.extend(self.wrapped(&turn_in_full(weighed, opened.turns.chosen()), PLAIN));
+            }
+        }
+        head.push((String::new(), PLAIN));
+        head
+    }
+
+    fn head_of_all(&self) -> Vec<(String, Style)> {
+        let there = || self.sessions.iter().flatten();
+        let bytes = there().map(|session| session.bytes).sum();
+        let mut sum = format!("{}; {}", Totals::of(there()).sentence(), size(bytes));
+        if self.unread > 0 {
+            sum = format!("{sum}; {} could not be read (tailor doctor)", grouped(self.unread as u64));
+        }
+        if !self.is_complete() {
+            let (looked, all) = (grouped(self.looked as u64), grouped(self.sessions.len() as u64));
+            sum = format!("looking: {looked} of {all}. {sum}");
+        }
+        vec![(sum, BOLD)]
+    }
+
+    fn head_of_session(&self, session: &Session, weighed: &SizeReport) -> Vec<(String, Style)> {
+        let compactions: u32 = weighed.turns.iter().map(|turn| turn.compactions).sum();
+        let about = [
+            session.agent_name().to_string(),
+            session.project().map_or_else(|| "no project".to_string(), |name| format!("project {name}")),
+            format!("written {} ago", age(session.age)),
+            size(weighed.bytes),
+            lines_of(weighed.lines),
+            plural(weighed.turns.len() as u64, "turn"),
+            plural(u64::from(compactions), "compaction"),
+        ];
+        let context = weighed.context;
+        let estimated = if context.exact { "" } else { "about " };
+        let full = match self.window_tokens.or(context.window_tokens).unwrap_or(session.window) {
+            0 => String::new(),
+            window => format!(" of {} ({})", grouped(window), percent(context.tokens, window)),
+        };
+        let context = format!("Context: {estimated}{} tokens{full}", grouped(context.tokens));
+        let mut head = self.wrapped(&about.join(", "), PLAIN);
+        head.extend(self.wrapped(&format!("{context}. {}", in_short(weighed)), PLAIN));
+        let errors = match &session.state {
+            State::Broken(codes) => format!("broken: {}", codes.join(", ")),
+            state => state.name().to_string(),
+        };
+        let style = row::colour(&session.state).unwrap_or_default();
+        match &session.command {
+            Some(command) => {
+                let explains = command.starts_with("tailor explain ");
+                let what = if explains { "see what to do" } else { "repair it" };
+                head.push((format!("{errors}. To {what}, run:"), style));
+                head.extend(self.folded(command));
+            }
+            None if session.state.is_stuck() => head.push((errors, style)),
+            None => {}
+        }
+        head
+    }
+
+    /// A sentence on as many lines as it takes.
+    fn wrapped(&self, text: &str, style: Style) -> Vec<(String, Style)> {
+        self.canvas.wrap(text).lines().map(|line| (line.to_string(), style)).collect()
+    }
+
+    /// A command on as many lines as it takes, without a character more or less, so that it can be copied.
+    fn folded(&self, text: &str) -> Vec<(String, Style)> {
+        let mut lines = vec![String::new()];
+        for c in self.canvas.spell(text).chars() {
+            let last = lines.last_mut().map(|line| (self.canvas.width(line), line));
+            match last {
+                Some((width, line)) if width + 2 <= self.canvas.columns() => line.push(c),
+                _ => lines.push(c.to_string()),
+            }
+        }
+        lines.into_iter().map(|line| (line, BOLD)).collect()
+    }
+
+    /// The list, or what there is instead of one, on so many lines.
+    fn body(&mut self, room: usize) -> Vec<(String, Style)> {
+        let canvas = self.canvas;
+        match &mut self.opened {
+            None => self.session_lines(room),
+            Some(Opened { weighed: None, .. }) => vec![("reading…".to_string(), SOFT)],
+            Some(Opened { weighed: Some(weighed), .. }) if weighed.reason.is_some() => {
+                let reason = weighed.reason.clone().unwrap_or_default();
+                canvas.wrap(&reason).lines().map(|line| (line.to_string(), PLAIN)).collect()
+            }
+            Some(Opened { weighed: Some(weighed), entries: Some(entries), entry: true, .. }) => {
+                let entry = entries.chosen().map(|n| &weighed.largest[n]);
+                entry.map_or_else(Vec::new, |entry| entry_lines(canvas, entry, weighed))
+            }
+            Some(Opened { weighed: Some(weighed), turns, entries: Some(entries), .. }) => {
+                let turn = turns.chosen().map(|n| weighed.turns[n].clone()).unwrap_or_default();
+                entry_table(canvas, entries, weighed, &turn);
+                let mut lines = visible(entries, room);
+                let listed = entries.order.len() as u64;
+                if listed < turn.entries && lines.len() < room {
+                    let more = entries_of(turn.entries - listed, "smaller ");
+                    lines.push((format!("  and {more}"), SOFT));
+                }
+                lines
+            }
+            Some(Opened { weighed: Some(weighed), turns, .. }) => {
+                turn_table(canvas, turns, weighed);
+                visible(turns, room)
+            }
+        }
+    }
+
+    /// Only what is shown is written: there may be thousands. Columns never get narrower again, so that they do not jump.
+    fn session_lines(&mut self, room: usize) -> Vec<(String, Style)> {
+        let canvas = TableWriter::of(self.canvas.columns().saturating_sub(2), self.canvas.ascii());
+        let shown = self.list.shown(room.saturating_sub(1));
+        let chosen = self.list.at.checked_sub(shown.start);
+        let sessions = self.list.order[shown].iter().filter_map(|&n| self.sessions[n].as_ref());
+        let sessions: Vec<&Session> = sessions.collect();
+        let cells: Vec<_> =
+            [row::heads()].into_iter().chain(sessions.iter().map(|s| row::cells(s))).collect();
+        self.widths = row::widths(&canvas, &cells, self.widths);
+        let line = |cells| row::line(&canvas, cells, self.widths, |state| state);
+        let mut lines = vec![(format!("  {}", line(&cells[0])), HEADS)];
+        lines.extend(cells[1..].iter().zip(sessions).enumerate().map(|(n, (cells, session))| {
+            let colour = row::colour(&session.state).unwrap_or_default();
+            if chosen == Some(n) {
+                (format!("> {}", line(cells)), CHOSEN)
+            } else {
+                (format!("  {}", line(cells)), colour)
+            }
+        }));
+        lines
+    }
+
+    /// Where the user is, and which keys there are.
+    fn foot(&mut self) -> String {
+        if self.is_typing {
+            return format!("Find: {}_  (Enter keeps it, Esc shows all)", self.find);
+        }
+        let (is_list, is_narrow) = (self.opened.is_none(), self.canvas.columns() < 60);
+        let found =
+            if is_list && !self.find.is_empty() { format!(" with {:?}", self.find) } else { String::new() };
+        let Some(level) = self.level() else { return "Esc back  ? help  q quit".to_string() };
+        let at = if level.order.is_empty() { 0 } else { level.at + 1 };
+        let place = format!(
+            "{} of {}{found}, {}",
+            grouped(at as u64),
+            grouped(level.order.len() as u64),
+            level.sort.name()
+        );
+        match (is_narrow, is_list) {
+            (true, _) => format!("{place}  ? help"),
+            (false, true) => format!("{place}  Enter open  s sort  / find  ? help  q quit"),
+            (false, false) => format!("{place}  Enter open  Esc back  s sort  ? help  q quit"),
+        }
+    }
+}
+
+/// The lines that are shown, the chosen one marked.
+fn visible(level: &mut Level, room: usize) -> Vec<(String, Style)> {
+    let shown = level.shown(room);
+    let mark = |n: usize| {
+        let line = &level.lines[n];
+        if n == level.at {
+            (format!(">{}", line.get(1..).unwrap_or_default()), CHOSEN)
+        } else {
+            (line.clone(), PLAIN)
+        }
+    };
+    shown.map(mark).collect()
+}
+
+/// `31 entries`.
+fn entries_of(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "entry" } else { "entries" })
+}
+
+fn turn_in_full(weighed: &SizeReport, turn: Option<usize>) -> String {
+    let Some((n, turn)) = turn.and_then(|n| Some((n, weighed.turns.get(n)?))) else { return String::new() };
+    let mut parts = vec![
+        format!(
+            "turn {} of {} at line {}",
+            grouped(n as u64 + 1),
+            grouped(weighed.turns.len() as u64),
+            grouped(turn.line)
+        ),
+        entries_of(turn.entries, ""),
+        format!("{} ({} of the file)", size(turn.bytes), percent(turn.bytes, weighed.bytes)),
+        format!(
+            "{} of its tokens in the context, which was {} after it",
+            grouped(turn.tokens),
+            grouped(turn.context_tokens)
+        ),
+    ];
+    parts.extend((turn.compactions > 0).then(|| plural(u64::from(turn.compactions), "compaction")));
+    parts.extend((turn.cuts > 0).then(|| plural(u64::from(turn.cuts), "cut")));
+    parts.join(", ")
+}
+
+/// Writes the lines of a list anew if they were let go.
+fn tabulate(canvas: TableWriter, level: &mut Level, whole: u64, line: impl Fn(usize) -> Line) {
+    if level.lines.is_empty() {
+        let rows: Vec<Line> = level.order.iter().map(|&n| line(n)).collect();
+        level.lines = canvas.table(&rows, whole).lines().map(str::to_string).collect();
+    }
+}
+
+fn turn_table(canvas: TableWriter, turns: &mut Level, weighed: &SizeReport) {
+    tabulate(canvas, turns, weighed.bytes, |n| {
+        let turn = &weighed.turns[n];
+        Line {
+            name: format!("turn {}, line {}", grouped(n as u64 + 1), grouped(turn.line)),
+            columns: vec![
+                entries_of(turn.entries, ""),
+                format!("{} tok", tokens(turn.tokens)),
+                size(turn.bytes),
+            ],
+            part: turn.bytes,
+        }
+    });
+}
+
+fn entry_table(canvas: TableWriter, entries: &mut Level, weighed: &SizeReport, turn: &TurnShare) {
+    tabulate(canvas, entries, turn.bytes, |n| {
+        let entry = &weighed.largest[n];
+        Line {
+            name: format!("line {}: {}", grouped(entry.line), entry_name(entry)),
+            columns: vec![
+                standing_word(entry.standing).to_string(),
+                format!("{} tok", tokens(entry.tokens)),
+                size(entry.bytes),
+            ],
+            part: entry.bytes,
+        }
+    });
+}
+
+/// All about one entry.
+fn entry_lines(canvas: TableWriter, entry: &LargeEntry, weighed: &SizeReport) -> Vec<(String, Style)> {
+    let mut lines = vec![
+        (format!("line {}: {}", grouped(entry.line), entry_name(entry)), BOLD),
+        (format!("  kind     {}", entry.kind), PLAIN),
+        (format!("  where    {}", standing_word(entry.standing)), PLAIN),
+        (
+            format!("  size     {}, {} of the file", size(entry.bytes), percent(entry.bytes, weighed.bytes)),
+            PLAIN,
+        ),
+        (
+            format!(
+                "  tokens   {}, {} of the context",
+                grouped(entry.tokens),
+                percent(entry.tokens, weighed.context.tokens)
+            ),
+            PLAIN,
+        ),
+    ];
+    for (name, text) in [("id", &entry.entry), ("tool", &entry.tool)] {
+        if !text.is_empty() {
+            lines.insert(1, (format!("  {name:<8} {text}"), PLAIN));
+        }
+    }
+    let mut parts = entry.parts.clone();
+    parts.sort_by_key(|(_, bytes)| Reverse(*bytes));
+    let row =
+        |(name, bytes): &(&str, u64)| Line { name: part(name), columns: vec![size(*bytes)], part: *bytes };
+    let rows: Vec<Line> = parts.iter().map(row).collect();
+    lines.push((String::new(), PLAIN));
+    lines.extend(canvas.table(&rows, entry.bytes).lines().map(|line| (line.to_string(), PLAIN)));
+    if let Some(content) = &entry.content {
+        lines.push((String::new(), PLAIN));
+        lines.extend(canvas.wrap(content).lines().map(|line| (line.to_string(), SOFT)));
+    }
+    lines
+}
+
+fn help() -> [&'static str; 16] {
+    [
+        "What fills your sessions. Nothing is changed here.",
+        "",
+        "  Up, Down, k, j        move",
+        "  Page Up, Page Down    move by a screen (Space, too)",
+        "  Home, End, g, G       first, last",
+        "  Enter, Right, l       open: sessions, turns, entries, one entry",
+        "  Backspace, Left, h    back; Esc, too, and it quits from the list of sessions",
+        "  s                     sort: worst, largest, fullest, newest first;",
+        "                        in a session by size, by tokens, in order",
+        "  /                     find sessions by title, project, agent, path or state",
+        "  ?                     this help",
+        "  q, Ctrl-C             quit",
+        "",
+        "Tables for a pipe or a file: tailor top --plain",
+        "",
+        "Any key goes back.",
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sessions::with_sidechains;
+    use std::fmt::Write;
+    use std::path::Path;
+    use transcript::weight::weigh;
+
+    /// A pi session: so many turns, each with a question and an answer that is longer each time.
+    fn text(turns: usize) -> String {
+        let mut text = String::from("{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n");
+        let mut parent = "null".to_string();
+        for turn in 0..turns {
+            for (role, id, said) in
+                [("user", "u", "go on".to_string()), ("assistant", "a", "word ".repeat(9 + turn))]
+            {
+                let _ = writeln!(
+                    text,
+                    r#"{{"type":"message","id":"{id}{turn}","parentId":{parent},"message":{{"role":"{role}","content":"{said}"}}}}"#
+                );
+                parent = format!("\"{id}{turn}\"");
+            }
+        }
+        text
+    }
+
+    /// A view of so many sessions of which nothing but the path is known.
+    fn view(count: usize) -> View {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..count {
+            std::fs::write(dir.path().join(format!("{n:03}.jsonl")), "x".repeat(count - n)).unwrap();
+        }
+        let candidates = with_sidechains(&[dir.path().to_path_buf()]);
+        View::new(candidates.iter().map(Session::unknown).collect(), None)
+    }
+
+    fn weighed(turns: usize) -> News {
+        let text = text(turns);
+        let weight = weigh(&text.as_bytes(), 1000, &mut |_| None).unwrap();
+        News::Weighed(0, Box::new(SizeReport::new(Path::new("s.jsonl"), &weight, Vec::new())))
+    }
+
+    fn screen(view: &mut View) -> Vec<String> {
+        view.draw().into_iter().map(|line| line.text).collect()
+    }
+
+    fn chosen(view: &mut View) -> String {
+        let lines = screen(view);
+        let marked: Vec<_> = lines.iter().filter(|line| line.starts_with('>')).collect();
+        assert_eq!(marked.len(), 1, "{lines:#?}");
+        marked[0].clone()
+    }
+
+    #[test]
+    fn the_chosen_line_is_always_on_the_screen() {
+        let mut view = view(100);
+        for (columns, lines) in [(80, 24), (200, 50), (40, 10), (20, 3)] {
+            view.resize(columns, lines, false);
+            for key in [Key::Last, Key::PageUp, Key::Up, Key::First, Key::PageDown, Key::Down] {
+                assert_eq!(view.press(key), Request::Nothing);
+                let chosen = chosen(&mut view);
+                let at = view.list.at;
+                assert!(columns < 80 || chosen.contains(&format!("{} B", 100 - at)), "{at}: {chosen}");
+            }
+            assert_eq!(view.list.at, lines.saturating_sub(if lines < LINES_MIN { 2 } else { 3 }) + 1);
+        }
+    }
+
+    #[test]
+    fn no_line_is_too_wide_and_none_holds_an_escape() {
+        let mut view = view(2);
+        let evil = "\u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{202e}日本語".repeat(9);
+        view.sessions[0].as_mut().unwrap().headline.title = Some(evil);
+        view.hear(weighed(3));
+        for (columns, lines) in (20..=200).step_by(9).zip((2..=60).step_by(3)) {
+            view.resize(columns, lines, columns % 2 == 0);
+            let keys = [
+                Key::Down,
+                Key::Open,
+                Key::Type('s'),
+                Key::Open,
+                Key::Open,
+                Key::Type('?'),
+                Key::Back,
+                Key::Back,
+                Key::Back,
+                Key::Back,
+            ];
+            for key in keys {
+                view.press(key);
+                view.hear(weighed(3));
+                let drawn = screen(&mut view);
+                assert_eq!(drawn.len(), lines);
+                let fits =
+                    |line: &String| view.canvas.width(line) <= columns && !line.chars().any(char::is_control);
+                assert!(drawn.iter().all(fits), "{columns}: {drawn:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_opens_turn_by_turn_and_entry_by_entry() {
+        let mut view = view(1);
+        view.resize(100, 24, false);
+        assert_eq!(view.press(Key::Open), Request::Weigh(0));
+        assert!(screen(&mut view).join("\n").contains("reading"));
+        assert_eq!(view.press(Key::Open), Request::Nothing, "there is nothing to open yet");
+        view.hear(weighed(4));
+        assert!(
+            chosen(&mut view).contains("turn 5, line 8"),
+            "the largest is first, what stands before the first is a turn"
+        );
+        view.press(Key::Type('s'));
+        view.press(Key::Type('s'));
+        assert!(chosen(&mut view).contains("turn 1, line 1"), "in order");
+        view.press(Key::Last);
+        view.press(Key::Type('l'));
+        assert!(chosen(&mut view).contains("line 9: message/assistant"));
+        assert!(screen(&mut view).join("\n").contains("turn 5 of 5 at line 8, 2 entries"));
+        view.press(Key::Open);
+        let entry = screen(&mut view).join("\n");
+        assert!(entry.contains("where    in context") && entry.contains("id       a3"), "{entry}");
+        for list in ["line 9: message", "turn 5, line 8"] {
+            view.press(Key::Escape);
+            assert!(chosen(&mut view).contains(list));
+        }
+        assert_eq!(view.press(Key::Escape), Request::Quit, "only one session was named");
+    }
+
+    #[test]
+    fn what_is_learnt_moves_the_worst_up_and_the_chosen_stays() {
+        let mut view = view(3);
+        view.press(Key::Down);
+        assert!(chosen(&mut view).contains(" 2 B "));
+        for n in 0..3 {
+            let mut session = view.sessions[n].take().unwrap();
+            if session.path.ends_with("002.jsonl") {
+                session.state = State::Broken(vec!["P1"]);
+            }
+            assert!(!view.is_complete());
+            view.hear(News::Session(n, Some(Box::new(session))));
+        }
+        view.sort();
+        assert!(view.is_complete());
+        assert!(chosen(&mut view).contains(" 2 B ") && view.list.at == 2);
+        view.press(Key::First);
+        assert!(chosen(&mut view).contains("broken: P1"));
+        assert!(screen(&mut view)[0].starts_with("3 sessions: 1 broken, 2 not looked at yet (?)"));
+        view.hear(News::Unread(0));
+        view.hear(News::Session(1, None));
+        view.sort();
+        assert!(screen(&mut view)[0].contains("1 could not be read"));
+        assert_eq!(view.list.order.len(), 1);
+    }
+
+    #[test]
+    fn what_is_typed_finds_sessions() {
+        let mut view = view(30);
+        for key in "//02q".chars().map(Key::Type).chain([Key::Erase]) {
+            assert_eq!(view.press(key), Request::Nothing, "q is a letter here");
+        }
+        assert_eq!(view.list.order.len(), 10, "020 to 029");
+        view.press(Key::Open);
+        assert!(screen(&mut view).last().unwrap().starts_with("1 of 10 with \"/02\""));
+        view.press(Key::Escape);
+        assert_eq!(view.list.order.len(), 30);
+        assert_eq!(view.press(Key::Escape), Request::Quit);
+        assert_eq!(view.press(Key::End), Request::Quit);
+    }
+}

@@ -1,0 +1,165 @@
+//! One session among many, in memory: a row of a table or a line of a data set. Whatever it holds, there is an answer, and
+//! the text of a row that cannot be repaired stays as it is.
+
+use crate::examine::look::Examination;
+use crate::examine::mend::{examine, mend};
+use crate::format::Level;
+use crate::model::finding::Finding;
+use crate::model::policy::Policy;
+use crate::plan::Rendered;
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use spans::source::{Fault, Source, Span};
+
+/// How many findings a reason names.
+const NAMED_MAX: usize = 3;
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing is wrong.
+    Clean,
+    /// It was repaired.
+    Fixed,
+    /// There is something wrong, and nothing that is repaired without being asked for.
+    Findings,
+    /// A repair would not be safe.
+    Refused,
+    /// It is no session.
+    Unreadable,
+}
+
+impl Outcome {
+    /// The word for it, as printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Fixed => "fixed",
+            Self::Findings => "findings",
+            Self::Refused => "refused",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// A row and its repair.
+pub struct Row {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it could not be repaired or read, or what is wrong with it still.
+    pub reason: Option<String>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What is found now, if it was repaired.
+    pub after: Option<Vec<Finding>>,
+    /// The repaired text; `None` if it stays as it is.
+    pub text: Option<Vec<u8>>,
+}
+
+impl Row {
+    /// A row that stays as it is.
+    pub fn left(outcome: Outcome, reason: Option<String>, findings: Vec<Finding>) -> Self {
+        Self { outcome, reason, findings, after: None, text: None }
+    }
+
+    /// What is wrong with it now.
+    pub fn remaining(&self) -> &[Finding] {
+        self.after.as_ref().unwrap_or(&self.findings)
+    }
+}
+
+/// What is wrong with a row; an error says why that is not known.
+///
+/// ```
+/// use transcript::{Policy, row};
+/// let policy = Policy { format: Some("openai-dataset"), ..Policy::default() };
+/// assert_eq!(row::check(br#"{"messages":"#, &policy).unwrap()[0].rule.code(), "B9");
+/// assert!(row::check(b"", &policy).is_err_and(|why| why.contains("empty")));
+/// ```
+pub fn check(text: &[u8], policy: &Policy) -> Result<Vec<Finding>, String> {
+    let found = examine(&&*line(text, policy)?, policy).map_err(lost)?;
+    unsupported(&found).map_or(Ok(found.findings), Err)
+}
+
+/// Repairs a row.
+pub fn repair(text: &[u8], policy: &Policy) -> Row {
+    repaired(text, policy).unwrap_or_else(|why| Row::left(Outcome::Unreadable, Some(why), Vec::new()))
+}
+
+fn repaired(text: &[u8], policy: &Policy) -> Result<Row, String> {
+    let line = line(text, policy)?;
+    let source = &*line;
+    let mended = mend(&source, policy).map_err(lost)?;
+    let findings = mended.before.findings.clone();
+    if let Some(why) = unsupported(&mended.before) {
+        return Err(why);
+    }
+    if let Some(Level::ReadOnly(why)) = mended.before.facts.format.map(|format| format.level) {
+        return Ok(Row::left(Outcome::Refused, Some(format!("never changed: {why}")), findings));
+    }
+    let repair = match mended.repair {
+        Ok(repair) if !repair.plan.is_empty() => repair,
+        Err(worse) => return Ok(Row::left(Outcome::Refused, Some(worse.to_string()), findings)),
+        Ok(_) => {
+            let outcome = if findings.is_empty() { Outcome::Clean } else { Outcome::Findings };
+            return Ok(Row::left(outcome, named(&findings), findings));
+        }
+    };
+    let mut made = Vec::with_capacity(repair.plan.length_after() as usize);
+    let rendered = Rendered::new(&source, &repair.plan);
+    rendered
+        .pieces(Span::new(0, rendered.len()), &mut |bytes| {
+            made.extend_from_slice(bytes);
+            true
+        })
+        .map_err(lost)?;
+    if line.len() > text.len() && made.ends_with(b"\n") {
+        made.pop();
+    }
+    // In a file the original keeps what is taken out; of a row nothing else would be left.
+    if made.trim_ascii().is_empty() {
+        return Ok(Row::left(Outcome::Unreadable, named(&findings), findings));
+    }
+    let after = repair.after.map(|after| after.findings);
+    let reason = named(after.as_deref().unwrap_or_default());
+    Ok(Row { outcome: Outcome::Fixed, reason, findings, after, text: Some(made) })
+}
+
+/// A row as it is read. One whose format is known is a line of a data set, and ends as a line does.
+fn line<'t>(text: &'t [u8], policy: &Policy) -> Result<Cow<'t, [u8]>, String> {
+    if text.is_empty() {
+        return Err("the row is empty".to_string());
+    }
+    if policy.format.is_none() || text.ends_with(b"\n") {
+        return Ok(text.into());
+    }
+    Ok([text, b"\n"].concat().into())
+}
+
+fn lost(fault: Fault) -> String {
+    format!("the row could not be read at byte {}", fault.at)
+}
+
+/// Why nothing can be said of a text; `None` if it is a transcript.
+fn unsupported(found: &Examination) -> Option<String> {
+    match found.facts.format {
+        Some(_) => None,
+        None if found.facts.is_document => {
+            Some("one JSON document, not a session of a known format".to_string())
+        }
+        None => Some("not a session of a known format".to_string()),
+    }
+}
+
+/// Findings in a few words; `None` if there are none.
+fn named(findings: &[Finding]) -> Option<String> {
+    let name = |found: &Finding| format!("{} line {}: {}", found.rule.code(), found.line, found.message);
+    let mut named: Vec<String> = findings.iter().take(NAMED_MAX).map(name).collect();
+    let more = findings.iter().map(Finding::count).sum::<u64>().saturating_sub(named.len() as u64);
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    (!named.is_empty()).then(|| named.join("; "))
+}
