@@ -65,12 +65,13 @@ fn told(found: &Examination) -> String {
 }
 
 fn same_as_by_whole_looks(case: &Case) -> Checked {
-    let mut read = scan(&case.bytes.as_slice()).unwrap();
-    let mend = |read: &_| mend_scanned(read, &case.bytes.as_slice(), &case.policy, &mut |_| {}).unwrap();
-    let by_edits = mend(&read);
+    let mend = |is_document: bool| {
+        let mut read = scan(&case.bytes.as_slice()).unwrap();
+        read.transcript.is_document |= is_document;
+        mend_scanned(read, &case.bytes.as_slice(), &case.policy, &mut |_| {}).unwrap()
+    };
     // Of a file that was read as a document nothing can be built upon, so that all of each result is read.
-    read.transcript.is_document = true;
-    let whole = mend(&read);
+    let (by_edits, whole) = (mend(false), mend(true));
     let parts = |mended: &Mended| {
         let repair = mended.repair.as_ref().map_err(|worse| format!("{worse:?}"));
         let repair = repair.map(|repair| (repair.plan.clone(), repair.after.as_ref().map(told)));

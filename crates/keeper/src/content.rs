@@ -4,15 +4,17 @@ use crate::error::Error;
 use crate::new_text::read_up_to;
 use crate::platform::files::temporary;
 use crate::platform::metadata::{self, Metadata};
+use crate::policies::Policies;
 use crate::stop::{Halt, Stop};
 use rayon::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use transcript::parts::{PART_BYTES, PartReader, Parts};
 use transcript::scan::{Scanned, scan};
-use transcript::{Fault, Source, Span};
+use transcript::{Fault, Policy, Source, Span};
 
 /// An open file and how long it was. What is appended meanwhile is not seen.
 pub(crate) struct Content {
@@ -62,17 +64,20 @@ impl Content {
         self.read_first(self.bytes(), work)
     }
 
-    /// Reads all of it into entries, a long file on all threads of the pool, and lets `work` go on with both.
+    /// Reads all of it into entries, a long file on all threads of the pool, and lets `work` go on with both and with the
+    /// policy for its format.
     pub(crate) fn scan<T, E: Into<Halt>>(
         &self,
-        work: impl FnOnce(&Scanned, &dyn Source) -> Result<T, E>,
+        policies: &Policies,
+        work: impl FnOnce(Scanned, &dyn Source, &Arc<Policy>) -> Result<T, E>,
     ) -> Result<T, Stop> {
         let parted = if rayon::current_num_threads() > 1 { self.scan_in_parts()? } else { None };
         let read = match parted {
             Some(read) => read,
             None => self.read(scan)?,
         };
-        self.read(|source| work(&read, source))
+        let policy = policies.of(read.format);
+        self.read(|source| work(read, source, policy))
     }
 
     /// `None` if that does not work for this file.

@@ -171,16 +171,14 @@ struct Seen {
 fn draw(content: &Content, policies: &Policies, options: &Options) -> Result<Drawn<Seen>, Stop> {
     let file = Stamp::of(&content.metadata);
     if options.mode != Mode::Fix {
-        let (judge, before) =
-            content.scan(|read, source| Judge::new_scanned(read, source, policies.of(read.format)))?;
+        let (judge, before) = content.scan(policies, Judge::new_scanned)?;
         return Ok(Drawn {
             before,
             next: Next::Leave,
             told: Some(Seen { file, before: judge, after: None }),
         });
     }
-    let (mended, before, after) =
-        content.scan(|read, source| Judge::mend_scanned(read, source, policies.of(read.format)))?;
+    let (mended, before, after) = content.scan(policies, Judge::mend_scanned)?;
     // Only what was told by the policies of the options can be built upon.
     let is_asked = !policies.each().any(|policy| policy.hold_remembered);
     let told = is_asked.then_some(Seen { file, before, after });

@@ -166,7 +166,7 @@ const IN_DATABASE: &str = "the session is in a database (tailor export prints a 
 fn look_at_stored(stored: &Stored, options: &Options) -> Result<Outcome, Stop> {
     let content = &stored.content;
     let mut found =
-        content.scan(|read, source| examine_scanned(read, source, options.policy.of(read.format)))?;
+        content.scan(&options.policy, |read, source, policy| examine_scanned(read, source, policy))?;
     found.bytes_after = found.facts.bytes;
     for finding in &mut found.findings {
         if let Safety::Safe | Safety::Guarded(_) = finding.fix.safety {
@@ -189,7 +189,7 @@ fn draw<S>(
     show: &dyn Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<Drawn<S>, Stop> {
     if *mode == Mode::Look {
-        let before = content.scan(|read, source| examine_scanned(read, source, policies.of(read.format)))?;
+        let before = content.scan(policies, |read, source, policy| examine_scanned(read, source, policy))?;
         return Ok(Drawn { before, next: Next::Leave, told: None });
     }
     let drawn = draw_repair(content, policies, *mode == Mode::Fix)?;
@@ -206,8 +206,8 @@ fn draw_repair<T>(content: &Content, policies: &Policies, keeps: bool) -> Result
     let checked = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut packing = None;
-        let mended = content.scan(|read, source| {
-            mend_scanned(read, source, policies.of(read.format), &mut |plan| {
+        let mended = content.scan(policies, |read, source, policy| {
+            mend_scanned(read, source, policy, &mut |plan| {
                 if keeps && Packed::is_worth_it(plan.texts()) {
                     let texts = plan.texts().to_vec();
                     let pack =

@@ -128,9 +128,10 @@ pub(super) fn look_as_needed(
     look_at(read, source, policy, (Depth::Sizes, true), &Holds::default(), remember)
 }
 
-/// The same for what a plan makes of a source that was read: of this, only the lines that it changes are read again.
+/// The same for what a plan makes of a source. If what was read of this is known, only lines that the plan changes are read
+/// again.
 pub(super) fn look_at_planned(
-    read: &Scanned,
+    read: Option<&Scanned>,
     source: &dyn Source,
     plan: &Plan,
     policy: &Policy,
@@ -138,11 +139,15 @@ pub(super) fn look_at_planned(
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
     let depth = (Depth::Plan, false);
-    if plan.is_empty() {
+    if let Some(read) = read.filter(|_| plan.is_empty()) {
         return look_at(read, source, policy, depth, holds, remember);
     }
     let rendered = Rendered::new(source, plan);
-    let changed = match scan_changed(read, source, &rendered, &plan.changes())? {
+    let changed = match read {
+        Some(read) => scan_changed(read, source, &rendered, &plan.changes())?,
+        None => None,
+    };
+    let changed = match changed {
         Some(changed) => changed,
         None => scan_as(&rendered, policy.format)?,
     };

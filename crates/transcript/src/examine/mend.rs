@@ -25,6 +25,10 @@ const TRIES_MAX: usize = 12;
 /// If one fix of a rule makes something worse, the others are tried one by one, unless there are more than this.
 const PLACES_MAX: usize = 8;
 
+/// The results of plans are put together from at most so many entries of the transcript as it is (about 30 MB). Otherwise all
+/// of each result is read, which takes longer, but no memory for two transcripts.
+const KEPT_ENTRIES_MAX: usize = 1 << 17;
+
 /// A transcript and its repair.
 pub struct Mended {
     /// The transcript as it is. Its findings say what the repair does about them.
@@ -45,22 +49,22 @@ pub struct Repair {
 ///
 /// A repair that does more than cut texts is tried, so that the findings say what `fix` would do about them.
 pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
-    examine_scanned(&scan_as(source, policy.format)?, source, policy)
+    examine_scanned(scan_as(source, policy.format)?, source, policy)
 }
 
 /// The same for a source that was read.
-pub fn examine_scanned(read: &Scanned, source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
+pub fn examine_scanned(read: Scanned, source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
     examine_and_remember(read, source, policy, &mut |_, _| {})
 }
 
 /// The same; `remember` sees the transcript as it is.
 pub(crate) fn examine_and_remember(
-    read: &Scanned,
+    read: Scanned,
     source: &dyn Source,
     policy: &Policy,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let found = look_as_needed(read, source, policy, remember)?;
+    let found = look_as_needed(&read, source, policy, remember)?;
     if found.only_cuts {
         Ok(found)
     } else {
@@ -70,13 +74,13 @@ pub(crate) fn examine_and_remember(
 
 /// Draws a plan, checks its result, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    mend_scanned(&scan_as(source, policy.format)?, source, policy, &mut |_| {})
+    mend_scanned(scan_as(source, policy.format)?, source, policy, &mut |_| {})
 }
 
 /// The same for a source that was read; `drawn` sees the first plan before it is checked, so that texts it takes out can be
 /// stored meanwhile. It must not be carried out: the check may reject it or add to it.
 pub fn mend_scanned(
-    read: &Scanned,
+    read: Scanned,
     source: &dyn Source,
     policy: &Policy,
     drawn: &mut dyn FnMut(&Plan),
@@ -86,20 +90,20 @@ pub fn mend_scanned(
 
 /// The same; `remember` sees the transcript as it is, and then after each round. The last call is for the result.
 pub(crate) fn mend_and_remember(
-    read: &Scanned,
+    read: Scanned,
     source: &dyn Source,
     policy: &Policy,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<Mended, Fault> {
-    let before = look_at_all(read, source, policy, remember)?;
+    let before = look_at_all(&read, source, policy, remember)?;
     mend_from(before, (read, source), policy, drawn, remember)
 }
 
 /// The same for a transcript that has been looked at.
 fn mend_from(
     before: Examination,
-    (read, source): (&Scanned, &dyn Source),
+    (read, source): (Scanned, &dyn Source),
     policy: &Policy,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
@@ -114,10 +118,10 @@ fn mend_from(
         let rendered = Rendered::new(source, plan);
         let read = scan_as(&rendered, policy.format)?;
         let before = look_at_all(&read, &rendered, policy, remember)?;
-        let (next, is_part_again) = mend_once(before, (&read, &rendered), policy, &mut |_| {}, remember)?;
+        let (next, is_part_again) = mend_once(before, (read, &rendered), policy, &mut |_| {}, remember)?;
         let Ok(Repair { plan: more, after: Some(mut after) }) = next.repair else {
             if next.repair.is_err() {
-                look_at_all(&read, &rendered, policy, remember)?;
+                look_at_all(&scan_as(&rendered, policy.format)?, &rendered, policy, remember)?;
             }
             break;
         };
@@ -133,7 +137,7 @@ fn mend_from(
 /// Finds the largest repair that makes nothing worse, and returns whether it leaves something out.
 fn mend_once(
     mut before: Examination,
-    (read, source): (&Scanned, &dyn Source),
+    (read, source): (Scanned, &dyn Source),
     policy: &Policy,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
@@ -143,7 +147,8 @@ fn mend_once(
         return Ok((Mended { before, repair: Ok(Repair { plan, after: None }) }, false));
     }
     drawn(&before.plan);
-    let tried = Mender { read, source, policy, before: &before, remember }.best()?;
+    let read = Some(read).filter(|read| read.transcript.entries.len() <= KEPT_ENTRIES_MAX);
+    let tried = Mender { read: read.as_ref(), source, policy, before: &before, remember }.best()?;
     if let Err(worse) = tried.verdict {
         before.hold_all(policy, worse);
         return Ok((Mended { before, repair: Err(worse) }, false));
@@ -272,7 +277,8 @@ impl Tried<'_> {
 }
 
 struct Mender<'m> {
-    read: &'m Scanned,
+    /// The transcript as it is; `None` if it would take too much memory beside what a plan makes of it.
+    read: Option<&'m Scanned>,
     source: &'m dyn Source,
     policy: &'m Policy,
     before: &'m Examination,

@@ -103,12 +103,12 @@ pub enum Judgement {
 impl Judge {
     /// Looks at a whole transcript and remembers its end.
     pub fn new(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Self, Examination), Fault> {
-        Self::new_scanned(&scan(source)?, source, policy)
+        Self::new_scanned(scan(source)?, source, policy)
     }
 
     /// The same for a source that was read.
     pub fn new_scanned(
-        read: &Scanned,
+        read: Scanned,
         source: &dyn Source,
         policy: &Arc<Policy>,
     ) -> Result<(Self, Examination), Fault> {
@@ -122,12 +122,12 @@ impl Judge {
     /// Draws a plan as [`crate::mend`] does, and remembers the end of the transcript, both as it is and, if the plan
     /// changes anything, as it will be.
     pub fn mend(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Mended, Self, Option<Self>), Fault> {
-        Self::mend_scanned(&scan(source)?, source, policy)
+        Self::mend_scanned(scan(source)?, source, policy)
     }
 
     /// The same for a source that was read.
     pub fn mend_scanned(
-        read: &Scanned,
+        read: Scanned,
         source: &dyn Source,
         policy: &Arc<Policy>,
     ) -> Result<(Mended, Self, Option<Self>), Fault> {
