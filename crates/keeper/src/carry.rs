@@ -7,7 +7,7 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::find;
 use crate::gate;
-use crate::leave::{CONVERSATION_GATES, could_write, may_be_in_turn, may_be_remembered, may_write};
+use crate::leave::{CONVERSATION_GATES, could_write, is_tried, may_be_in_turn, may_be_remembered, may_write};
 use crate::leftover::{ROUNDS_MAX, finish_leftovers, replace_and_finish};
 use crate::new_text::NewText;
 use crate::options::{Mode, Options};
@@ -253,6 +253,10 @@ impl<T> Work<'_, T> {
         let content = &stored.content;
         let (mut outcome, job) = self.plan(content)?;
         let Some(job) = job.filter(|job| !job.repair.plan.is_empty()) else { return Ok(outcome) };
+        if let Err(refusal) = is_tried(self.options) {
+            outcome.ending = Ending::Refused(refusal);
+            return Ok(outcome);
+        }
         if self.options.mode == Mode::DryRun {
             outcome.end(Ending::WouldFix, job.repair);
             return Ok(outcome);

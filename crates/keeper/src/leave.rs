@@ -27,14 +27,17 @@ pub(crate) fn may_write(
     options: &Options,
     more: &[Gate],
 ) -> Result<Pass, Stop> {
-    if !platform::TRIED && !options.untried_systems {
-        return Err(Refusal::UntriedSystem.into());
-    }
+    is_tried(options)?;
     snapshot.refusal().map_or(Ok(()), Err)?;
     let gates = [more, facts.format.map_or(&[][..], |format| format.gates)].concat();
     let pass = gate::pass(&gates, &target(snapshot, facts, options.mode == Mode::Fix), options.settle)?;
     // Last, because it reads the mounts of all processes.
     mounts::refusal(&snapshot.path, &snapshot.file).map_or(Ok(pass), |refusal| Err(refusal.into()))
+}
+
+/// Refuses to write in place on a system where that was not tried beside live agents, unless somebody asks for it.
+pub(crate) fn is_tried(options: &Options) -> Result<(), Refusal> {
+    if platform::TRIED || options.untried_systems { Ok(()) } else { Err(Refusal::UntriedSystem) }
 }
 
 /// Whether the file could be replaced now, for a dry run. Writes nothing.

@@ -104,7 +104,7 @@ pub enum Refusal {
 
 const COMPRESSED: &str =
     "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)";
-const UNTRIED_SYSTEM: &str = "replacing a file beside live agents has not been tried on this system yet (use --copy-to DIR, \
+const UNTRIED_SYSTEM: &str = "writing beside live agents has not been tried on this system yet (use --copy-to DIR, \
     or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
 
 impl fmt::Display for Refusal {

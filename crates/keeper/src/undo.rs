@@ -7,7 +7,7 @@ use crate::content::{Content, no_temporary};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
-use crate::leave::{could_write, may_be_in_turn, may_be_remembered, may_write};
+use crate::leave::{could_write, is_tried, may_be_in_turn, may_be_remembered, may_write};
 use crate::leftover::{open_finished, replace_and_finish};
 use crate::new_text::NewText;
 use crate::options::{Mode, Options};
@@ -100,7 +100,7 @@ fn undo_stored(
 ) -> Result<Outcome, Stop> {
     let content = &stored.content;
     let Found { runs, way, mut outcome, facts, binds } = find(content, vault, options, run, extent)?;
-    if let Some(why) = stored.hindrance() {
+    if let Some(why) = stored.hindrance().or(is_tried(options).err()) {
         outcome.ending = Ending::Refused(why);
     } else if let Some(reason) = may_be_in_turn(content, &facts, options).filter(|_| binds) {
         outcome.ending = Ending::Deferred(reason);
