@@ -6,21 +6,28 @@
 //! `TAILOR_LIVE_SECONDS` is the time for all scenarios together, `TAILOR_LIVE_SEED` the seed of random numbers, and
 //! `TAILOR_LIVE_PROGRAM` another program to test: an optimised build makes more runs in the same time.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stderr, reason = "the report is what a long run is for")]
+
+#[path = "live/ledger.rs"]
 mod ledger; // Compares the writers' logs with the file.
+mod rng;
+#[allow(dead_code, reason = "shared with `integration`")]
+mod support;
+#[path = "live/writers.rs"]
 mod writers; // Programs that append to a session as agents do.
 
-use crate::support::{Dir, make_old};
+use rng::Rng;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
+use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::{Dir, make_old};
 use writers::{Kind, RESULT_CHARS_MAX, Site};
 
 const SECONDS: u64 = 8;
@@ -30,6 +37,8 @@ const FIXERS: usize = 2;
 const SETTLING_RUNS_MAX: usize = 20;
 /// Used until the time of a run has been measured.
 const KILLED_AFTER_MAX: Duration = Duration::from_millis(30);
+/// Of the session, on Unix.
+#[cfg(unix)]
 const MODE: u32 = 0o640;
 
 #[test]
@@ -58,7 +67,7 @@ fn check(name: &str, kinds: &[Kind]) {
     let time = Duration::from_secs(number("TAILOR_LIVE_SECONDS", SECONDS)) / SCENARIOS as u32;
     let dir = Dir::new();
     let path = dir.write("s.jsonl", writers::OPENING);
-    fs::set_permissions(&path, Permissions::from_mode(MODE)).unwrap();
+    set_mode(&path);
     make_old(&path);
     let site = Site::new(path, dir.home());
 
@@ -121,11 +130,11 @@ impl Tally {
     }
 
     fn add(&mut self, began: Instant, output: &Output, was_killed: bool) {
-        if was_killed && output.status.signal().is_some() {
-            self.killed += 1;
-            return;
-        }
         let Some((outcome, reason)) = outcome(output) else {
+            if was_killed {
+                self.killed += 1;
+                return;
+            }
             self.errors.push(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
             return;
         };
@@ -223,25 +232,28 @@ fn settle(dir: &Dir) -> Option<String> {
 fn left_over(dir: &Dir, site: &Site) -> Vec<String> {
     let names = dir.names().into_iter().filter(|name| name != "s.jsonl");
     let mut wrong: Vec<String> = names.map(|name| format!("{name} is left over")).collect();
-    let mode = fs::metadata(&site.path).unwrap().permissions().mode() & 0o7777;
-    if mode != MODE {
-        wrong.push(format!("the mode was {MODE:o} and is {mode:o}"));
-    }
+    wrong.extend(changed_mode(&site.path));
     wrong
 }
 
-/// Repeatable random numbers (xorshift).
-pub(crate) struct Rng(u64);
+#[cfg(unix)]
+fn set_mode(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(MODE)).unwrap();
+}
 
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
+#[cfg(unix)]
+fn changed_mode(path: &Path) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    (mode != MODE).then(|| format!("the mode was {MODE:o} and is {mode:o}"))
+}
 
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
+/// Windows has none.
+#[cfg(not(unix))]
+fn set_mode(_: &Path) {}
+
+#[cfg(not(unix))]
+fn changed_mode(_: &Path) -> Option<String> {
+    None
 }

@@ -2,8 +2,8 @@
 //!
 //! The log has a line per entry: its id, a tab, and the line as it was appended, or nothing if a fix may shorten it.
 
-use super::Rng;
-use crate::support::{root, skipped};
+use crate::rng::Rng;
+use crate::support::skipped;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -148,7 +148,10 @@ fn in_pieces(site: &Site, voice: &mut Voice) {
 fn node(site: &Site, seed: u64) {
     let name = format!("node{seed}");
     let mut command = Command::new("node");
-    command.arg(root().join("tests/writers/append.mjs")).arg(&site.path).arg(site.log(&name));
+    command
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/writers/append.mjs"))
+        .arg(&site.path)
+        .arg(site.log(&name));
     let spawned =
         command.args([&name, &seed.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = spawned else {

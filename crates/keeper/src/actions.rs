@@ -1,7 +1,8 @@
 //! A state machine: writers, crashes, full disks and Tailor take turns, and get in between each other's steps, on real
 //! files. What is in the file at the end is held against what each writer believes it wrote.
+#![cfg(target_os = "linux")] // Its writers find files by descriptors without rights (`O_PATH`) and open them through /proc.
 
-use crate::platform::process::tests::NO_FORKS;
+use crate::spawned::NO_FORKS;
 use crate::step::Step;
 use crate::step::fault::{self, Fault, Leases};
 use crate::{Deferral, Ending, Extent, Guarantee, Mode, Options, Outcome, Vault, finish_all, maintain, undo};
