@@ -25,7 +25,7 @@ mod images; // `--images downscale`: what is made small, what is not, and that i
 mod keys; // `tailor top` driven by keys: what a terminal shows, and that it is given back.
 mod limits; // Few threads, little memory, unknown groups: done all the same, or a clear message; never a panic.
 mod lines; // `--lines`: many sessions on one standard input, told of, repaired, packed and set aside.
-mod mounts; // Files that are mount points or in container layers are refused; folders are not.
+mod mounts; // Files that are mount points or in container layers are refused; folders are not. And a home on a network.
 mod order; // The system calls of a run: their order, and what remains if any of them fails or the program dies there.
 mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
 mod plainer; // Formats that may be taken for a plainer one.
