@@ -7,7 +7,7 @@ use transcript::tokens::context_tokens;
 
 /// Agents whose sessions hold the provider's counts, by their folders, with the largest accepted error at the median
 /// and at the 95th percentile, in percent. The rates were fitted to every second file in order of names; the others are
-/// judged here.
+/// judged here. Gemini CLI's sessions with numbers are documents there, which are not lines, but for one of a few messages.
 const AGENTS: &[(&str, u64, u64)] =
     &[("claude-code", 15, 40), ("codex", 15, 40), ("pi", 15, 40), ("kimi", 15, 40), ("copilot-cli", 15, 40)];
 
