@@ -1,4 +1,4 @@
-//! A text of which an earlier state was read, and that has changed in places: only the lines there are read again. What
+//! A text that was read before and has changed in places: only the lines there are read again. What
 //! comes of it is what a scan of the whole text gives.
 
 use super::parts::line_end;
