@@ -1,10 +1,14 @@
 //! A folder for each test, and how to run the program in it.
 
+#[cfg(unix)]
+mod powerless; // The program without root's rights.
+
+#[cfg(unix)]
+#[allow(unused_imports, reason = "not all tests need them")]
+pub(crate) use powerless::{give_to_powerless, is_root};
 use serde_json::{Value, json};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
@@ -92,49 +96,20 @@ impl Dir {
     pub(crate) fn command_of(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         let home = self.home();
-        command.env_clear().current_dir(self.files()).env("HOME", &home).env("RUST_BACKTRACE", "0");
-        command.env("TMPDIR", self.temporary.path().join("tmp"));
+        command.env_clear().current_dir(self.files()).env("RUST_BACKTRACE", "0");
+        // Windows has names of its own for these, and starts no program that does not know where the system is.
+        command.envs([("HOME", &home), ("USERPROFILE", &home), ("LOCALAPPDATA", &home)]);
+        let temporary = self.temporary.path().join("tmp");
+        command.envs([("TMPDIR", &temporary), ("TEMP", &temporary), ("TMP", &temporary)]);
         // The release workflow tests in-place repairs on systems where they are off by default.
-        let asked = "TAILOR_UNTRIED_SYSTEMS";
-        command.envs(std::env::var_os(asked).map(|value| (asked, value)));
+        for kept in ["TAILOR_UNTRIED_SYSTEMS", "SYSTEMROOT"] {
+            command.envs(std::env::var_os(kept).map(|value| (kept, value)));
+        }
         for (key, below) in
             [("XDG_CONFIG_HOME", ".config"), ("XDG_STATE_HOME", ".state"), ("XDG_DATA_HOME", ".data")]
         {
             command.env(key, home.join(below));
         }
-        command
-    }
-
-    /// The program as a user who is bound by permissions: root becomes nobody, who can reach all files here.
-    pub(crate) fn powerless(&self) -> Command {
-        self.powerless_under(&[])
-    }
-
-    /// The same, started by another program (`prlimit`) with these arguments.
-    pub(crate) fn powerless_under(&self, starter: &[&str]) -> Command {
-        let start = |program: &Path| match starter.split_first() {
-            None => self.command_of(program),
-            Some((starter, arguments)) => {
-                let mut command = self.command_of(starter);
-                command.env("PATH", "/usr/bin:/bin").args(arguments).arg(program);
-                command
-            }
-        };
-        if !is_root() {
-            return start(Path::new(env!("CARGO_BIN_EXE_tailor")));
-        }
-        let program = self.temporary.path().join("tailor");
-        // Another process copies the program. If this process held the copy open for writing, a child that another test
-        // starts could inherit the descriptor, and then the copy could not be run ("text file busy").
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tailor")).arg(&program).status().unwrap();
-        assert!(copied.success());
-        let open = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-        open(self.temporary.path(), 0o755);
-        open(&program, 0o755);
-        open(&self.temporary.path().join("tmp"), 0o777);
-        open(&self.home(), 0o777);
-        let mut command = start(&program);
-        command.uid(NOBODY).gid(NOBODY);
         command
     }
 }
@@ -154,21 +129,6 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Run {
     assert!(!stderr.contains("panicked"), "{stderr}");
     let Some(status) = output.status.code() else { panic!("ended by a signal: {}", output.status) };
     Run { status, stdout: output.stdout, stderr }
-}
-
-/// Gives a file to the user of [`Dir::powerless`].
-pub(crate) fn give_to_powerless(path: &Path) {
-    if is_root() {
-        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
-    }
-}
-
-/// The id of a user without rights.
-const NOBODY: u32 = 65534;
-
-/// Whether no permission binds us.
-pub(crate) fn is_root() -> bool {
-    fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
 /// All names below a folder, at any depth, unsorted.

@@ -49,6 +49,8 @@ mod replace;
 mod restore;
 mod roots;
 mod snapshot;
+#[cfg(test)]
+mod spawned;
 mod starter;
 mod step;
 mod stop;

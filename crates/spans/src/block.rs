@@ -302,16 +302,16 @@ mod tests {
 
     /// What the processor has, and less.
     fn levels() -> Vec<Level> {
-        let mut levels = vec![Level::new(), Level::baseline()];
+        let levels = [Level::new(), Level::baseline()].into_iter();
         #[cfg(target_arch = "x86_64")]
-        levels.extend(
+        let levels = levels.chain(
             Level::new()
                 .as_sse4_2()
                 .map(Level::Sse4_2)
                 .into_iter()
                 .chain(Level::new().as_avx2().map(Level::Avx2)),
         );
-        levels
+        levels.collect()
     }
 
     proptest! {
