@@ -43,6 +43,11 @@ const fn at(home: &'static str, below: &'static str) -> Root {
     Root { env: None, home, below }
 }
 
+/// A folder in which programs keep their data, wherever that is.
+const fn data(below: &'static str) -> Root {
+    Root { env: Some("XDG_DATA_HOME"), home: ".local/share", below }
+}
+
 const fn database(
     agent: &'static str,
     file: &'static str,
@@ -57,12 +62,12 @@ const HERMES: Root = Root { env: Some("HERMES_HOME"), home: ".hermes", below: ".
 
 const STORES: &[Store] = &[
     database("OpenClaw 2026.8 or later", "openclaw-agent.sqlite", "", Some(OPENCLAW)),
-    database("OpenCode", "opencode.db", "", Some(at(".local/share", "opencode"))),
-    database("Kilo", "kilo.db", "", Some(at(".local/share", "kilo"))),
-    database("Goose", "sessions.db", "goose", Some(at(".local/share/goose", "sessions"))),
+    database("OpenCode", "opencode.db", "", Some(data("opencode"))),
+    database("Kilo", "kilo.db", "", Some(data("kilo"))),
+    database("Goose", "sessions.db", "goose", Some(data("goose/sessions"))),
     database("Crush", "crush.db", "", None),
     database("Hermes", "state.db", ".hermes", Some(HERMES)),
-    database("Zed", "threads.db", "zed", Some(at(".local/share/zed", "threads"))),
+    database("Zed", "threads.db", "zed", Some(data("zed/threads"))),
     Store {
         advice: EXPORTS,
         ..database("Cursor", "state.vscdb", "Cursor", Some(at(".config/Cursor", "User/globalStorage")))

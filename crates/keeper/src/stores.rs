@@ -11,7 +11,10 @@
 //! Each kind of store is one file in `stores/`, with a `Kind`: the tables by which it is recognised, and how its rows are read.
 //! If they are written too, its `Mend` says how; `write` does it.
 
+mod chat;
+mod crush;
 mod database;
+mod goose;
 mod hermes;
 mod kind;
 mod lines;
@@ -20,6 +23,7 @@ mod opencode;
 #[cfg(test)]
 mod tests;
 mod write;
+mod zed;
 
 pub(crate) use write::Replacing;
 
@@ -45,7 +49,8 @@ const SLICE_MAX: Duration = Duration::from_secs(1);
 /// How many times a session is read from the beginning because its rows changed meanwhile.
 const TRIES: usize = 3;
 
-const KINDS: &[&Kind] = &[&openclaw::KIND, &opencode::KIND, &hermes::KIND];
+const KINDS: &[&Kind] =
+    &[&openclaw::KIND, &opencode::KIND, &hermes::KIND, &goose::KIND, &crush::KIND, &zed::KIND];
 
 /// The sessions in a database; the file itself if it is no store that is known.
 pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Error>> {
