@@ -117,6 +117,12 @@ pub fn is_stored(path: &Path) -> bool {
     split(path).is_some()
 }
 
+/// The database that a path stands for, or in which the session is that it stands for.
+pub fn store_file(path: &Path) -> Option<&Path> {
+    let file = split(path).map_or(path, |(file, _)| file);
+    may_be_read(file).then_some(file)
+}
+
 /// The path that stands for a session in a store: `FILE#SESSION`.
 pub(crate) fn session_path(file: &Path, session: &str) -> PathBuf {
     let mut path = file.as_os_str().to_os_string();

@@ -17,7 +17,8 @@ pub(super) const KIND: Kind = Kind {
     sessions: "SELECT id, CASE WHEN updated_at > 100000000000 THEN updated_at ELSE 1000 * updated_at END FROM sessions AS s \
                WHERE EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id) ORDER BY id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM messages ORDER BY session_id",
-    mark: "SELECT sum(length(parts)) || ' ' || max(updated_at) FROM messages WHERE session_id = ?1",
+    mark: None,
+    stamps: &["SELECT updated_at, octet_length(parts) FROM messages WHERE rowid = ?1"],
     version: None,
     tried: &[],
     keys,
@@ -25,6 +26,10 @@ pub(super) const KIND: Kind = Kind {
         let row = "SELECT rowid, role, parts FROM messages WHERE rowid = ?1";
         Ok(Box::new(Rows { row: connection.prepare(row)?, read }))
     },
+    fillers: &[(
+        "files",
+        "a copy of each version of a file that Crush edited. To be rid of them, delete old sessions in Crush",
+    )],
     mend: None,
 };
 

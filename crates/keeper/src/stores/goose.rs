@@ -16,9 +16,9 @@ pub(super) const KIND: Kind = Kind {
     sessions: "SELECT id, 1000 * CAST(strftime('%s', updated_at) AS INTEGER) FROM sessions AS s \
                WHERE EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id) ORDER BY id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM messages ORDER BY session_id",
+    mark: None,
     // A rewritten history is deleted and inserted again, under new numbers.
-    mark: "SELECT min(id) || ' ' || sum(length(content_json)) || ' ' || sum(length(metadata_json)) FROM messages \
-           WHERE session_id = ?1",
+    stamps: &["SELECT octet_length(content_json), octet_length(metadata_json) FROM messages WHERE id = ?1"],
     version: None,
     tried: &[],
     keys,
@@ -26,6 +26,7 @@ pub(super) const KIND: Kind = Kind {
         let row = "SELECT id, role, content_json FROM messages WHERE id = ?1";
         Ok(Box::new(Rows { row: connection.prepare(row)?, read }))
     },
+    fillers: &[],
     mend: None,
 };
 

@@ -20,7 +20,10 @@ pub(super) const KIND: Kind = Kind {
     tables: &[("threads", &["id", "summary", "updated_at", "data_type", "data"])],
     sessions: "SELECT id, 1000 * CAST(strftime('%s', updated_at) AS INTEGER) FROM threads ORDER BY id",
     sessions_by_rows: "SELECT id, NULL FROM threads ORDER BY id",
-    mark: "SELECT updated_at || ' ' || length(data) FROM threads WHERE id = ?1",
+    mark: None,
+    stamps: &[
+        "SELECT CAST(strftime('%s', updated_at) AS INTEGER), octet_length(data) FROM threads WHERE rowid = ?1",
+    ],
     version: None,
     tried: &[],
     keys: |query| {
@@ -31,6 +34,7 @@ pub(super) const KIND: Kind = Kind {
         let row = "SELECT id, data_type, data FROM threads WHERE rowid = ?1";
         Ok(Box::new(Rows { row: connection.prepare(row)?, read }))
     },
+    fillers: &[],
     mend: None,
 };
 

@@ -375,7 +375,9 @@ mod tests {
 
     #[test]
     fn another_order_is_a_difference() {
-        let text = |order: &[u32]| order.iter().map(|n| format!("{{\"id\":\"e{n}\"}}\n")).collect::<String>();
+        let text = |order: &[u32]| {
+            order.iter().map(|n| format!("{{\"id\":\"e{n}\"}}\n")).collect::<Vec<_>>().concat()
+        };
         let old = text(&[1, 2, 3, 4, 5]);
         let found = |order: &[u32]| moved(&old, &text(order));
         let none = || [vec![], vec![]];
