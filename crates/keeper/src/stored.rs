@@ -1,13 +1,15 @@
 //! The way to `stores`, in builds with it and without.
 
 #[cfg(feature = "stores")]
+pub use crate::stores::measure_store;
+#[cfg(feature = "stores")]
 pub(crate) use crate::stores::{Replacing, Stored, open, sessions};
 
 #[cfg(not(feature = "stores"))]
 mod without {
     use crate::content::Content;
     use crate::error::Error;
-    use crate::found::Found;
+    use crate::found::{Fill, Found};
     use crate::refusal::Refusal;
     use crate::stop::Stop;
     use crate::vault::Run;
@@ -17,6 +19,15 @@ mod without {
     /// The file itself, whatever is in it.
     pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Error>> {
         vec![Ok(Found::file(file, root))]
+    }
+
+    /// No store is known.
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub fn measure_store(_: &Path) -> Result<Option<Fill>, Error> {
+        Ok(None)
     }
 
     /// No path stands for a session that can be read.
@@ -60,5 +71,7 @@ mod without {
     }
 }
 
+#[cfg(not(feature = "stores"))]
+pub use without::measure_store;
 #[cfg(not(feature = "stores"))]
 pub(crate) use without::{Replacing, Stored, open, sessions};
