@@ -92,7 +92,7 @@ pub use restore::Extent;
 pub use roots::{known_roots, known_roots_above};
 pub use starter::{has_ended, starter};
 pub use stop::Stop;
-pub use store::{Store, is_stored, known_stores, real_path};
+pub use store::{Store, is_read, is_stored, known_stores, may_be_read, real_path, stamp_of, written_to};
 #[cfg(feature = "stores")]
 pub use stores::{Export, export};
 pub use strays::{Lack, Stray, strays};

@@ -1,7 +1,7 @@
 //! The way to `stores`, in builds with it and without.
 
 #[cfg(feature = "stores")]
-pub(crate) use crate::stores::{Replacing, Stored, open, sessions};
+pub(crate) use crate::stores::{Replacing, Stored, open, sessions, written};
 
 #[cfg(not(feature = "stores"))]
 mod without {
@@ -12,11 +12,17 @@ mod without {
     use crate::stop::Stop;
     use crate::vault::Run;
     use std::path::Path;
+    use std::time::SystemTime;
     use transcript::{Source, Span};
 
     /// The file itself, whatever is in it.
     pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Error>> {
         vec![Ok(Found::file(file, root))]
+    }
+
+    /// No store says when a session was written.
+    pub(crate) fn written(_: &Path, _: &str) -> Option<SystemTime> {
+        None
     }
 
     /// No path stands for a session that can be read.
@@ -61,4 +67,4 @@ mod without {
 }
 
 #[cfg(not(feature = "stores"))]
-pub(crate) use without::{Replacing, Stored, open, sessions};
+pub(crate) use without::{Replacing, Stored, open, sessions, written};
