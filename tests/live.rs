@@ -9,6 +9,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stderr, reason = "the report is what a long run is for")]
 
+#[allow(dead_code, reason = "shared with `integration`")]
+mod folder; // Says what is skipped.
 #[path = "live/ledger.rs"]
 mod ledger; // Compares the writers' logs with the file.
 mod rng;

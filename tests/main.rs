@@ -15,7 +15,7 @@ mod explain; // `tailor explain` with errors: what they are about, which lines c
 mod fix; // `tailor fix`: what it changes, keeps and prints.
 mod fixtures; // The stories and all fixtures: what is found, and what `fix` makes of it.
 mod floors; // The direction of imports.
-mod folder; // The transcripts in a folder.
+mod folder; // Real transcripts, and what is said where there are none.
 mod formats; // Which format a file has.
 mod gate; // What agents reveal about being at work, and that `tailor fix` obeys it.
 mod hooks; // `tailor hook`, which agents run, and `fix --wait`.

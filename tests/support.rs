@@ -6,6 +6,7 @@ mod powerless; // The program without root's rights.
 #[cfg(unix)]
 #[allow(unused_imports, reason = "not all tests need them")]
 pub(crate) use powerless::{give_to_powerless, is_root};
+pub(crate) use crate::folder::skipped;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
@@ -143,9 +144,28 @@ pub(crate) fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
     }
 }
 
-/// Prints what this machine cannot test, bypassing the harness, which hides the output of tests that pass.
-pub(crate) fn skipped(what: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
+/// Whether `UPDATE` is set: expectations are written instead of compared. All other assertions still run.
+pub(crate) fn updates() -> bool {
+    std::env::var_os("UPDATE").is_some()
+}
+
+/// How a file differs from this text, which `UPDATE=1` writes there.
+pub(crate) fn differs(path: &Path, text: &str) -> Option<String> {
+    if updates() {
+        fs::write(path, text).unwrap();
+    }
+    let there = fs::read_to_string(path).unwrap_or_default();
+    let at = there.lines().zip(text.lines()).position(|(there, now)| there != now);
+    let at = at.unwrap_or_else(|| there.lines().count().min(text.lines().count()));
+    let now = text.lines().nth(at).unwrap_or("the end of the file");
+    let say = || format!("{}:{}: UPDATE=1 takes this over:\n{now}", path.display(), at + 1);
+    (there != text).then(say)
+}
+
+/// Asserts that a file holds this text, which `UPDATE=1` writes there.
+#[track_caller]
+pub(crate) fn as_written(path: &Path, text: &str) {
+    assert_eq!(differs(path, text), None);
 }
 
 /// Whether `TAILOR_THOROUGH` is set, as in `.ci/run`, so that slow tests run.

@@ -135,8 +135,13 @@ pub enum Deferral {
 
 /// Time to the next try where nothing says when a lock will be released.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+/// The same for a transaction in a database.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Deferral {
+    /// The lock that a program holds while it writes to a database.
+    pub(crate) const DATABASE: &'static str = "database";
+
     /// When to try again. If only time is missing, when it is over. For OpenClaw's lock, after as long again as it has been
     /// held, but between a second and a minute. For what ends with a process or needs a person, after a minute. For a change
     /// of the file, or late lines, after a second.
@@ -152,6 +157,8 @@ impl Deferral {
             | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
             Self::Changed | Self::OtherTailor | Self::Withheld | Self::LateLines(_) => Duration::from_secs(1),
             Self::Locked { age, .. } => (*age).clamp(Duration::from_secs(1), LOCK_PATIENCE),
+            // Transactions are short.
+            Self::Busy { lock: Self::DATABASE, .. } => DATABASE_PATIENCE,
             Self::InUse { .. }
             | Self::Remembered { .. }
             | Self::NotWorth { .. }

@@ -107,7 +107,7 @@ pub enum Unsupported {
     UnknownFormat,
     /// It is one JSON value, on however many lines.
     Document,
-    /// It is no file of lines, but where an agent keeps its sessions.
+    /// It is not a file of lines, but a store in which an agent keeps its sessions.
     Store(Store),
     /// A file of this format is never changed, for this reason.
     OnlyRead(&'static str, &'static str),
@@ -165,7 +165,7 @@ pub struct Outcome {
 }
 
 impl Ending {
-    /// How it ends for this reason; an error is no end.
+    /// The ending for this reason; an error is not an ending.
     pub(crate) fn of(stop: Stop) -> Result<Self, Error> {
         match stop {
             Stop::Deferred(reason) => Ok(Self::Deferred(reason)),

@@ -12,7 +12,7 @@ use transcript::verdict::Worse;
 pub enum Refusal {
     /// It has other names, which a new file would not have.
     HardLinks(u64),
-    /// It is a mount point by itself: who has it there would keep the old file.
+    /// It is a mount point of its own: programs that use it there would keep the old file.
     MountedAlone {
         /// Where, as that process sees it.
         at: PathBuf,
