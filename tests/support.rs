@@ -3,10 +3,10 @@
 #[cfg(unix)]
 mod powerless; // The program without root's rights.
 
+pub(crate) use crate::folder::skipped;
 #[cfg(unix)]
 #[allow(unused_imports, reason = "not all tests need them")]
 pub(crate) use powerless::{give_to_powerless, is_root};
-pub(crate) use crate::folder::skipped;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
