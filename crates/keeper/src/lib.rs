@@ -94,12 +94,10 @@ pub use restore::Extent;
 pub use roots::{known_roots, known_roots_above};
 pub use starter::{has_ended, starter};
 pub use stop::Stop;
-<<<<<<< HEAD
-pub use store::{Store, is_stored, known_stores, real_path, store_file};
+pub use store::{
+    Store, is_read, is_stored, known_stores, may_be_read, real_path, stamp_of, store_file, written_to,
+};
 pub use stored::measure_store;
-=======
-pub use store::{Store, is_read, is_stored, known_stores, may_be_read, real_path, stamp_of, written_to};
->>>>>>> w-h
 #[cfg(feature = "stores")]
 pub use stores::{Export, export};
 pub use strays::{Lack, Stray, strays};

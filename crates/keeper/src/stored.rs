@@ -1,13 +1,9 @@
 //! The way to `stores`, in builds with it and without.
 
 #[cfg(feature = "stores")]
-<<<<<<< HEAD
 pub use crate::stores::measure_store;
 #[cfg(feature = "stores")]
-pub(crate) use crate::stores::{Replacing, Stored, open, sessions};
-=======
 pub(crate) use crate::stores::{Replacing, Stored, open, sessions, written};
->>>>>>> w-h
 
 #[cfg(not(feature = "stores"))]
 mod without {
@@ -26,7 +22,6 @@ mod without {
         vec![Ok(Found::file(file, root))]
     }
 
-<<<<<<< HEAD
     /// No store is known.
     ///
     /// # Errors
@@ -34,11 +29,11 @@ mod without {
     /// None.
     pub fn measure_store(_: &Path) -> Result<Option<Fill>, Error> {
         Ok(None)
-=======
+    }
+
     /// No store says when a session was written.
     pub(crate) fn written(_: &Path, _: &str) -> Option<SystemTime> {
         None
->>>>>>> w-h
     }
 
     /// No path stands for a session that can be read.
@@ -83,10 +78,6 @@ mod without {
 }
 
 #[cfg(not(feature = "stores"))]
-<<<<<<< HEAD
 pub use without::measure_store;
 #[cfg(not(feature = "stores"))]
-pub(crate) use without::{Replacing, Stored, open, sessions};
-=======
 pub(crate) use without::{Replacing, Stored, open, sessions, written};
->>>>>>> w-h
