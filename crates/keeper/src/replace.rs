@@ -13,6 +13,7 @@ use crate::platform::files::give_back_memory;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::platform::writing::{NEW_TEXT, create_private, sync_others, to_its_end};
 use crate::platform::{OFlags, attributes, lock};
+use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::stop::Stop;
@@ -294,6 +295,9 @@ impl<'a> Replacement<'a> {
         let pass = enter()?;
         if pass.holds_lock() && !self.old.is_current()? {
             return Err(Deferral::Changed.into());
+        }
+        if let Some(why) = pass.keeps_length().filter(|_| text.length() != self.old.bytes()) {
+            return Err(Refusal::CountedElsewhere(why).into());
         }
         let WritersShutOut { lease, guarantee, compared } = self.shut_out_writers(run, text)?;
         self.catch_up_last(run)?;
