@@ -134,6 +134,7 @@ fn restored(safety: Safety, format: Option<&Format>) -> Option<Safety> {
             | Counted::UpToCompaction(place)
             | Counted::UpToCount(place) => Held::Counted(place),
         },
+        Safety::Held(Held::Offsets(_)) => Held::Offsets(format?.single_files_offsets?),
         Safety::Held(Held::Worse(_) | Held::SettledOnly(_)) => return None,
         other => return Some(other),
     }))

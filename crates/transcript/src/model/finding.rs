@@ -228,6 +228,8 @@ pub enum Held {
     SettledOnly(#[serde(skip)] &'static str),
     /// It would change the number or the order of lines, which another file counts.
     Counted(#[serde(skip)] &'static str),
+    /// It would move lines whose byte offsets something else holds.
+    Offsets(#[serde(skip)] &'static str),
     /// The agent skips the line as it is, and would refuse the whole file because of the repaired line.
     Checked,
     /// An image cannot be replaced by words there.
@@ -255,6 +257,7 @@ impl Held {
             | Self::ReadOnly(_)
             | Self::SettledOnly(_)
             | Self::Counted(_)
+            | Self::Offsets(_)
             | Self::Checked
             | Self::NothingElse
             | Self::Tangled
@@ -297,6 +300,12 @@ impl fmt::Display for Held {
             Self::SettledOnly(why) => why,
             Self::Counted(place) => {
                 return write!(f, "lines cannot be added, removed or moved here: their number is stored in {place}");
+            }
+            Self::Offsets(place) => {
+                return write!(
+                    f,
+                    "no line can move or become longer here, so texts are only shortened: byte offsets are kept in {place}"
+                );
             }
             Self::NothingElse => "only an image can be there, so no text can replace it",
             Self::NextRun => {

@@ -58,8 +58,8 @@ pub(crate) fn scan_changed(
 impl Scanned {
     /// Whether each line can be read without the others.
     fn is_simple(&self) -> bool {
-        let Transcript { is_document, read_only, reasons, .. } = self.transcript;
-        self.undecided.is_none() && !is_document && read_only.is_none() && !reasons
+        let Transcript { is_document, read_only, offsets, reasons, .. } = self.transcript;
+        self.undecided.is_none() && !is_document && read_only.or(offsets).is_none() && !reasons
     }
 }
 
@@ -188,7 +188,8 @@ impl<'b> Joined<'b> {
     fn fits(&self, region: &Region, gone: &Range<usize>, now: &Transcript) -> bool {
         let before = &self.before.transcript;
         let lost_count = before.token_counts.is_some_and(|entry| gone.contains(&(entry as usize)));
-        if lost_count && now.token_counts.is_none() || now.reasons || now.read_only.is_some() {
+        if lost_count && now.token_counts.is_none() || now.reasons || now.read_only.or(now.offsets).is_some()
+        {
             return false;
         }
         let foreign = self.foreign.map(|entry| before.entries[entry as usize].span.start);
