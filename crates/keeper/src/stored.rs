@@ -3,7 +3,7 @@
 #[cfg(feature = "stores")]
 pub use crate::stores::measure_store;
 #[cfg(feature = "stores")]
-pub(crate) use crate::stores::{Replacing, Stored, open, sessions};
+pub(crate) use crate::stores::{Replacing, Stored, open, sessions, whys, written};
 
 #[cfg(not(feature = "stores"))]
 mod without {
@@ -14,6 +14,7 @@ mod without {
     use crate::stop::Stop;
     use crate::vault::Run;
     use std::path::Path;
+    use std::time::SystemTime;
     use transcript::{Source, Span};
 
     /// The file itself, whatever is in it.
@@ -28,6 +29,16 @@ mod without {
     /// None.
     pub fn measure_store(_: &Path) -> Result<Option<Fill>, Error> {
         Ok(None)
+    }
+
+    /// Nobody knows.
+    pub(crate) fn written(_: &Path, _: &str) -> Option<SystemTime> {
+        None
+    }
+
+    /// There is none to hold a repair.
+    pub(crate) fn whys() -> Vec<&'static str> {
+        Vec::new()
     }
 
     /// No path stands for a session that can be read.
@@ -74,4 +85,4 @@ mod without {
 #[cfg(not(feature = "stores"))]
 pub use without::measure_store;
 #[cfg(not(feature = "stores"))]
-pub(crate) use without::{Replacing, Stored, open, sessions};
+pub(crate) use without::{Replacing, Stored, open, sessions, whys, written};

@@ -33,6 +33,7 @@ use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::found::Found;
+use crate::maintain::IN_DATABASE;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
@@ -44,7 +45,7 @@ use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Statement};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use transcript::Span;
 
 /// How long one transaction may take.
@@ -62,15 +63,29 @@ pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Er
     match list(file) {
         Ok(Some(sessions)) => {
             let found = |(id, millis): (String, Option<i64>)| {
-                let written = millis.and_then(|millis| u64::try_from(millis).ok()).map(Duration::from_millis);
-                let written = written.and_then(|since| UNIX_EPOCH.checked_add(since));
-                Ok(Found { written, ..Found::file(&session_path(file, &id), root) })
+                Ok(Found { written: millis.and_then(time), ..Found::file(&session_path(file, &id), root) })
             };
             sessions.into_iter().map(found).collect()
         }
         Ok(None) => vec![Ok(Found::file(file, root))],
         Err(error) => vec![Err(error)],
     }
+}
+
+/// What is said of repairs that are not made in stores.
+pub(crate) fn whys() -> Vec<&'static str> {
+    KINDS.iter().filter_map(|kind| kind.mend).map(|mend| mend.only).chain([IN_DATABASE]).collect()
+}
+
+/// When a session was last written, as its store says.
+pub(crate) fn written(file: &Path, session: &str) -> Option<SystemTime> {
+    let database = Database::open(file).ok()?;
+    let kind = database.kind(KINDS).ok()??;
+    database.written(kind, session).and_then(time)
+}
+
+fn time(millis: i64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(millis).ok()?))
 }
 
 type Sessions = Vec<(String, Option<i64>)>;
@@ -249,8 +264,7 @@ fn stored(
         }
         Some(mend) => database.hindrance(kind, mend).unwrap_or_else(|error| Some(error.to_string())),
     };
-    let millis = database.written(kind, session).and_then(|millis| u64::try_from(millis).ok());
-    let written = millis.and_then(|millis| UNIX_EPOCH.checked_add(Duration::from_millis(millis)));
+    let written = database.written(kind, session).and_then(time);
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
     let content = Content::of_temporary(&session_path(file, session), lines.finish(written)?)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
