@@ -3,7 +3,7 @@
 #[cfg(feature = "stores")]
 pub use crate::stores::measure_store;
 #[cfg(feature = "stores")]
-pub(crate) use crate::stores::{Replacing, Stored, open, sessions, written};
+pub(crate) use crate::stores::{Replacing, Stored, open, sessions, whys, written};
 
 #[cfg(not(feature = "stores"))]
 mod without {
@@ -31,9 +31,14 @@ mod without {
         Ok(None)
     }
 
-    /// No store says when a session was written.
+    /// Nobody knows.
     pub(crate) fn written(_: &Path, _: &str) -> Option<SystemTime> {
         None
+    }
+
+    /// There is none to hold a repair.
+    pub(crate) fn whys() -> Vec<&'static str> {
+        Vec::new()
     }
 
     /// No path stands for a session that can be read.
@@ -80,4 +85,4 @@ mod without {
 #[cfg(not(feature = "stores"))]
 pub use without::measure_store;
 #[cfg(not(feature = "stores"))]
-pub(crate) use without::{Replacing, Stored, open, sessions, written};
+pub(crate) use without::{Replacing, Stored, open, sessions, whys, written};

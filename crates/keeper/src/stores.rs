@@ -33,6 +33,7 @@ use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::found::Found;
+use crate::maintain::IN_DATABASE;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
@@ -62,8 +63,7 @@ pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Er
     match list(file) {
         Ok(Some(sessions)) => {
             let found = |(id, millis): (String, Option<i64>)| {
-                let written = millis.and_then(time);
-                Ok(Found { written, ..Found::file(&session_path(file, &id), root) })
+                Ok(Found { written: millis.and_then(time), ..Found::file(&session_path(file, &id), root) })
             };
             sessions.into_iter().map(found).collect()
         }
@@ -72,7 +72,12 @@ pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Er
     }
 }
 
-/// When a session was last written, as its store says; `None` if it does not.
+/// What is said of repairs that are not made in stores.
+pub(crate) fn whys() -> Vec<&'static str> {
+    KINDS.iter().filter_map(|kind| kind.mend).map(|mend| mend.only).chain([IN_DATABASE]).collect()
+}
+
+/// When a session was last written, as its store says.
 pub(crate) fn written(file: &Path, session: &str) -> Option<SystemTime> {
     let database = Database::open(file).ok()?;
     let kind = database.kind(KINDS).ok()??;

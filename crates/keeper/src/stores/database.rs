@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::identity::Stamp;
 use crate::platform::metadata;
 use crate::stop::Stop;
+use crate::store::beside;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -165,13 +166,6 @@ fn address(path: &Path) -> String {
 /// Whether there is a log beside a database.
 fn has_log(file: &Path) -> bool {
     beside(file, "-wal").symlink_metadata().is_ok()
-}
-
-/// A file beside a database.
-pub(super) fn beside(file: &Path, end: &str) -> PathBuf {
-    let mut beside = file.as_os_str().to_os_string();
-    beside.push(end);
-    beside.into()
 }
 
 /// Whether the log or its index cannot be made or opened.

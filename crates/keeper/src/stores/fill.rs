@@ -1,11 +1,12 @@
 //! What fills a database: exactly where it is small, and by samples where reading all of it would take longer than anybody waits.
 
-use super::database::{Database, beside};
+use super::database::Database;
 use super::kind::Kind;
 use super::{KINDS, is_foreign};
 use crate::error::Error;
 use crate::found::Fill;
 use crate::platform::metadata::{self, MetadataExt};
+use crate::store::beside;
 use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Statement};
 use std::path::Path;
 use std::time::{Duration, Instant};
