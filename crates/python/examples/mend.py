@@ -23,8 +23,9 @@ def main(source: str, target: str) -> None:
                 print(json.dumps(why), file=dropped)
 
     # One conversation, such as the next request, needs no Arrow.
-    messages = [{"role": "user", "content": "list"}, {"role": "tool", "tool_call_id": "x", "content": "whose?"}]
-    messages, outcome, reason = session_tailor.mend(messages, allow=["P2"])
+    asked = [{"role": "user", "content": "list"}, {"role": "assistant", "content": "ok"}]
+    orphan = {"role": "tool", "tool_call_id": "x", "content": "whose?"}
+    messages, outcome, reason = session_tailor.mend([*asked, orphan], allow=["P2"])
     print(outcome, reason, messages)
 
 
