@@ -134,7 +134,7 @@ fn restored(safety: Safety, format: Option<&Format>) -> Option<Safety> {
             | Counted::UpToCompaction(place)
             | Counted::UpToCount(place) => Held::Counted(place),
         },
-        Safety::Held(Held::Worse(_) | Held::SettledOnly(_)) => return None,
+        Safety::Held(Held::Worse(_) | Held::SettledOnly(_) | Held::RowsOnly(_)) => return None,
         other => return Some(other),
     }))
 }

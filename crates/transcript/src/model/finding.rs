@@ -226,6 +226,8 @@ pub enum Held {
     ReadOnly(#[serde(skip)] &'static str),
     /// It does more than shorten texts of settled results of earlier turns, and here nothing else is changed.
     SettledOnly(#[serde(skip)] &'static str),
+    /// It would add an entry, or move one, and here each is a row of a database.
+    RowsOnly(#[serde(skip)] &'static str),
     /// It would change the number or the order of lines, which another file counts.
     Counted(#[serde(skip)] &'static str),
     /// The agent skips the line as it is, and would refuse the whole file because of the repaired line.
@@ -254,6 +256,7 @@ impl Held {
             | Self::Referenced
             | Self::ReadOnly(_)
             | Self::SettledOnly(_)
+            | Self::RowsOnly(_)
             | Self::Counted(_)
             | Self::Checked
             | Self::NothingElse
@@ -294,7 +297,7 @@ impl fmt::Display for Held {
                 "the agent skips the line now, and would refuse the whole file over the replaced value"
             }
             Self::ReadOnly(why) => return write!(f, "this file is only read: {why}"),
-            Self::SettledOnly(why) => why,
+            Self::SettledOnly(why) | Self::RowsOnly(why) => why,
             Self::Counted(place) => {
                 return write!(f, "no line may come, go or move, because they are counted in {place}");
             }
