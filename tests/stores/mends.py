@@ -154,12 +154,22 @@ def accepted(tried, name, sessions):
     return f"openclaw doctor exits {code}: {said[-300:]}" if code else ""
 
 
+def own(path, session):
+    """The rows of a session."""
+    db = rows.connect(path, read_only=True)
+    try:
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+        table, key = ("part", "id") if "part" in tables else ("transcript_events", "seq")
+        return [tuple(row) for row in db.execute(f"SELECT * FROM {table} WHERE session_id=? ORDER BY {key}", (session,))]
+    finally:
+        db.close()
+
+
 def waits(tailor, tried, run, case, session):
     """What needs the owner stopped is put off, and nothing is written."""
     damage, _, edit, _ = case
     tried.edit(edit, session)
-    held = "SELECT * FROM part WHERE session_id=?" if "part" in rows.dump(tried.agent.path) else "SELECT * FROM transcript_events WHERE session_id=?"
-    look = lambda: [tuple(row) for row in rows.connect(tried.agent.path, read_only=True).execute(held, (session,))]
+    look = lambda: own(tried.agent.path, session)
     was = look()
     told = run("fix", session, "--json")
     if outcomes(told) != ["deferred"] or look() != was:
@@ -171,24 +181,18 @@ def killed(tailor, tried, case, session, vault):
     """kill -9 in the middle leaves the old rows or the new ones, and no lock that keeps the owner from starting."""
     path = tried.agent.path
     bench.settle(path)
-    db = rows.connect(path, read_only=True)
-    table = "part" if "part" in rows.dump(path) else "transcript_events"
-    look = lambda: [tuple(row) for row in db.execute(f"SELECT * FROM {table} WHERE session_id=? ORDER BY rowid", (session,))]
-    old, seen = look(), []
-    db.close()
+    old, seen = own(path, session), []
     for attempt in range(8):
         process = subprocess.Popen([tailor, "fix", "--settle", "0", "--vault", vault, f"{path}#{session}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(0.01 * attempt)
         process.kill()
         process.wait()
-        db = rows.connect(path, read_only=True)
-        seen.append(look())
-        db.close()
-    reads.Told(tailor, "fix", "--settle", "0", "--vault", vault, f"{path}#{session}")
-    db = rows.connect(path, read_only=True)
-    new = look()
-    db.close()
-    between = [rows for rows in seen if rows not in (old, new)]
+        seen.append(own(path, session))
+    told = reads.Told(tailor, "fix", "--settle", "0", "--vault", vault, f"{path}#{session}")
+    new = own(path, session)
+    between = [held for held in seen if held not in (old, new)]
     with tried.agent.live(session):
         pass
-    return f"{len(between)} of {len(seen)} times the rows were neither the old nor the new ones" if between or old == new else ""
+    if old == new:
+        return f"nothing was mended: {told.out[-300:]} {told.error[-300:]}"
+    return f"{len(between)} of {len(seen)} times the rows were neither the old nor the new ones" if between else ""
