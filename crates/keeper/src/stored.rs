@@ -10,11 +10,13 @@ mod without {
     use crate::content::Content;
     use crate::error::Error;
     use crate::found::{Fill, Found};
+    use crate::options::Mode;
     use crate::refusal::Refusal;
     use crate::stop::Stop;
-    use crate::vault::Run;
+    use crate::vault::{RowsKept, RowsMade, Run};
     use std::path::Path;
     use std::time::SystemTime;
+    use transcript::policy::KnownRecords;
     use transcript::{Source, Span};
 
     /// The file itself, whatever is in it.
@@ -64,10 +66,22 @@ mod without {
             match self.never {}
         }
 
+        pub(crate) fn no_rows(&self) -> &'static str {
+            match self.never {}
+        }
+
+        pub(crate) fn waits_for_owner(&self, _: &Mode) -> Result<(), Stop> {
+            match self.never {}
+        }
+
+        pub(crate) fn known(&self, _: &dyn Source, _: &[u64]) -> Result<KnownRecords, Stop> {
+            match self.never {}
+        }
+
         pub(crate) fn replace(
             &self,
-            _: &Replacing<'_>,
-            _: impl FnOnce() -> Result<Run, Stop>,
+            _: Replacing<'_>,
+            _: impl FnOnce(RowsKept) -> Result<Run, Stop>,
         ) -> Result<Run, Stop> {
             match self.never {}
         }
@@ -79,6 +93,7 @@ mod without {
         pub(crate) new: &'r dyn Source,
         pub(crate) parts: Vec<(u64, Option<Span>)>,
         pub(crate) only_if_still: bool,
+        pub(crate) made: Option<RowsMade>,
     }
 }
 

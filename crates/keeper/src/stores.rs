@@ -1,5 +1,5 @@
 //! Sessions that agents keep as rows of a SQLite database. They are read beside their owner, and of some kinds the texts of
-//! results are shortened there.
+//! results are shortened there; everything else is mended while their owner is stopped.
 //!
 //! A session becomes a text with one record a line, in a file without a name, and that is what everything else reads. The
 //! database is open only while this text is made, and no longer than a second in one transaction, because a reader keeps the
@@ -11,6 +11,7 @@
 //! Each kind of store is one file in `stores/`, with a `Kind`: the tables by which it is recognised, and how its rows are read.
 //! If they are written too, its `Mend` says how; `write` does it.
 
+mod alone;
 mod chat;
 mod crush;
 mod database;
@@ -21,6 +22,8 @@ mod kind;
 mod lines;
 mod openclaw;
 mod opencode;
+mod projection;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -33,6 +36,7 @@ use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::found::Found;
+use crate::identity::FileId;
 use crate::maintain::IN_DATABASE;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
@@ -74,7 +78,8 @@ pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Er
 
 /// What is said of repairs that are not made in stores.
 pub(crate) fn whys() -> Vec<&'static str> {
-    KINDS.iter().filter_map(|kind| kind.mend).map(|mend| mend.only).chain([IN_DATABASE]).collect()
+    let mends = KINDS.iter().filter_map(|kind| kind.mend);
+    mends.flat_map(|mend| [mend.only, mend.no_rows]).chain([IN_DATABASE]).collect()
 }
 
 /// When a session was last written, as its store says.
@@ -125,6 +130,8 @@ pub(crate) struct Stored {
     pub(crate) content: Content,
     /// The database.
     file: PathBuf,
+    /// Which file it is.
+    id: FileId,
     session: String,
     kind: &'static Kind,
     /// Where in the text each row begins.
@@ -140,6 +147,11 @@ impl Stored {
     /// What to say of the repairs that are not made here; `None` if none is.
     pub(crate) fn only(&self) -> Option<&'static str> {
         self.mend().ok().map(|mend| mend.only)
+    }
+
+    /// What to say of a row that would have to be added.
+    pub(crate) fn no_rows(&self) -> &'static str {
+        self.mend().map_or("", |mend| mend.no_rows)
     }
 
     /// Why it is only read, if its kind is not.
@@ -254,7 +266,8 @@ fn stored(
     (file, session): (&Path, &str),
     mut lines: Lines,
 ) -> Result<Stored, Stop> {
-    let names = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?.nlink();
+    let found = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
+    let (names, id) = (found.nlink(), FileId::of(&found));
     let hindrance = match kind.mend {
         None => None,
         // The log of another name is another file.
@@ -268,7 +281,7 @@ fn stored(
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
     let content = Content::of_temporary(&session_path(file, session), lines.finish(written)?)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
-    Ok(Stored { content, file, session, kind, rows, lost, remark: database.untried(kind), hindrance })
+    Ok(Stored { content, file, id, session, kind, rows, lost, remark: database.untried(kind), hindrance })
 }
 
 /// Reads all rows of a session, as they are at one instant. `false` if they were rewritten meanwhile.

@@ -1,10 +1,11 @@
 //! A database, open for reading, or for one transaction that writes.
 
+use super::alone::nobody_seen;
 use super::kind::{Kind, Mend, Tables};
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::identity::Stamp;
-use crate::platform::metadata;
+use crate::identity::{FileId, Stamp};
+use crate::platform::metadata::{self, MetadataExt};
 use crate::stop::Stop;
 use crate::store::beside;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult};
@@ -54,14 +55,49 @@ impl Database {
         Ok(Self { connection, file: real, unlocked: Some(Stamp::of(&before)) })
     }
 
-    /// Opens a database to write a few rows. It must be there.
-    pub(super) fn open_to_write(file: &Path) -> Result<Self, Error> {
+    /// Opens a database to write rows: the file that was read, under this name alone. In exclusive mode nobody else can have it
+    /// open from the first read on.
+    pub(super) fn open_to_write(file: &Path, id: FileId, is_alone: bool) -> Result<Self, Stop> {
         let fail = |error| failed(file, Self::WRITE, error);
         let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+        let found = metadata::at(file).map_err(|cause| Error::new(file, Self::WRITE, cause))?;
+        if FileId::of(&found) != id || found.nlink() > 1 {
+            return Err(Deferral::Changed.into());
+        }
+        if is_alone {
+            connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE").map_err(fail)?;
+        }
         // Its log is its owner's to clear away, who knows when there is time for that.
         let ways = "PRAGMA query_only = OFF; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0";
         connection.execute_batch(ways).map_err(fail)?;
         Ok(Self { connection, file: file.to_path_buf(), unlocked: None })
+    }
+
+    /// Begins a transaction while nobody else has the database open, and none can open it until the connection is closed.
+    pub(super) fn begin_alone(&self) -> Result<(), Stop> {
+        match self.connection.execute_batch("BEGIN EXCLUSIVE") {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                nobody_seen(&self.file)?;
+                Err(Deferral::HeldOpen.into())
+            }
+            done => done.map_err(|error| self.stop(Self::WRITE, error)),
+        }
+    }
+
+    /// Looks whether tables that were written to are whole, and what they refer to is there.
+    pub(super) fn check(&self, tables: &[&str]) -> SqlResult<Option<String>> {
+        for table in tables {
+            let query = format!("SELECT count(*) FROM pragma_foreign_key_check('{table}')");
+            if self.connection.query_row(&query, [], |row| row.get::<_, i64>(0))? > 0 {
+                return Ok(Some(format!("rows of {table} would refer to rows that are not there")));
+            }
+            let query = format!("PRAGMA quick_check({table})");
+            let said: String = self.connection.query_row(&query, [], |row| row.get(0))?;
+            if said != "ok" {
+                return Ok(Some(format!("{table} would not be whole: {said}")));
+            }
+        }
+        Ok(None)
     }
 
     /// What is done with such a connection.

@@ -1,5 +1,6 @@
 //! Stores built here from their schemas, as far as they are read, with made-up content.
 
+mod alone;
 mod others;
 mod write;
 

@@ -57,7 +57,9 @@ impl<'a> Digest<'a> {
         let stored = |finding: &'a Finding| {
             let fix = finding.fix.safety;
             let why = match fix {
-                Safety::Held(Held::ReadOnly(why) | Held::SettledOnly(why)) if whys.contains(&why) => {
+                Safety::Held(Held::ReadOnly(why) | Held::SettledOnly(why) | Held::RowsOnly(why))
+                    if whys.contains(&why) =>
+                {
                     Some(why)
                 }
                 _ => None,
@@ -138,6 +140,7 @@ fn restored(safety: Safety, format: Option<&Format>, why: Option<&'static str>) 
     Some(Safety::Held(match (safety, why) {
         (Safety::Held(Held::ReadOnly(_)), Some(why)) => Held::ReadOnly(why),
         (Safety::Held(Held::SettledOnly(_)), Some(why)) => Held::SettledOnly(why),
+        (Safety::Held(Held::RowsOnly(_)), Some(why)) => Held::RowsOnly(why),
         (Safety::Held(Held::ReadOnly(_)), None) => match format?.level {
             Level::ReadOnly(why) => Held::ReadOnly(why),
             _ => Held::ReadOnly(format?.single_files_read_only?),
@@ -150,7 +153,7 @@ fn restored(safety: Safety, format: Option<&Format>, why: Option<&'static str>) 
             | Counted::UpToCount(place) => Held::Counted(place),
         },
         (Safety::Held(Held::Offsets(_)), _) => Held::Offsets(format?.single_files_offsets?),
-        (Safety::Held(Held::Worse(_) | Held::SettledOnly(_)), _) => return None,
+        (Safety::Held(Held::Worse(_) | Held::SettledOnly(_) | Held::RowsOnly(_)), _) => return None,
         (other, _) => return Some(other),
     }))
 }
