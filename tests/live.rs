@@ -22,7 +22,6 @@ mod writers; // Programs that append to a session as agents do.
 use rng::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::atomic::Ordering;
@@ -78,6 +77,7 @@ fn no_line_is_lost_where_nobody_is_seen() {
 /// What the system does for the program.
 struct System {
     /// Of the session, on Unix. Programs of users that may write to it are not all seen.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "Windows has none"))]
     mode: u32,
     /// The session belongs to another user, and the program may take leases only on files of its own (`CAP_LEASE`).
     refuses_leases: bool,
@@ -317,7 +317,7 @@ fn left_over(dir: &Dir, site: &Site, system: &System) -> Vec<String> {
 #[cfg(unix)]
 fn prepare(path: &Path, system: &System) {
     use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(system.mode)).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(system.mode)).unwrap();
     if system.refuses_leases {
         support::give_to_powerless(path);
     }
@@ -326,7 +326,7 @@ fn prepare(path: &Path, system: &System) {
 #[cfg(unix)]
 fn changed_mode(path: &Path, system: &System) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
-    let (was, mode) = (system.mode, fs::metadata(path).unwrap().permissions().mode() & 0o7777);
+    let (was, mode) = (system.mode, std::fs::metadata(path).unwrap().permissions().mode() & 0o7777);
     (mode != was).then(|| format!("the mode was {was:o} and is {mode:o}"))
 }
 

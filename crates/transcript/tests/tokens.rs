@@ -92,7 +92,7 @@ fn real_counts_fall_after_a_cut_that_strips_thinking() {
         for piece in repair.plan.pieces() {
             match piece {
                 Piece::Kept(span) | Piece::Moved(span) => {
-                    new.extend(&bytes[span.start as usize..span.end as usize])
+                    new.extend(&bytes[span.start as usize..span.end as usize]);
                 }
                 Piece::New(text) => new.extend(text),
             }
