@@ -353,6 +353,25 @@ fn of_a_damaged_database_the_rest_is_exported_and_it_stays_as_it_is() {
     assert_eq!(fs::read(&file).unwrap(), bytes);
 }
 
+/// Nothing can be found without the list of tables, and the error says what else there is.
+#[test]
+fn a_database_whose_list_of_tables_is_damaged_is_not_a_dead_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, store) = openclaw(dir.path(), "DELETE", "s1", &entries());
+    drop(store);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[100..4096].fill(0x5a);
+    fs::write(&file, &bytes).unwrap();
+    let path = session_path(&file, "s1");
+    let export = export(&path).err().unwrap().to_string();
+    let look = maintain(&path, None, &Options::default()).err().unwrap().to_string();
+    let list = find(&file).remove(0).err().unwrap().to_string();
+    for error in [export, look, list] {
+        assert!(error.contains(".recover") && !error.contains("tailor export"), "{error}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+}
+
 #[test]
 fn what_is_no_store_is_left_to_others() {
     let dir = tempfile::tempdir().unwrap();
