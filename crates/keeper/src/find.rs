@@ -16,7 +16,7 @@ const PACKED_END: &str = ".jsonl.zst";
 /// How deep folders may be nested below a root.
 pub const DEPTH_MAX: usize = 32;
 
-/// The files below a path, in the order of their names; the path itself if it is no folder. Links are not
+/// The files below a path, in the order of their names; the path itself if it is not a folder. Links are not
 /// followed. In the place of a store are the sessions in it. What cannot be read is reported among the files.
 pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
     if store::may_be_read(path) && path.is_file() {

@@ -49,6 +49,8 @@ mod replace;
 mod restore;
 mod roots;
 mod snapshot;
+#[cfg(test)]
+mod spawned;
 mod starter;
 mod step;
 mod stop;
@@ -92,7 +94,9 @@ pub use restore::Extent;
 pub use roots::{known_roots, known_roots_above};
 pub use starter::{has_ended, starter};
 pub use stop::Stop;
-pub use store::{Store, is_stored, known_stores, real_path, store_file};
+pub use store::{
+    Store, is_read, is_stored, known_stores, may_be_read, real_path, stamp_of, store_file, written_to,
+};
 pub use stored::measure_store;
 #[cfg(feature = "stores")]
 pub use stores::{Export, export};

@@ -1,6 +1,7 @@
 //! Where agents keep sessions in something else than lines of JSON: recognised by name. `stores` opens those that it can
 //! read; for the others there is advice.
 
+use crate::identity::Stamp;
 use crate::platform::metadata;
 use crate::roots::{expand, known_roots};
 use std::io;
@@ -24,6 +25,8 @@ pub struct Store {
 
 /// What stands between the file of a store and the id of a session in it.
 const MARK: char = '#';
+/// How the log beside a database is called.
+const LOG: &str = "-wal";
 /// How files end that may be databases, whatever they are called.
 const ENDINGS: &[&str] = &["sqlite", "sqlite3", "db"];
 
@@ -102,12 +105,38 @@ pub fn known_stores() -> Vec<PathBuf> {
 }
 
 /// Whether a file is called as a database whose sessions this build can read.
-pub(crate) fn is_read(path: &Path) -> bool {
+pub fn is_read(path: &Path) -> bool {
     Store::of(path).is_some_and(Store::is_read)
 }
 
+/// The file that is changed by a write to this path: SQLite writes to a log beside the database first.
+pub fn written_to(path: PathBuf) -> PathBuf {
+    let database = path.to_str().and_then(|text| text.strip_suffix(LOG)).map(PathBuf::from);
+    database.filter(|file| may_be_read(file)).unwrap_or(path)
+}
+
+/// The stamp of a file. That of a store changes with each write to its log as well. No file is opened.
+///
+/// # Errors
+///
+/// When there is no such file.
+pub fn stamp_of(file: &Path) -> io::Result<Stamp> {
+    let stamp = Stamp::of(&metadata::of_link(file)?);
+    let mut log = file.as_os_str().to_os_string();
+    log.push(LOG);
+    let log = if may_be_read(file) { metadata::of_link(Path::new(&log)).ok() } else { None };
+    // An empty log is as good as none: who only reads makes one, too.
+    let log = log.map(|log| Stamp::of(&log)).filter(|log| log.bytes > 0);
+    Ok(log.map_or(stamp, |log| Stamp {
+        file: stamp.file,
+        bytes: stamp.bytes + log.bytes,
+        modified: stamp.modified.max(log.modified),
+        changed: stamp.changed.max(log.changed),
+    }))
+}
+
 /// Whether a file that somebody names may be such a database: a copy may be called anything.
-pub(crate) fn may_be_read(path: &Path) -> bool {
+pub fn may_be_read(path: &Path) -> bool {
     let ends = |path: &Path| path.extension().is_some_and(|end| ENDINGS.iter().any(|known| end == *known));
     cfg!(feature = "stores") && Store::of(path).map_or_else(|| ends(path), Store::is_read)
 }
@@ -173,6 +202,21 @@ mod tests {
         assert_eq!(of("/h/.other/state.db"), None);
         assert_eq!(of("/h/p/.crush/crush.db"), Some("Crush"));
         assert_eq!(of("/h/s.jsonl"), None);
+    }
+
+    #[test]
+    fn a_write_to_the_log_is_one_to_the_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, log] = ["opencode.db", "opencode.db-wal"].map(|name| dir.path().join(name));
+        assert!(stamp_of(&file).is_err());
+        std::fs::write(&file, "1").unwrap();
+        let alone = stamp_of(&file).unwrap();
+        std::fs::write(&log, "").unwrap();
+        assert_eq!(stamp_of(&file).unwrap(), alone);
+        std::fs::write(&log, "12").unwrap();
+        let is_seen = (stamp_of(&file).unwrap().bytes == 3, written_to(log) == file);
+        assert_eq!(is_seen, (cfg!(feature = "stores"), cfg!(feature = "stores")));
+        assert_eq!(written_to("s.jsonl-wal".into()), Path::new("s.jsonl-wal"));
     }
 
     #[test]

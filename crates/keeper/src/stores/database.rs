@@ -163,12 +163,10 @@ impl Database {
 
     /// Why nothing comes of it, or not now.
     pub(super) fn stop(&self, verb: &'static str, error: rusqlite::Error) -> Stop {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                Deferral::Busy { agent: "SQLite", lock: "database" }.into()
-            }
-            _ => self.error(verb, error).into(),
+        if is_busy(error.sqlite_error_code()) {
+            return Deferral::Busy { agent: "SQLite", lock: Deferral::DATABASE }.into();
         }
+        self.error(verb, error).into()
     }
 }
 
@@ -207,9 +205,15 @@ pub(super) fn is_foreign(error: &rusqlite::Error) -> bool {
 
 fn failed(file: &Path, verb: &'static str, error: rusqlite::Error) -> Error {
     let code = error.sqlite_error_code();
-    let error = Error::new(file, verb, io::Error::other(error));
+    let kind = if is_busy(code) { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
+    let error = Error::new(file, verb, io::Error::new(kind, error));
     match code {
         Some(ErrorCode::DatabaseCorrupt) => error.with_way_out(DAMAGED),
         _ => error,
     }
+}
+
+/// Whether another program holds it.
+fn is_busy(code: Option<ErrorCode>) -> bool {
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }

@@ -18,8 +18,11 @@ pub(super) const KIND: Kind = Kind {
         ("message", &["id", "session_id", "time_created", "time_updated", "data"]),
         ("part", &["id", "message_id", "session_id", "time_created", "time_updated", "data"]),
     ],
-    sessions: "SELECT id, time_updated FROM session AS s \
-               WHERE EXISTS (SELECT 1 FROM message AS m WHERE m.session_id = s.id) ORDER BY id",
+    // The session is touched when a turn begins; what is written later is in its newest message.
+    sessions: "SELECT s.id, max(s.time_updated, m.time_updated, \
+               coalesce((SELECT max(p.time_updated) FROM part AS p WHERE p.message_id = m.id), 0)) \
+               FROM session AS s JOIN message AS m ON m.id = (SELECT n.id FROM message AS n WHERE n.session_id = s.id \
+               ORDER BY n.time_created DESC, n.id DESC LIMIT 1) ORDER BY s.id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM message ORDER BY session_id",
     mark: None,
     stamps: &[

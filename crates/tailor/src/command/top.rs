@@ -51,8 +51,8 @@ pub(crate) fn run(top: &Top) -> Status {
     done.unwrap_or_else(|error| output_closed("standard output", &error))
 }
 
-/// Whether somebody sits there who can press keys, and has not asked for tables. What is not there is an error of the
-/// tables.
+/// Whether to run interactively: on a terminal, unless tables were asked for. A path that does not exist is an error that
+/// the tables report.
 fn wants_keys(top: &Top) -> bool {
     let is_there = |path: &PathBuf| path.symlink_metadata().is_ok() || keeper::is_stored(path);
     let asks_for_tables =
@@ -94,7 +94,7 @@ fn stream(top: &Top, policies: &Policies) -> io::Result<Status> {
     teller.finish(&[])
 }
 
-/// Says what was weighed.
+/// Prints what was weighed.
 struct TopPrinter<'a> {
     top: &'a Top,
     /// There are several files, so little is printed about each.

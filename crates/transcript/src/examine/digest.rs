@@ -149,6 +149,7 @@ fn restored(safety: Safety, format: Option<&Format>, why: Option<&'static str>) 
             | Counted::UpToCompaction(place)
             | Counted::UpToCount(place) => Held::Counted(place),
         },
+        (Safety::Held(Held::Offsets(_)), _) => Held::Offsets(format?.single_files_offsets?),
         (Safety::Held(Held::Worse(_) | Held::SettledOnly(_)), _) => return None,
         (other, _) => return Some(other),
     }))
