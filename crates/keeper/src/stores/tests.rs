@@ -1,5 +1,6 @@
 //! Stores built here from their schemas, as far as they are read, with made-up content.
 
+mod bad;
 mod others;
 mod write;
 
