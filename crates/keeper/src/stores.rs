@@ -45,7 +45,7 @@ use crate::store::{may_be_read, session_path, split};
 use database::{Database, is_foreign};
 use kind::{Key, Kind, Mend, Query, Trouble};
 use lines::{Lines, Stamp, Want};
-use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Statement};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Result as SqlResult, Statement};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -98,11 +98,13 @@ type Sessions = Vec<(String, Option<i64>)>;
 fn list(file: &Path) -> Result<Option<Sessions>, Error> {
     for _ in 0..TRIES {
         let database = Database::open(file)?;
-        let found =
-            database.kind(KINDS).and_then(|kind| kind.map(|kind| listed(&database, kind)).transpose());
-        match found {
-            Ok(sessions) if database.is_unchanged() => return Ok(sessions),
+        let kind = match database.kind(KINDS) {
             Err(error) if is_foreign(&error) => return Ok(None),
+            Err(error) if database.is_unchanged() => return Err(database.unlisted("list its tables", error)),
+            kind => kind,
+        };
+        match kind.and_then(|kind| kind.map(|kind| listed(&database, kind)).transpose()) {
+            Ok(sessions) if database.is_unchanged() => return Ok(sessions),
             Err(error) if database.is_unchanged() => return Err(database.error("list its sessions", error)),
             _ => {}
         }
@@ -137,7 +139,7 @@ pub(crate) struct Stored {
     /// Where in the text each row begins.
     rows: Vec<(Key, u64)>,
     lost: Vec<String>,
-    /// What is to be said about the version of the store, if it was not tried.
+    /// What is to be said about the store: that its log is gone, or its version was not tried.
     remark: Option<String>,
     /// Why it is only read, if its kind is not.
     hindrance: Option<String>,
@@ -175,7 +177,7 @@ pub struct Export {
     content: Content,
     /// What could not be read, row by row.
     pub lost: Vec<String>,
-    /// What is to be said about the version of the store, if it was not tried.
+    /// What is to be said about the store: that its log is gone, or its version was not tried.
     pub remark: Option<String>,
 }
 
@@ -241,6 +243,9 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
     let kind = match database.kind(KINDS) {
         Ok(kind) => kind,
         Err(error) if is_foreign(&error) => None,
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            return Err(database.unlisted("list its tables", error).into());
+        }
         Err(error) => return Err(fail(error)),
     };
     let Some(kind) = kind else { return Ok(None) };
@@ -281,7 +286,8 @@ fn stored(
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
     let content = Content::of_temporary(&session_path(file, session), lines.finish(written)?)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
-    Ok(Stored { content, file, id, session, kind, rows, lost, remark: database.untried(kind), hindrance })
+    let remark = database.lost_log().or_else(|| database.untried(kind));
+    Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })
 }
 
 /// Reads all rows of a session, as they are at one instant. `false` if they were rewritten meanwhile.

@@ -19,6 +19,9 @@ const BUSY_MAX: Duration = Duration::from_secs(2);
 /// What to do about a damaged database.
 const DAMAGED: &str = "the database is damaged, and Tailor leaves it as it is; to print what can still be read of a session, run: \
                        tailor export 'FILE#SESSION'";
+/// What to do about a database whose tables cannot be listed.
+const NO_TABLES: &str = "the list of its tables is damaged, so nothing can be found in it, and Tailor leaves it as it is; SQLite may \
+                         find rows without the list: sqlite3 FILE .recover | sqlite3 recovered.db, and then: tailor scan recovered.db";
 /// What to do about a log that needs a place.
 const NO_PLACE: &str = "SQLite needs the -shm file that belongs to its -wal, or a place to make one: copy the database and its \
                         -wal together to a folder of yours, and read that";
@@ -28,6 +31,8 @@ pub(super) struct Database {
     file: PathBuf,
     /// What the file was before it was read without locks.
     unlocked: Option<Stamp>,
+    /// There was no log, although its index was there: somebody took it away, or copied the database without it.
+    pub(super) lacks_log: bool,
 }
 
 impl Database {
@@ -36,11 +41,14 @@ impl Database {
         const VERB: &str = "open the database";
         let real = metadata::real_path(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
         let fail = |error| failed(file, VERB, error);
+        // SQLite makes a new one.
+        let lacks_log =
+            !has_log(&real) && metadata::at(&beside(&real, "-shm")).is_ok_and(|index| index.len() > 0);
         let connection = connect(&real, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fail)?;
         let error = match connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())) {
             Err(error) if is_without_place(&error) => error,
             // Any other error comes again where the database is read.
-            _ => return Ok(Self { connection, file: real, unlocked: None }),
+            _ => return Ok(Self { connection, file: real, unlocked: None, lacks_log }),
         };
         drop(connection);
         // A log that nobody may write needs no locks if there is none, and if none comes: nobody has the database open.
@@ -52,7 +60,7 @@ impl Database {
         let connection =
             connect(Path::new(&address), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
                 .map_err(fail)?;
-        Ok(Self { connection, file: real, unlocked: Some(Stamp::of(&before)) })
+        Ok(Self { connection, file: real, unlocked: Some(Stamp::of(&before)), lacks_log })
     }
 
     /// Opens a database to write rows: the file that was read, under this name alone. In exclusive mode nobody else can have it
@@ -70,7 +78,7 @@ impl Database {
         // Its log is its owner's to clear away, who knows when there is time for that.
         let ways = "PRAGMA query_only = OFF; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0";
         connection.execute_batch(ways).map_err(fail)?;
-        Ok(Self { connection, file: file.to_path_buf(), unlocked: None })
+        Ok(Self { connection, file: file.to_path_buf(), unlocked: None, lacks_log: false })
     }
 
     /// Begins a transaction while nobody else has the database open, and none can open it until the connection is closed.
@@ -166,6 +174,23 @@ impl Database {
             None => self.missing(mend.tables)?.map(|column| format!("{column} is missing")),
             untried => untried,
         })
+    }
+
+    /// What is to be said of a log that is gone.
+    pub(super) fn lost_log(&self) -> Option<String> {
+        let said = "its -wal was taken away, or it was copied without it (its -shm is there): what was written last is missing. If \
+                    the -wal is still somewhere, put both into a new folder before anything opens the database again";
+        self.lacks_log.then(|| said.to_string())
+    }
+
+    /// The error of a database whose kind cannot be told.
+    pub(super) fn unlisted(&self, verb: &'static str, error: rusqlite::Error) -> Error {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt) => {
+                Error::new(&self.file, verb, io::Error::other(error)).with_way_out(NO_TABLES)
+            }
+            _ => self.error(verb, error),
+        }
     }
 
     pub(super) fn error(&self, verb: &'static str, error: rusqlite::Error) -> Error {

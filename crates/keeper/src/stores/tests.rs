@@ -1,6 +1,7 @@
 //! Stores built here from their schemas, as far as they are read, with made-up content.
 
 mod alone;
+mod bad;
 mod others;
 mod write;
 
@@ -354,6 +355,25 @@ fn of_a_damaged_database_the_rest_is_exported_and_it_stays_as_it_is() {
     assert_eq!(fs::read(&file).unwrap(), bytes);
 }
 
+/// Nothing can be found without the list of tables, and the error says what else there is.
+#[test]
+fn a_database_whose_list_of_tables_is_damaged_is_not_a_dead_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, store) = openclaw(dir.path(), "DELETE", "s1", &entries());
+    drop(store);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[100..4096].fill(0x5a);
+    fs::write(&file, &bytes).unwrap();
+    let path = session_path(&file, "s1");
+    let export = export(&path).err().unwrap().to_string();
+    let look = maintain(&path, None, &Options::default()).err().unwrap().to_string();
+    let list = find(&file).remove(0).err().unwrap().to_string();
+    for error in [export, look, list] {
+        assert!(error.contains(".recover") && !error.contains("tailor export"), "{error}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+}
+
 #[test]
 fn what_is_no_store_is_left_to_others() {
     let dir = tempfile::tempdir().unwrap();
@@ -518,7 +538,7 @@ fn what_was_told_of_a_session_holds_until_its_database_or_log_changes() {
     assert_eq!(look(&open()), (ending, bytes, found.clone(), false));
     assert_eq!(
         find(&path)[0].as_ref().unwrap().written,
-        Some(std::time::UNIX_EPOCH + Duration::from_millis(9_000))
+        Some(std::time::UNIX_EPOCH + Duration::from_secs(9))
     );
     insert(&store, "s1", 6, &entries()[5].replace("e5", "e6").replace("e4", "e5"));
     let (_, more, _, was_read) = look(&open());
