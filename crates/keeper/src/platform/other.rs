@@ -1,6 +1,6 @@
 //! A Unix about which nothing else is known.
 
-pub(crate) use super::nothing::{exits, lease, mounts};
+pub(crate) use super::nothing::{exits, lease, memory, mounts};
 
 /// Temporary files have a name, and names are exchanged in two steps.
 pub(crate) mod files {

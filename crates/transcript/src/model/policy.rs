@@ -188,8 +188,10 @@ impl Policy {
 /// How detailed an examination is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Everything except the ids of texts to be cut: texts need not be hashed.
+    /// No more than how long the text would be afterwards; notes in markers are estimated.
     Sizes,
+    /// A plan that can be tried, but without the ids of texts that are cut: these need not be hashed.
+    Trial,
     /// A plan that can be carried out.
     Plan,
 }
