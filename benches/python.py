@@ -46,6 +46,9 @@ def conversation(pool, n):
     }
 
 
+# Python, pyarrow, a batch of 1000 rows and what is made of it take some 200 MB, whether there are 32,000 rows or a million.
+PEAK_BYTES_MAX = 300e6
+
 WORDS = ["def", "return", "self.value", "the", "request", "of", "naïve", "list", "=", "None,", "if", "not", "error:", "raise", "ValueError(", '"name"', "\n    "]
 
 
@@ -101,6 +104,7 @@ def main(tailor, rows=1_000_000, pairs=3):
             rate = {"scan FILE": total / scan, "scan --lines -": total / flow, "check, text": total / own, "check, nested": inner_bytes / inner}
             said = ", ".join(f"{name} {speed / 1e6:.0f} MB/s ({speed * scan / total:.0%})" for name, speed in rate.items())
             print(f"{said}; peak {peak / 1e6:.0f} MB and {inner_peak / 1e6:.0f} MB, {found} findings", flush=True)
+            assert max(peak, inner_peak) < PEAK_BYTES_MAX, "memory should not grow with the rows"
 
 
 if __name__ == "__main__":
