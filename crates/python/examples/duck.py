@@ -10,11 +10,16 @@ import session_tailor
 ROWS = 1000
 
 
+def sessions(source: str) -> pa.RecordBatchReader:
+    """Of a connection of its own: one that a stream is read from runs no other query."""
+    return duckdb.connect().sql(f"from '{source}'").to_arrow_reader(ROWS)
+
+
 def check(source: str) -> pa.Table:
     """A stream of findings with the ids of their rows."""
 
     def found() -> Iterator[pa.Table]:
-        for batch in duckdb.sql(f"from '{source}'").to_arrow_reader(ROWS):
+        for batch in sessions(source):
             table = pa.table(session_tailor.check(batch))
             yield table.append_column("id", batch["id"].take(table["row"]))
 
@@ -23,8 +28,7 @@ def check(source: str) -> pa.Table:
 
 def mend(source: str) -> pa.RecordBatchReader:
     """A stream: nothing is read before the query asks for it."""
-    sessions = duckdb.sql(f"from '{source}'").to_arrow_reader(ROWS)
-    return pa.RecordBatchReader.from_stream(session_tailor.mend(sessions))
+    return pa.RecordBatchReader.from_stream(session_tailor.mend(sessions(source)))
 
 
 def main(source: str, target: str) -> None:
