@@ -7,7 +7,7 @@ use crate::args::{DataSet, Shared};
 use crate::output::Output;
 use crate::packing::{Packed, Packing};
 use crate::report::{FailPolicy, FindingReport};
-use crate::say::eprint_message;
+use crate::say::hint;
 use crate::status::Status;
 use crate::terminal::json;
 use rayon::prelude::*;
@@ -218,7 +218,7 @@ impl Counts {
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, what)| format!("{} {what}", grouped(*count))),
         );
-        eprint_message(&told.join(", "));
+        hint(&told.join(", "));
         let left = if repairs { failing - quarantined } else { failing };
         if left > 0 { Status::Findings } else { Status::Clean }
     }
