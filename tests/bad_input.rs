@@ -2,7 +2,7 @@
 //!
 //! `support` checks for each run that the program ends by itself and does not panic.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, give_to_powerless, is_root, make_old, run};
+use crate::support::{BROKEN, Dir, Run, WHOLE, give_to_powerless, is_root, make_old, run, skipped};
 use std::fs::{self, File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -371,7 +371,7 @@ fn a_file_of_somebody_else() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", BROKEN);
     if !is_root() {
-        eprintln!("SKIPPED: only root has files of two users");
+        skipped("only root has files of two users");
         return;
     }
     fs::set_permissions(dir.files(), Permissions::from_mode(0o777)).unwrap();

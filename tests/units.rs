@@ -38,6 +38,37 @@ fn systemd_understands_every_line() {
     assert_eq!(String::from_utf8_lossy(&verified.stderr), "");
 }
 
+/// The drop-ins that are shipped, with all that is commented out in them, for units that they would go to.
+#[test]
+fn systemd_understands_the_drop_ins() {
+    let Some(mut command) = analyze() else { return };
+    let dir = Dir::new();
+    installed(&dir);
+    let bot = "[Unit]\nDescription=a bot\n[Service]\nExecStart=/bin/true\n";
+    fs::write(dir.path("bot.service"), bot).unwrap();
+    for (unit, drop_in) in [
+        ("bot.service", "tailor-fix.conf.example"),
+        ("tailor@.service", "tailor@.service.d/sessions.conf.example"),
+    ] {
+        let text = fs::read_to_string(root().join("systemd").join(drop_in)).unwrap();
+        let text = text.replace("/usr/local/bin/tailor", env!("CARGO_BIN_EXE_tailor"));
+        let is_setting = |line: &str| line.split_once('=').is_some_and(|(key, _)| !key.contains(' '));
+        let whole: String = text
+            .lines()
+            .map(|line| {
+                line.strip_prefix("# ").filter(|line| is_setting(line)).unwrap_or(line).to_string() + "\n"
+            })
+            .collect();
+        assert!(whole.matches("\nExecStart").count() >= 1, "{whole}");
+        fs::create_dir(dir.path(format!("{unit}.d"))).unwrap();
+        fs::write(dir.path(format!("{unit}.d/x.conf")), whole).unwrap();
+    }
+    let verified = command.arg("verify").args([dir.path("bot.service"), dir.path("tailor@.service")]);
+    let verified = verified.output().unwrap();
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && said.is_empty(), "{said}");
+}
+
 #[test]
 fn little_is_left_open() {
     let Some(mut command) = analyze() else { return };

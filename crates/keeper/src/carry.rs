@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::find;
 use crate::gate;
 use crate::leave::{CONVERSATION_GATES, could_write, is_tried, may_be_in_turn, may_be_remembered, may_write};
-use crate::leftover::{ROUNDS_MAX, finish_leftovers, replace_and_finish};
+use crate::leftover::{ROUNDS_MAX, finish_leftovers, remove_second_name, replace_and_finish};
 use crate::new_text::NewText;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Guarantee, Outcome, Unsupported};
@@ -298,6 +298,10 @@ impl<T> Work<'_, T> {
     ) -> Result<Option<(Replaced, Option<Deferral>)>, Stop> {
         let options = self.options;
         let vault = options.vault(&snapshot.path)?;
+        // First, because a file with two names is refused.
+        if remove_second_name(snapshot, vault)? {
+            return Ok(None);
+        }
         let enter = || may_write(snapshot, facts, options, job.gates());
         {
             let _pass = enter()?;

@@ -35,6 +35,7 @@ use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::own::Own;
 use crate::platform::OFlags;
+use crate::platform::writing::{sync, sync_data};
 use crate::step::{Step, before};
 use crate::stop::Halt;
 use crate::tail::ends_line;
@@ -493,7 +494,7 @@ impl Pending {
         out.finish(&mut self.record)?;
         before(Step::SyncRecord)?;
         let (file, folder) = (self.unfinished.file.clone(), self.unfinished.folder.clone());
-        file.sync_all()?;
+        sync(&file)?;
         self.unfinished.place(&name_of(&self.record.run, State::Kept))?;
         before(Step::SyncRecord)?;
         folder.sync()?;
@@ -516,7 +517,7 @@ impl Run {
 
     /// Makes what was noted durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        sync_data(&self.file)
     }
 
     /// Records that the transcript was replaced. If that fails, `undo` finds it out from the transcript itself.

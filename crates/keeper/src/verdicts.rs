@@ -1,11 +1,11 @@
-//! The index of verdicts: what looks at files told, so that a file that has not changed since need not be read again, and of
-//! one that others appended to only the end, if that is enough.
+//! The index of verdicts: what earlier looks found, so that a file that has not changed need not be read again, and of
+//! one that has only grown no more than the end is read, if that is enough.
 //!
 //! It only saves work. Whatever changes a file reads it first, and whatever is wrong with the index means that files are
 //! read as if there were none: it may be deleted at any time. There is one file for each way to look (program, mode and
 //! policy), readable by its owner alone. Each line is an entry with a checksum; the last one about a path counts. Lines
-//! are appended, so that several programs may do so at once, and a run that finds too many of no use writes the file
-//! anew. A lost line costs a look.
+//! are appended, so that several programs may do so at once, and a run that finds too many stale ones rewrites the
+//! file. A lost line costs a look.
 
 use crate::deferral::Deferral;
 use crate::error::Error;
@@ -73,13 +73,13 @@ struct Place {
 /// An entry that was read.
 struct Entry {
     stamp: Stamp,
-    /// What was told, as JSON.
+    /// The digest of the look, as JSON.
     told: Box<str>,
     /// What an append to it is judged by, as JSON; empty if nothing was remembered for that.
     judge: Box<str>,
 }
 
-/// What was told of a file.
+/// What a look found in a file.
 #[derive(Serialize, Deserialize)]
 struct Told<'a> {
     digest: Digest<'a>,
@@ -225,7 +225,7 @@ impl Verdicts {
         Ok(outcome)
     }
 
-    /// What the file says of a path, and whether it was told before.
+    /// What the index says about a path, and whether it was returned before.
     fn entry(&self, path: &Path) -> Option<(Entry, bool)> {
         let known = lock(&self.known);
         let place = known.get(&std::path::absolute(path).ok()?)?;
@@ -239,7 +239,7 @@ impl Verdicts {
         }
     }
 
-    /// What is known of a file that is as it was when it was looked at. It is told once.
+    /// What is known of a file that has not changed since it was looked at. It is returned once.
     pub fn known(&self, path: &Path, now: &Sight) -> Option<Outcome> {
         let (entry, was_told) = self.entry(path)?;
         if was_told || entry.stamp != now.stamp {
@@ -249,7 +249,7 @@ impl Verdicts {
         entry.outcome()
     }
 
-    /// Enters what a look told of a file that has not changed since before it, unless a change might go unnoticed, or
+    /// Enters what a look found in a file that has not changed since before it, unless a change might go unnoticed, or
     /// there is no room.
     pub fn enter(&self, path: &Path, before: &Sight, outcome: &Outcome, remembered: Option<&Remembered>) {
         if !before.is_settled() {
@@ -274,7 +274,7 @@ impl Verdicts {
         }
     }
 
-    /// Whether a file system tells at once what others write.
+    /// Whether a file system shows at once what other machines write.
     fn is_local(&self, path: &Path, device: u64) -> bool {
         *lock(&self.local).entry(device).or_insert_with(|| network(path).is_none())
     }
@@ -406,7 +406,7 @@ fn is_gone(path: &Path) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     All,
-    /// What was told, without what appends are judged by.
+    /// The digest of the look, without what appends are judged by.
     Told,
     Nothing,
 }
@@ -455,7 +455,7 @@ fn told(outcome: &Outcome) -> Option<String> {
     serde_json::to_string(&Told { digest, not_worth }).ok()
 }
 
-/// An entry as a line: a checksum of what follows, who the file is, its path, what was told, and what appends are judged
+/// An entry as a line: a checksum of what follows, the file's identity, its path, the digest, and what appends are judged
 /// by. JSON holds no tab.
 fn line(path: &Path, entry: &Entry) -> Option<String> {
     let Stamp { file, bytes, modified, changed } = entry.stamp;

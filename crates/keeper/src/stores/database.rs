@@ -104,13 +104,13 @@ impl Database {
         self.connection.query_row(&own, [session], |row| row.get(0)).ok().flatten()
     }
 
-    /// What changes when rows of a session change that were read before.
+    /// What changes when rows of a session were rewritten, or moved to other rowids.
     pub(super) fn mark(&self, kind: &Kind, session: &str) -> SqlResult<String> {
-        // It counts what else moves rows, such as VACUUM.
+        // It counts what moves rows, such as VACUUM.
         let schema: i64 = self.connection.query_row("PRAGMA schema_version", [], |row| row.get(0))?;
-        let own: Option<Option<String>> =
-            self.connection.query_row(kind.mark, [session], |row| row.get(0)).optional()?;
-        Ok(format!("{schema} {}", own.flatten().unwrap_or_default()))
+        let own = |mark| self.connection.query_row(mark, [session], |row| row.get::<_, Option<String>>(0));
+        let own = kind.mark.map(|mark| own(mark).optional()).transpose()?.flatten().flatten();
+        Ok(format!("{schema} {}", own.unwrap_or_default()))
     }
 
     /// What is to be said of the schema, if it is not one that was tried.
@@ -137,12 +137,10 @@ impl Database {
 
     /// Why nothing comes of it, or not now.
     pub(super) fn stop(&self, verb: &'static str, error: rusqlite::Error) -> Stop {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                Deferral::Busy { agent: "SQLite", lock: "database" }.into()
-            }
-            _ => self.error(verb, error).into(),
+        if is_busy(error.sqlite_error_code()) {
+            return Deferral::Busy { agent: "SQLite", lock: Deferral::DATABASE }.into();
         }
+        self.error(verb, error).into()
     }
 }
 
@@ -166,9 +164,14 @@ fn address(path: &Path) -> String {
 
 /// Whether there is a log beside a database.
 fn has_log(file: &Path) -> bool {
-    let mut log = file.as_os_str().to_os_string();
-    log.push("-wal");
-    PathBuf::from(log).symlink_metadata().is_ok()
+    beside(file, "-wal").symlink_metadata().is_ok()
+}
+
+/// A file beside a database.
+pub(super) fn beside(file: &Path, end: &str) -> PathBuf {
+    let mut beside = file.as_os_str().to_os_string();
+    beside.push(end);
+    beside.into()
 }
 
 /// Whether the log or its index cannot be made or opened.
@@ -183,9 +186,15 @@ pub(super) fn is_foreign(error: &rusqlite::Error) -> bool {
 
 fn failed(file: &Path, verb: &'static str, error: rusqlite::Error) -> Error {
     let code = error.sqlite_error_code();
-    let error = Error::new(file, verb, io::Error::other(error));
+    let kind = if is_busy(code) { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
+    let error = Error::new(file, verb, io::Error::new(kind, error));
     match code {
         Some(ErrorCode::DatabaseCorrupt) => error.with_way_out(DAMAGED),
         _ => error,
     }
+}
+
+/// Whether another program holds it.
+fn is_busy(code: Option<ErrorCode>) -> bool {
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }

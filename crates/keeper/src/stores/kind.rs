@@ -17,8 +17,12 @@ pub(super) struct Kind {
     pub(super) sessions: &'static str,
     /// The same from the rows alone, for a store that is damaged.
     pub(super) sessions_by_rows: &'static str,
-    /// A query for a text that is another one when rows of a session (`?1`) have changed, but the same when some were added.
-    pub(super) mark: &'static str,
+    /// A query for a text that is another one when rows of a session (`?1`) were rewritten, and the same when some were added;
+    /// `None` if rows are rewritten at any time, which their stamps show.
+    pub(super) mark: Option<&'static str>,
+    /// For each table of a [`Key`], a query for two numbers one of which changes when the row does (rowid `?1`). Empty if rows
+    /// never change under the same mark.
+    pub(super) stamps: &'static [&'static str],
     /// A query for the version of the schema, if the owner keeps one.
     pub(super) version: Option<&'static str>,
     /// The versions that were tried.
@@ -26,6 +30,8 @@ pub(super) struct Kind {
     /// The rows of a session, in the order of the conversation.
     pub(super) keys: fn(&Query<'_>) -> SqlResult<Vec<Key>>,
     pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn Reader + 'c>>,
+    /// Tables that may fill the database although no session is in them: what they hold, and what helps.
+    pub(super) fillers: &'static [(&'static str, &'static str)],
     /// How its rows are written; `None` if they are only read.
     pub(super) mend: Option<&'static Mend>,
 }

@@ -23,11 +23,17 @@ pub(super) const KIND: Kind = Kind {
     sessions: "SELECT session_id, max(updated_at, coalesce(transcript_updated_at, 0)) FROM session_windows AS w \
                WHERE EXISTS (SELECT 1 FROM transcript_events AS e WHERE e.session_id = w.session_id) ORDER BY session_id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM transcript_events ORDER BY session_id",
-    mark: "SELECT generation FROM transcript_rewrite_watermarks WHERE session_id = ?1",
+    mark: Some("SELECT generation FROM transcript_rewrite_watermarks WHERE session_id = ?1"),
+    stamps: &[],
     version: Some("SELECT CAST(schema_version AS TEXT) FROM schema_meta WHERE meta_key = 'primary'"),
     tried: &["23"],
     keys,
     reader: |connection| Ok(Box::new(Events { row: connection.prepare(ROW)? })),
+    fillers: &[(
+        "trajectory_runtime_events",
+        "a diagnostic log of each run, which no request needs. OPENCLAW_TRAJECTORY=0 in the gateway's environment ends it, and \
+         session.maintenance.maxDiskBytes in OpenClaw's configuration limits what is kept",
+    )],
     mend: Some(&MEND),
 };
 

@@ -4,7 +4,7 @@
 use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble};
 use super::lines::Lines;
 use rusqlite::types::ValueRef;
-use rusqlite::{Result as SqlResult, Row, Statement, params};
+use rusqlite::{OptionalExtension, Result as SqlResult, Row, Statement, params};
 use serde_json::Value;
 
 const SESSION: u8 = 0;
@@ -15,14 +15,21 @@ pub(super) const KIND: Kind = Kind {
     agent: "OpenCode",
     tables: &[
         ("session", &["id", "parent_id", "directory", "title", "version", "time_updated"]),
-        ("message", &["id", "session_id", "time_created", "data"]),
-        ("part", &["id", "message_id", "session_id", "time_created", "data"]),
+        ("message", &["id", "session_id", "time_created", "time_updated", "data"]),
+        ("part", &["id", "message_id", "session_id", "time_created", "time_updated", "data"]),
     ],
-    sessions: "SELECT id, time_updated FROM session AS s \
-               WHERE EXISTS (SELECT 1 FROM message AS m WHERE m.session_id = s.id) ORDER BY id",
+    // The session is touched when a turn begins; what is written later is in its newest message.
+    sessions: "SELECT s.id, max(s.time_updated, m.time_updated, \
+               coalesce((SELECT max(p.time_updated) FROM part AS p WHERE p.message_id = m.id), 0)) \
+               FROM session AS s JOIN message AS m ON m.id = (SELECT n.id FROM message AS n WHERE n.session_id = s.id \
+               ORDER BY n.time_created DESC, n.id DESC LIMIT 1) ORDER BY s.id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM message ORDER BY session_id",
-    // Which rows have changed does not show, so any change of the session counts.
-    mark: "SELECT count(*) || ' ' || max(time_updated) FROM part WHERE session_id = ?1",
+    mark: None,
+    stamps: &[
+        "SELECT time_updated, octet_length(title) FROM session WHERE rowid = ?1",
+        "SELECT time_updated, octet_length(data) FROM message WHERE rowid = ?1",
+        "SELECT time_updated, octet_length(data) FROM part WHERE rowid = ?1",
+    ],
     version: Some("SELECT max(id) FROM migration"),
     tried: &["20260622202450_simplify_session_input"],
     keys,
@@ -33,15 +40,22 @@ pub(super) const KIND: Kind = Kind {
                  'cwd', directory, 'title', title, 'version', version) FROM session WHERE rowid = ?1",
             )?,
             message: connection.prepare(
-                "SELECT id, session_id, time_created, data, \
-                 CASE WHEN json_valid(data) THEN json_object('role', json_extract(data, '$.role'), 'model', \
-                 json_extract(data, '$.modelID')) END FROM message WHERE rowid = ?1",
+                "SELECT id, session_id, time_created, data FROM message WHERE rowid = ?1",
+            )?,
+            speaks: connection.prepare(
+                "SELECT CASE WHEN json_valid(data) THEN json_object('role', json_extract(data, '$.role'), 'model', \
+                 json_extract(data, '$.modelID')) END FROM message WHERE id = ?1",
             )?,
             part: connection
                 .prepare("SELECT id, session_id, time_created, data, message_id FROM part WHERE rowid = ?1")?,
-            speaker: None,
+            speaker: (String::new(), None),
         }))
     },
+    fillers: &[(
+        "event",
+        "a copy of a part or a message for each change of it, of which OpenCode needs none to go on (docs/stores.md says how \
+         they were taken out)",
+    )],
     mend: Some(&MEND),
 };
 
@@ -99,8 +113,9 @@ struct Rows<'c> {
     session: Statement<'c>,
     message: Statement<'c>,
     part: Statement<'c>,
-    /// Role and model of the last message.
-    speaker: Option<String>,
+    speaks: Statement<'c>,
+    /// A message, and its role and model.
+    speaker: (String, Option<String>),
 }
 
 impl Reader for Rows<'_> {
@@ -120,12 +135,16 @@ impl Reader for Rows<'_> {
             _ => b"null",
         };
         let (name, more) = if table == MESSAGE {
-            self.speaker = row.get(4)?;
             ("message", String::new())
         } else {
-            let message = quoted(row, 4)?;
+            let (message, own) = (quoted(row, 4)?, row.get::<_, Option<String>>(4)?.unwrap_or_default());
+            if own != self.speaker.0 {
+                let found =
+                    self.speaks.query_row([&own], |row| row.get::<_, Option<String>>(0)).optional()?;
+                self.speaker = (own, found.flatten());
+            }
             let speaker =
-                self.speaker.as_deref().and_then(|speaker| speaker.strip_prefix('{')?.strip_suffix('}'));
+                self.speaker.1.as_deref().and_then(|speaker| speaker.strip_prefix('{')?.strip_suffix('}'));
             let speaker = speaker.unwrap_or(r#""role":null,"model":null"#);
             ("part", format!(r#","message_id":{message},{speaker}"#))
         };

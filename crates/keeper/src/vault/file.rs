@@ -168,7 +168,7 @@ impl Writer {
         record.texts = std::mem::take(&mut self.texts);
         let json = serde_json::to_vec(record).map_err(io::Error::from)?;
         let stored = self.stream(Some(json.len() as u64), |out| Ok(out.write_all(&json)?))?;
-        // A long text that was there already may have left bytes behind this.
+        // A longer text that was here before may have left bytes after this one.
         self.file.set_len(self.at)?;
         Ok(self.file.write_all_at(&header(&stored), 0)?)
     }

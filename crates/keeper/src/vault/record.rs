@@ -25,7 +25,7 @@ const CHECK_DIGITS: usize = 16;
 /// How far a run got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Its originals are stored. Whether the transcript was replaced can only be told from the transcript.
+    /// Its originals are stored. Only the transcript shows whether it was replaced.
     #[default]
     Kept,
     /// The transcript was replaced.
@@ -276,7 +276,7 @@ fn split(old: Span, within: &[(Span, Hash, u64)], inline: &mut Vec<Span>, done: 
     parts
 }
 
-/// The hash of a place and of `front` bytes before and `behind` bytes after it.
+/// The hash of a place, with `front` bytes before it and `behind` bytes after it.
 pub(crate) fn check(source: &dyn Source, place: Span, front: u64, behind: u64) -> Result<String, Fault> {
     let mut hasher = Hasher::new();
     source.pieces(Span::new(place.start - front, place.end + behind), &mut |bytes| {

@@ -195,7 +195,7 @@ impl Draft<'_> {
     pub fn user_text(&mut self, value: Value<'_>) {
         if value.kind() == Json::String {
             self.text(value);
-            // A marker in place of an image is no user's text.
+            // A marker in place of an image is not a user's text.
             if is_blank(value)
                 || marker::may_begin(value.prefix())
                     && value.text().is_some_and(|text| marker::is_alone(&text))
@@ -520,7 +520,7 @@ impl Draft<'_> {
         self.transcript.thinking.push(Thinking { block: block.span(), fixed: false });
     }
 
-    /// Records signed thinking that is no element of an array, and so cannot be taken out.
+    /// Records signed thinking that is not an element of an array, and so cannot be removed.
     pub fn fixed_thinking(&mut self, value: Value<'_>) {
         self.transcript.thinking.push(Thinking { block: value.span(), fixed: true });
     }

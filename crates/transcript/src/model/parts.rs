@@ -69,7 +69,7 @@ impl Shift {
         at.wrapping_add(self.bytes)
     }
 
-    /// One that stands nowhere stays so.
+    /// An empty span at 0 means "none" and stays as it is.
     fn span(&self, span: Span) -> Span {
         if span == Span::default() { span } else { Span::new(self.at(span.start), self.at(span.end)) }
     }

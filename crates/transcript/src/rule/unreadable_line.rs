@@ -15,9 +15,9 @@ pub(super) static RULE: Rule = Rule {
         code: "B9",
         name: "unreadable-line",
         help: Help {
-            what: "A line holds no whole record: log text, a cut record, `null`, garbage; or some bytes of a name in its record \
-                   were written over.",
-            why: "Agents skip the line in silence, and everything that hangs on it; some refuse the file. APIs refuse a message \
+            what: "A line holds no whole record: log text, a cut record, `null`, garbage; or some bytes of a field \
+                   name in its record were overwritten.",
+            why: "Agents silently skip the line and everything linked to it; some refuse the file. APIs refuse a message \
                   whose role they do not know, or that lacks its content.",
             fix: "The line is taken out (it stays in the copy of the original). One of more than 16 MiB, or with too many \
                   values or records (4,096) to look into, is only reported. A name is written again if what is left of it, and what the record lacks, \
@@ -48,7 +48,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     {
         let bytes = damaged.damage.span.len();
         let message = match damaged.damage.kind {
-            _ if damaged.cause == DamageCause::Name => "a name in the record was written over".to_string(),
+            _ if damaged.cause == DamageCause::Name => "a field name was overwritten".to_string(),
             _ if damaged.lines > 1 => format!("{} lines of {bytes} bytes hold no record", damaged.lines),
             DamageKind::NotJson(at) => {
                 format!("line of {bytes} bytes is not a JSON object (from byte {at})")
@@ -76,9 +76,9 @@ fn corrupted(session: &Session<'_>, out: &mut FindingSink<'_>) {
         let (message, fix) = match was {
             Some(name) => {
                 let op = Op::Replace { at: issue.block, with: format!("\"{name}\"").into_bytes() };
-                (format!("`{name}` was written over"), Fix::safe([op].into()))
+                (format!("`{name}` was overwritten"), Fix::safe([op].into()))
             }
-            None => ("a name was written over, or is missing".to_string(), Fix::NONE),
+            None => ("a field name was overwritten or is missing".to_string(), Fix::NONE),
         };
         out.push(Finding { fix, ..about(&RULE, session, issue.entry, Severity::Error, message) });
     }
