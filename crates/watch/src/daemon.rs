@@ -234,7 +234,7 @@ impl Daemon {
     /// Claims the roots and watches each.
     fn begin(&mut self) -> Result<(), Error> {
         let (mode, stores) = (self.config.mode.name(), self.config.stores.name());
-        info!(event = "start", mode, stores, pid = std::process::id(), "started");
+        info!(event = "start", mode, stores_mode = stores, pid = std::process::id(), "started");
         let taken = self.open_roots();
         self.discover_roots();
         if self.roots.is_empty() && taken.is_empty() {
@@ -406,7 +406,7 @@ impl Daemon {
         if ignored {
             self.metrics.ignored.inc();
             if !self.full {
-                warn!(event = "full", files = FILES_MAX, "more than {FILES_MAX} files; the rest are ignored");
+                warn!(event = "full", "more than {FILES_MAX} files; the rest are ignored");
             }
         }
         self.full |= ignored;
