@@ -74,11 +74,11 @@ fn junit_has_a_case_a_file() {
     let run = four(&dir, &["--format", "junit"]);
     assert_eq!(run.status, 2);
     let text = run.text();
-    assert!(text.contains(r#"<testsuites name="tailor" tests="4" failures="1" errors="1" time="#), "{text}");
+    assert!(text.contains(r#"<testsuites name="tailor" tests="4" failures="1" errors="2" time="#), "{text}");
     for part in [
         r#"<failure message="1 finding" type="call-without-result">line 3: error P1 call-without-result: "#,
         r#"<testcase name="w.jsonl" classname="tailor" time="0"/>"#,
-        r#"<skipped message="not a transcript"#,
+        r#"<error message="not a transcript"#,
         r#"<error message="gone.jsonl: no file or session"#,
     ] {
         assert!(text.contains(part), "{part}\n{text}");
@@ -93,7 +93,7 @@ fn gitlab_gets_a_report_of_code_quality() {
     let dir = Dir::new();
     let run = four(&dir, &["--format", "gitlab"]);
     let report: Value = serde_json::from_slice(&run.stdout).unwrap();
-    let [finding, failed] = &report.as_array().unwrap()[..] else { panic!("{report}") };
+    let [finding, failed, strange] = &report.as_array().unwrap()[..] else { panic!("{report}") };
     assert_eq!(
         (run.status, &finding["severity"], &finding["check_name"]),
         (2, &json!("major"), &json!("P1"))
@@ -101,6 +101,7 @@ fn gitlab_gets_a_report_of_code_quality() {
     assert_eq!(finding["location"], json!({"path": "b.jsonl", "lines": {"begin": 3}}));
     assert!(finding["description"].as_str().unwrap().starts_with("P1 call-without-result: no result"));
     assert_eq!((&failed["severity"], &failed["location"]["path"]), (&json!("blocker"), &json!("gone.jsonl")));
+    assert_eq!((&strange["severity"], &strange["location"]["path"]), (&json!("blocker"), &json!("x.jsonl")));
     let prints = [finding, failed].map(|one| one["fingerprint"].as_str().unwrap());
     assert!(prints.iter().all(|print| print.len() == 32) && prints[0] != prints[1], "{report}");
     let whole = dir.tailor(&["scan", "w.jsonl", "--format", "gitlab"]);
@@ -135,8 +136,64 @@ fn repetitions_are_one_result_in_every_shape_but_json() {
     assert_eq!(github.lines().count(), 2, "{github}");
     assert!(github.contains("title=B9 unreadable-line ×3 (lines 3–5)::"), "{github}");
     let report: Value = serde_json::from_str(&print("gitlab")).unwrap();
-    assert_eq!(report.as_array().unwrap().len(), 1, "{report}");
+    let [_, strangers] = &report.as_array().unwrap()[..] else { panic!("{report}") };
+    let told = strangers["description"].as_str().unwrap();
+    assert!(told.starts_with("3 files are not transcripts") && strangers["severity"] == "info", "{report}");
+    let notified = &log["runs"][0]["invocations"][0]["toolExecutionNotifications"];
+    assert_eq!((&notified[0]["message"]["text"], &notified[1]), (&json!(told), &Value::Null), "{log}");
     assert_eq!(print("json").matches("\"B9\"").count(), 3);
+}
+
+/// Named as pre-commit does it: what makes the run fail is one line that names some, what was to be ignored a number.
+#[test]
+fn many_named_files_that_are_not_transcripts_are_one_count() {
+    let dir = Dir::new();
+    dir.write("w.jsonl", WHOLE);
+    let names: Vec<String> = (0..72).map(|n| format!("x{n}.jsonl")).collect();
+    names.iter().for_each(|name| drop(dir.write(name, "no transcript\n")));
+    let names: Vec<&str> = names.iter().map(String::as_str).chain(["w.jsonl"]).collect();
+    let run = |more: &[&str]| dir.tailor(&[&["scan"], &names[..], more].concat());
+    for (format, most) in [("human", 2), ("github", 2), ("sarif", 1), ("junit", 12), ("gitlab", 1)] {
+        let failed = run(&["--format", format]);
+        let told = "72 files are not transcripts: x0.jsonl, x1.jsonl, x2.jsonl and 69 more";
+        assert_eq!((failed.status, failed.text().matches(told).count()), (2, 1), "{}", failed.text());
+        let ignored = run(&["--format", format, "--if-any"]);
+        let (text, count) = (
+            ignored.text(),
+            format!("72 {}", if format == "human" || format == "github" { "not" } else { "files are not" }),
+        );
+        assert_eq!((ignored.status, text.matches(&count).count()), (0, 1), "{format}: {text}");
+        assert!(!text.contains("x1.jsonl") && text.lines().count() <= most, "{format}: {text}");
+    }
+    let all = run(&["--show", "all", "--if-any"]);
+    assert!(all.status == 0 && all.text().contains("x71.jsonl: unsupported: "), "{}", all.text());
+    let one = dir.tailor(&["scan", "x7.jsonl", "w.jsonl"]);
+    assert!(one.status == 2 && one.text().starts_with("x7.jsonl: unsupported: not a tra"), "{}", one.text());
+}
+
+/// From the working directory if it lies below that, without `./`; otherwise absolute, where text for people has `~`.
+#[test]
+fn every_shape_names_a_file_alike() {
+    let dir = Dir::new();
+    dir.write("d/b.jsonl", BROKEN);
+    let far = dir.home().join("far.jsonl");
+    std::fs::write(&far, BROKEN).unwrap();
+    let far = far.to_str().unwrap();
+    for (format, far_in_it) in [
+        ("human", "~/far.jsonl"),
+        ("json", far),
+        ("sarif", far),
+        ("junit", far),
+        ("github", far),
+        ("gitlab", far),
+    ] {
+        let run = dir.tailor(&["scan", "./d//b.jsonl", far, "./gone.jsonl", "--format", format]);
+        let all = run.text() + &run.stderr;
+        for path in ["d/b.jsonl", far_in_it, "gone.jsonl"] {
+            assert!(all.contains(path), "{format}: {path}: {all}");
+        }
+        assert!(!all.contains("./") && !all.contains("d//b"), "{format}: {all}");
+    }
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn sessions(dir: &Dir, more: &[&str]) -> Vec<Value> {
     let run = dir.tailor(&[&["doctor", "--json"], more].concat());
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
     let mut lines = run.json();
-    assert_eq!(lines.pop().unwrap()["type"], "summary");
+    assert_eq!(lines.pop().unwrap()["type"], "doctor-summary");
     lines
 }
 
@@ -235,7 +235,7 @@ fn an_empty_list_says_why() {
     for (arguments, said) in [
         (&["--agent", "pie"][..], "no agent is called pie (claude, "),
         (&["feedface"], "feedface: no file or session id of this name"),
-        (&["nope/"], "nope/: no file or session id of this name"),
+        (&["nope/"], "nope: no file or session id of this name"),
     ] {
         let run = dir.tailor(&[&["doctor"], arguments].concat());
         assert!(run.status == 2 && run.text().is_empty(), "{arguments:?}: {}", run.text());

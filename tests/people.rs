@@ -278,13 +278,17 @@ fn commands(dir: &Dir) -> Vec<String> {
     commands
 }
 
-/// Each command, hidden ones aside, has examples in its help.
+/// Each command, hidden ones aside, has examples and exit codes in its help, and sends nobody to a page that a wheel or an npm
+/// package does not hold.
 #[test]
 fn each_help_has_examples() {
     let dir = Dir::new();
     for name in commands(&dir) {
-        let text = dir.tailor(&[&name, "--help"]).text();
-        assert!(text.contains(&format!("Examples:\n  tailor {name}")), "{name}: {text}");
+        for help in ["-h", "--help"] {
+            let text = dir.tailor(&[&name, help]).text();
+            assert!(text.contains(&format!("Examples:\n  tailor {name}")), "{name}: {text}");
+            assert!(text.contains("\nExit codes: ") && !text.contains("docs/"), "{name}: {text}");
+        }
     }
 }
 
@@ -328,6 +332,127 @@ fn colours_and_words_are_chosen_for_any_command() {
     );
     assert_eq!(dir.tailor(&["scan", ".", "-q", "-v"]).status, 2);
     assert_eq!(dir.tailor(&["scan", ".", "-j", "0"]).status, 2);
+}
+
+/// Each command, as it is asked for something, and whether it has progress, hints or totals that `-q` leaves out.
+const ASKED: [(&str, bool); 20] = [
+    ("scan .", true),
+    ("scan - --lines", true),
+    ("fix . --dry-run --settle 0", true),
+    ("doctor .", true),
+    ("top .", true),
+    ("diff broken.jsonl whole.jsonl", true),
+    ("undo .", true),
+    ("undo", true),
+    ("undo --list", true),
+    ("gc", true),
+    ("config check", true),
+    ("explain", false),
+    ("config print", false),
+    ("explain P1 broken.jsonl", false),
+    ("chunk broken.jsonl", false),
+    ("recover broken.jsonl --dry-run --settle 0", true),
+    ("compact long.jsonl --dry-run --settle 0 --keep 1", false),
+    ("resume pi --no-start --settle 0", true),
+    ("report . -o ../page.html", true),
+    ("schema", false),
+];
+
+/// `-q` leaves lines out and adds none, `-v` leaves none out, `--color` changes nothing but colours, and `-j` nothing.
+#[test]
+fn every_command_is_as_quiet_verbose_and_colourful_as_it_is_told_to_be() {
+    let of_all: Vec<String> =
+        ASKED.iter().map(|(words, _)| words.split(' ').next().unwrap().into()).collect();
+    for name in commands(&Dir::new()) {
+        // Those that are left print what they are asked for, or are tried elsewhere with a daemon and a vault.
+        let elsewhere = ["export", "show", "forget", "watch", "status", "completions"];
+        assert!(of_all.contains(&name) || elsewhere.contains(&name.as_str()), "{name} is not tried");
+    }
+    for (words, has_more) in ASKED {
+        let run = |more: &str| {
+            let dir = folder();
+            let own =
+                dir.home().join(".pi/agent/sessions/--w--/2026_0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f.jsonl");
+            fs::create_dir_all(own.parent().unwrap()).unwrap();
+            fs::write(&own, BROKEN).unwrap();
+            if words.starts_with("undo") {
+                dir.tailor(&["fix", ".", "--settle", "0"]);
+            }
+            let mut command = dir.command();
+            command.args(words.split(' ')).args(more.split(' ').filter(|word| !word.is_empty()));
+            let run = crate::support::run(&mut command, BROKEN.as_bytes());
+            assert!(run.status < 2, "{words} {more}: {}", run.stderr);
+            // Where the test is, and which run it was, differ.
+            let text = (run.text() + &run.stderr).replace(dir.home().to_str().unwrap(), "HOME");
+            text.lines().map(|line| line.split(", run ").next().unwrap().to_string()).collect::<Vec<_>>()
+        };
+        let without_colours =
+            |lines: &[String]| lines.iter().map(|line| anstream_plain(line)).collect::<Vec<_>>();
+        let stable = |lines: Vec<String>| {
+            // Names and times of runs, and how long ago.
+            let is_stable = |line: &String| !words.starts_with("undo") && !line.contains(" ago");
+            lines.into_iter().filter(is_stable).collect::<Vec<_>>()
+        };
+        let all = run("");
+        let [quiet, verbose, coloured, plain, alone] =
+            ["-q", "-v", "--color always", "--color never", "-j 1"].map(run);
+        let is_there = |line: &&String| all.iter().any(|other| other == *line);
+        let (kept, count) = (stable(quiet.clone()), stable(all.clone()));
+        assert_eq!(kept.iter().find(|line| !is_there(line)), None, "{words} -q says something else");
+        assert_eq!(
+            quiet.len() < all.len() || quiet.concat().len() < all.concat().len(),
+            has_more,
+            "{words}: {quiet:#?}\n{all:#?}"
+        );
+        assert!(verbose.len() >= all.len(), "{words}: {verbose:#?}");
+        assert_eq!(stable(without_colours(&coloured)), count, "{words}");
+        assert_eq!((stable(plain.clone()), stable(alone)), (count.clone(), count), "{words}");
+        assert!(!plain.concat().contains('\u{1b}'), "{words}");
+    }
+}
+
+/// A line without sequences that set colours.
+fn anstream_plain(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let first = parts.next().unwrap().to_string();
+    parts.fold(first, |text, part| text + part.split_once('m').unwrap().1)
+}
+
+/// In every type of line, a field of some name is defined alike.
+#[test]
+fn a_field_means_the_same_wherever_it_stands() {
+    let printed = Dir::new().tailor(&["schema"]).stdout;
+    let schema: serde_json::Value = serde_json::from_slice(&printed).unwrap();
+    let mut seen: std::collections::BTreeMap<&str, (&str, &serde_json::Value)> = Default::default();
+    let mut wrong = Vec::new();
+    let mut repeated = 0;
+    for (kind, part) in schema["$defs"].as_object().unwrap() {
+        for (name, field) in part["properties"].as_object().into_iter().flatten() {
+            // A line of a data set that is no session has no code; the log's level is not that of a recovery.
+            let excepted = [("row", "code"), ("log", "level")];
+            if name == "type" || excepted.contains(&(kind.as_str(), name.as_str())) {
+                continue;
+            }
+            let (first, known) = *seen.entry(name).or_insert((kind, field));
+            repeated += usize::from(first != kind);
+            if known != field {
+                wrong.push(format!("{name} in {kind}: {field}\n    in {first}: {known}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(repeated > 100, "{repeated}");
+    // A type has one shape.
+    let kinds = schema["$defs"]
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(|part| part["properties"]["type"]["const"].as_str());
+    let mut kinds: Vec<&str> = kinds.collect();
+    let count = kinds.len();
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert_eq!(kinds.len(), count);
 }
 
 /// What people type instead of the names of commands and options.
@@ -378,13 +503,19 @@ fn shells_can_read_their_completions() {
 }
 
 /// What is typed, and what the last word becomes.
-pub(crate) const COMPLETED: [(&str, &str); 6] = [
+pub(crate) const COMPLETED: [(&str, &str); 12] = [
     ("scan --only im", "images"),
     ("scan --profile openclaw-5", "openclaw-5057"),
     ("fix --select oversized-res", "oversized-result"),
     ("doctor --agent cod", "codex"),
     ("explain oversized-res", "oversized-result"),
     ("undo 0d0f", "0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f"),
+    ("resume pi 0d0f", "0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f"),
+    ("fix --dry-run 0d0f", "0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f"),
+    ("scan -q 0d0f", "0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f"),
+    ("fix --settle 0 0d0f", "0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f"),
+    ("resume openco", "opencode"),
+    ("scan --select P1,oversized-res", "P1,oversized-result"),
 ];
 
 /// A home with one session, and a shell in it that finds the program.

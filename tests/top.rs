@@ -144,7 +144,7 @@ fn the_json_adds_up_and_says_no_content() {
     }
     assert_eq!(file["largest"].as_array().unwrap().len(), 2);
     assert_eq!(file["context"]["counted_tokens"], 5015);
-    assert_eq!(lines[2]["type"], "summary");
+    assert_eq!(lines[2]["type"], "top-summary");
     assert_eq!(lines[2]["weighed"], 2);
     let shown = dir.tailor(&["top", "--json", "-n", "2", "--show-content", "s.jsonl"]);
     assert!(shown.text().contains("row of many"));

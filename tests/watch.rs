@@ -48,7 +48,12 @@ impl<'a> Daemon<'a> {
     #[track_caller]
     fn of(dir: &'a Dir, mut command: Command) -> Self {
         let log = File::options().create(true).append(true).open(dir.home().join("log")).unwrap();
-        command.env("XDG_RUNTIME_DIR", dir.home()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command
+            .env("XDG_RUNTIME_DIR", dir.home())
+            .env("USER", "bot")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
         let daemon = Self { dir, child: command.spawn().unwrap() };
         until("it answers", || daemon.status().is_some());
         daemon
@@ -409,7 +414,7 @@ fn what_others_have_stops_nothing_else() {
     }
     // The first daemon still answers, and its socket stays when the second ends.
     assert_eq!(second.stop(), Some(0));
-    first.until("it answers", |status| status["roots"][0]["state"] == "watched");
+    first.until("it answers", |status| status["roots"][0]["watch_state"] == "watched");
 }
 
 /// Each of these is reported in one line, and the daemon continues.
@@ -453,7 +458,7 @@ fn metrics_are_written_to_a_file() {
     daemon.until("it is looked at", |status| status["findings_total"] == 1);
     assert_eq!(daemon.stop(), Some(0));
     let text = fs::read_to_string(&file).unwrap();
-    let found = "\ntailor_findings{severity=\"error\",rule=\"P1\",agent=\"pi\"} 1\n";
+    let found = "\ntailor_findings{user=\"bot\",severity=\"error\",rule=\"P1\",agent=\"pi\"} 1\n";
     assert!(text.contains(found) && text.contains("\n# TYPE tailor_looks_total counter\n"), "{text}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
     let daemon = Daemon::start(&dir, &["watch", ".", "--metrics-textfile", "/proc/x.prom"]);
@@ -478,7 +483,8 @@ fn a_session_that_is_too_long_is_told_and_recovered_once_for_each_time() {
     append(&path, &too_long("e1", "a59"));
     make_old(&path);
     let before = fs::read(&path).unwrap();
-    let daemon = Daemon::start(&dir, &["watch", ".", "--mode", "enforce", "--settle", "0.1"]);
+    let enforcing = ["watch", ".", "--mode", "enforce", "--settle", "0.1"];
+    let daemon = Daemon::start(&dir, &enforcing);
     daemon.until("it is told", |status| status["too_long"].as_array().unwrap().len() == 1);
     daemon.until_idle(1);
     assert_eq!(daemon.stop(), Some(0));
@@ -488,8 +494,7 @@ fn a_session_that_is_too_long_is_told_and_recovered_once_for_each_time() {
 
     let start = || {
         make_old(&path);
-        let arguments = ["watch", ".", "--mode", "enforce", "--settle", "0.1", "--set", "recover=true"];
-        Daemon::start(&dir, &arguments)
+        Daemon::start(&dir, &[&enforcing[..], &["--set", "recover=true"]].concat())
     };
     let recovered = || log(&dir).matches(": recovered, ").count();
     let daemon = start();
@@ -506,6 +511,14 @@ fn a_session_that_is_too_long_is_told_and_recovered_once_for_each_time() {
     drop(daemon);
     assert_eq!(recovered(), 1, "{}", log(&dir));
     append(&path, &too_long("e2", "u60"));
+    // Until a minute has passed, the reason is not `settle`.
+    let daemon = Daemon::start(&dir, &[&enforcing[..], &["--set", "recover=true"]].concat());
+    daemon.until("it waits for the agent", |status| {
+        let reason = status["troubles"][0]["reason"].as_str().unwrap_or_default();
+        reason.contains("for 60 s without writes (so that the agent can shorten")
+            && !reason.contains("settle")
+    });
+    drop(daemon);
     let daemon = start();
     daemon.until("it is recovered further", |_| recovered() == 2);
     daemon.until_idle(1);
@@ -581,7 +594,9 @@ fn to_observe_is_to_write_nothing() {
     assert!(!dir.home().join(".state/tailor/runs").exists(), "it has kept something");
     let log = log(&dir);
     assert!(
-        log.contains(r#""event":"findings""#) && log.contains(r#""reason":"P1""#) && !log.contains("well?"),
+        log.contains(r#""event":"findings""#)
+            && log.contains(r#""found_codes":"P1""#)
+            && !log.contains("well?"),
         "{log}"
     );
 }
@@ -591,7 +606,7 @@ fn roots_and_folders_may_come_later_and_be_replaced() {
     let dir = Dir::new();
     let arguments = ["watch", "later/on", "--mode", "enforce", "--settle", "0.1"];
     let daemon = Daemon::start(&dir, &arguments);
-    daemon.until("it waits", |status| status["roots"][0]["state"] == "missing");
+    daemon.until("it waits", |status| status["roots"][0]["watch_state"] == "missing");
     for name in ["one.jsonl", "deep/er/two.jsonl", "deep/er/still/three.jsonl"] {
         let path = dir.path("later/on").join(name);
         write_broken(&path);
@@ -671,7 +686,7 @@ fn a_root_that_cannot_be_read_holds_up_no_other() {
     let reason = |status: &Value, name: &str| {
         let roots = status["roots"].as_array().unwrap();
         let found = roots.iter().find(|root| root["path"].as_str().unwrap().ends_with(name)).unwrap();
-        format!("{}: {}", found["state"].as_str().unwrap(), found["reason"].as_str().unwrap_or("-"))
+        format!("{}: {}", found["watch_state"].as_str().unwrap(), found["reason"].as_str().unwrap_or("-"))
     };
     for (root, says) in [
         ("/shut", "unreadable: Permission denied"),
@@ -1008,7 +1023,7 @@ fn metrics_and_health_are_served_and_a_taken_socket_stops_nothing() {
     let daemon = Daemon::start(&dir, &["watch", ".", "--listen", &listen, "--settle", "0.1"]);
     assert!(get(&socket, "/healthz").starts_with("HTTP/1.1 200 OK"));
     let metrics = get(&socket, "/metrics");
-    assert!(metrics.contains("\ntailor_looks_total{outcome=\"fixed\"} 0\n"), "{metrics}");
+    assert!(metrics.contains("\ntailor_looks_total{user=\"bot\",outcome=\"fixed\"} 0\n"), "{metrics}");
     assert!(metrics.contains("\r\nContent-Type: text/plain; version=0.0.4"), "{metrics}");
     assert!(get(&socket, "/else").starts_with("HTTP/1.1 404"));
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
@@ -1075,10 +1090,17 @@ fn a_session_that_the_api_will_refuse_is_a_warning_once_and_counted_by_kind() {
         let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("{name} is not in\n{metrics}")).parse::<u64>().unwrap()
     };
-    assert_eq!(value("tailor_findings{severity=\"error\",rule=\"P1\",agent=\"pi\"}"), 1);
-    assert_eq!(value(&format!("tailor_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))), 1);
+    assert_eq!(value("tailor_findings{user=\"bot\",severity=\"error\",rule=\"P1\",agent=\"pi\"}"), 1);
+    // The target and the commit are those of `tailor --version`.
+    let build =
+        metrics.lines().find_map(|line| line.strip_prefix("tailor_build_info{user=\"bot\",version=\""));
+    let (version, build) = build.unwrap().split_once("\",target=\"").unwrap();
+    let (target, build) = build.split_once("\",commit=\"").unwrap();
+    let commit = build.strip_suffix("\"} 1").unwrap();
+    let commit = if commit.is_empty() { String::new() } else { format!(", commit {commit}") };
+    assert_eq!(dir.tailor(&["--version"]).text(), format!("tailor {version} ({target}{commit})\n"));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-    assert!(value("tailor_last_success_timestamp_seconds").abs_diff(now) < 60);
+    assert!(value("tailor_last_success_timestamp_seconds{user=\"bot\"}").abs_diff(now) < 60);
     what_is_watched_is_served(&metrics);
     if Command::new("promtool").arg("--version").output().is_err() {
         return skipped("promtool is not installed: neither metrics nor alert rules were checked with it");
@@ -1217,13 +1239,14 @@ fn a_file_is_rewritten_only_if_that_is_worth_it() {
     let reason = status["troubles"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("[watch]") && reason.contains("`tailor fix`"), "{reason}");
     assert_eq!((&status["fixed"], &status["waiting"]), (&Value::from(0), &Value::from(0)), "{status:#}");
-    assert!(get(&socket, "/metrics").contains("\ntailor_bytes_written_total 0\n"));
+    assert!(get(&socket, "/metrics").contains("\ntailor_bytes_written_total{user=\"bot\"} 0\n"));
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
 
     configure("[watch]\nrewrite_saved_bytes_min = 1\n");
     daemon.signal("HUP");
     daemon.until("it is worth it", |status| status["fixed"] == 1);
-    let written = format!("\ntailor_bytes_written_total {}\n", fs::metadata(&path).unwrap().len());
+    let written =
+        format!("\ntailor_bytes_written_total{{user=\"bot\"}} {}\n", fs::metadata(&path).unwrap().len());
     assert!(get(&socket, "/metrics").contains(&written));
 }
 
@@ -1320,7 +1343,7 @@ fn without_watches_a_root_is_walked() {
     daemon.until("it is watched", |status| status["roots"][0]["folders"] == 7);
     limit(3);
     fs::create_dir(dir.path("folder-6")).unwrap();
-    daemon.until("it is walked again", |status| status["roots"][0]["state"] == "polled");
+    daemon.until("it is walked again", |status| status["roots"][0]["watch_state"] == "polled");
     let path = dir.write("folder-6/s.jsonl", BROKEN);
     until_mended(&path);
 }

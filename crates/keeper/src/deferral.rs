@@ -207,7 +207,7 @@ impl Deferral {
     fn reason(&self, set_by: SetBy, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = |option: &'static str, key: &'static str| match set_by {
             SetBy::Options => option,
-            SetBy::Configuration => key,
+            SetBy::Configuration | SetBy::Recovery => key,
         };
         match self {
             Self::Growing { quiet, settle } => write!(
@@ -215,7 +215,7 @@ impl Deferral {
                 "modified {} ago; waiting for {} without writes ({})",
                 Span(*quiet),
                 Span(*settle),
-                set(NO_AGENT, "`settle` in the configuration")
+                settles(set_by)
             ),
             Self::MayRun { quiet, wanted } => write!(
                 f,
@@ -296,7 +296,7 @@ impl Deferral {
         };
         let way_out = match set_by {
             SetBy::Options => NO_AGENT,
-            SetBy::Configuration => reloads,
+            SetBy::Configuration | SetBy::Recovery => reloads,
         };
         write!(f, "{who} ({way_out})")
     }
@@ -320,11 +320,24 @@ fn unanswered(awaits: Awaits) -> &'static str {
     }
 }
 
+/// Why there is such a time, or what sets it.
+fn settles(set_by: SetBy) -> &'static str {
+    match set_by {
+        SetBy::Options => NO_AGENT,
+        SetBy::Configuration => "`settle` in the configuration",
+        SetBy::Recovery => {
+            "so that the agent can shorten the session itself; `tailor recover FILE` does it now"
+        }
+    }
+}
+
 /// What to say if no agent is running.
 fn no_agent(set_by: SetBy) -> &'static str {
     match set_by {
         SetBy::Options => NO_AGENT,
-        SetBy::Configuration => "set `settle = 0` in the configuration if no agent ever runs",
+        SetBy::Configuration | SetBy::Recovery => {
+            "set `settle = 0` in the configuration if no agent ever runs"
+        }
     }
 }
 
@@ -356,6 +369,8 @@ pub enum SetBy {
     Options,
     /// By a key of the daemon's configuration, for all files.
     Configuration,
+    /// By the daemon, which recovers a session later than it repairs one.
+    Recovery,
 }
 
 struct Description<'a> {

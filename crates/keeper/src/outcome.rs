@@ -131,7 +131,7 @@ impl fmt::Display for Unsupported {
             ),
             Self::UnknownFormat => write!(
                 f,
-                "not a transcript of a known format (docs/formats.md lists {}); it is never changed",
+                "not a transcript of a known format (Tailor reads {}); it is never changed",
                 transcript::format::FORMATS.len()
             ),
         }

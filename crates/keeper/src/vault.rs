@@ -102,6 +102,7 @@ pub(crate) struct RowsKept {
 }
 
 /// What was kept of them.
+#[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "only stores put them back"))]
 pub(crate) struct RowsMade {
     pub(crate) lines: Box<dyn Iterator<Item = io::Result<String>>>,
     /// Whether rows came, went or were linked anew, so that all go back together.

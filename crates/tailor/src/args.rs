@@ -43,6 +43,7 @@ use transcript::policy::{Budget, Policy, SignedThinking};
 use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
+use watch::Build;
 
 /// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, repairs what is broken, and
 /// never loses a line.
@@ -60,16 +61,21 @@ pub(crate) struct Args {
 
 /// What `--version` says: also for which system the program was built, and of which commit, where the build was told.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let Build { target, commit } = build();
+    let commit = if commit.is_empty() { commit } else { format!(", commit {commit}") };
+    format!("{} ({target}{commit})", env!("CARGO_PKG_VERSION"))
+});
+
+pub(crate) fn build() -> Build {
     let libc = match () {
         () if cfg!(target_env = "gnu") => "-gnu",
         () if cfg!(target_env = "musl") => "-musl",
         () if cfg!(target_env = "msvc") => "-msvc",
         () => "",
     };
-    let commit = option_env!("TAILOR_COMMIT").filter(|commit| !commit.is_empty());
-    let commit = commit.map(|commit| format!(", commit {commit}")).unwrap_or_default();
-    format!("{} ({ARCH}-{OS}{libc}{commit})", env!("CARGO_PKG_VERSION"))
-});
+    let commit = option_env!("TAILOR_COMMIT").unwrap_or_default().to_string();
+    Build { target: format!("{ARCH}-{OS}{libc}"), commit }
+}
 
 /// What was written on the command line; what cannot be read ends the program, with what was probably meant.
 pub(crate) fn parse() -> Args {
@@ -149,14 +155,16 @@ pub(crate) enum Command {
     /// Tools, fields, turns, the largest entries. Changes nothing.
     #[command(
         after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
-        tailor top session.jsonl --json | jq '.largest[0]'"
+        tailor top session.jsonl --json | jq '.largest[0]'\n\
+        Exit codes: 0 whatever is found, 2 an error"
     )]
     Top(Top),
     /// Write an HTML report of sizes and problems.
     ///
     /// What fills the contexts, what is wrong, what a fix would change.
     #[command(after_help = "Examples:\n  tailor report -o report.html\n  \
-        tailor report ~/.claude/projects -o report.html")]
+        tailor report ~/.claude/projects -o report.html\n\
+        Exit codes: 0 whatever is found, 2 an error")]
     Report(Report),
     /// Restore what a run of `fix` changed.
     ///
@@ -167,14 +175,16 @@ pub(crate) enum Command {
         tailor undo session.jsonl                 # the newest run\n  \
         tailor undo session.jsonl --to-original   # all of them\n  \
         tailor undo --all                         # the newest run of every file\n  \
-        tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20"
+        tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20\n\
+        Exit codes: 0 undone, 1 not now or not all of it, 2 an error, 130 interrupted"
     )]
     Undo(Undo),
     /// Print the context in chunks that fit a summariser.
     ///
     /// As lines of JSON.
     #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50k\n  \
-        tailor chunk session.jsonl --tokenizer o200k --max-total-tokens 200k | jq -r '.messages[]?.text'")]
+        tailor chunk session.jsonl --tokenizer o200k --max-total-tokens 200k | jq -r '.messages[]?.text'\n\
+        Exit codes: 0 all was printed, 2 an error")]
     Chunk(Chunk),
     /// Replace older messages by a summary that a command writes.
     ///
@@ -215,16 +225,19 @@ pub(crate) enum Command {
     /// Print the full text that a marker of `fix` stands for.
     ///
     /// The marker names the id.
-    #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less")]
+    #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less\n\
+        Exit codes: 0 printed, 2 an error")]
     Show(Show),
     /// Remove a text that was cut from the vault for good.
     ///
     /// Such as a secret. The marker names the id.
     #[command(after_help = "Examples:\n  tailor forget 3f9a1c20d7e4\n\
-        The session keeps the marker, and `undo` can no longer put the text back. It may still be in other sessions and backups.")]
+        The session keeps the marker, and `undo` can no longer put the text back. It may still be in other sessions and backups.\n\
+        Exit codes: 0 forgotten, 2 an error")]
     Forget(Forget),
     /// Delete originals that no longer need to be kept.
-    #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7d --max-size 500M")]
+    #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7d --max-size 500M\n\
+        Exit codes: 0 done, 2 an error")]
     Gc(Gc),
     /// Watch transcripts and repair them while they grow.
     ///
@@ -232,29 +245,36 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  tailor watch\n  tailor watch ~/.openclaw --mode enforce --settle 10s\n  \
         tailor watch --json\n\
-        SIGHUP reloads the configuration, SIGTERM stops after the current file."
+        SIGHUP reloads the configuration, SIGTERM stops after the current file.\n\
+        Exit codes: 0 stopped, 2 an error"
     )]
     Watch(Watch),
     /// Show how the daemon is doing.
-    #[command(after_help = "Examples:\n  tailor status\n  tailor status --json | jq .troubles")]
+    #[command(after_help = "Examples:\n  tailor status\n  tailor status --json | jq .troubles\n\
+        Exit codes: 0 all is well, 1 sessions are left alone or the configuration is refused, 2 no daemon answers")]
     Status(AskStatus),
     /// Check or print the configuration.
-    #[command(after_help = "Examples:\n  tailor config check\n  tailor config print")]
+    #[command(after_help = "Examples:\n  tailor config check\n  tailor config print\n\
+        Exit codes: 0 OK, 1 something is probably not meant, 2 an error")]
     Config(ConfigCommand),
     /// Explain a rule, the text of an API error, or a profile.
     #[command(after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  \
         tailor explain 'messages.2: `tool_use` ids were found without …' session.jsonl\n  \
-        tailor explain - < error.txt\n  tailor explain chatcli\n  tailor explain")]
+        tailor explain - < error.txt\n  tailor explain chatcli\n  tailor explain\n\
+        Exit codes: 0 explained, 2 not known, or an error")]
     Explain(Explain),
     /// Print the JSON Schema of what --json prints.
     #[command(after_help = "Examples:\n  tailor schema > tailor.schema.json\n\
-        `$defs` has an entry for each command, such as `tailor scan`. For the configuration: tailor config schema")]
+        `$defs` has an entry for each command, such as `tailor scan`. For the configuration: tailor config schema\n\
+        Exit codes: 0 printed, 2 an error")]
     Schema,
     /// Print completions for a shell.
     #[command(
         after_help = "Examples:\n  tailor completions bash > ~/.local/share/bash-completion/completions/tailor\n  \
         tailor completions zsh > \"${fpath[1]}/_tailor\"\n  \
-        tailor completions fish > ~/.config/fish/completions/tailor.fish"
+        tailor completions fish > ~/.config/fish/completions/tailor.fish\n\
+        Those for bash, zsh and fish also offer ids of sessions.\n\
+        Exit codes: 0 printed, 2 an error"
     )]
     Completions(Completions),
     /// Print ids of the newest sessions, for completions.
@@ -263,7 +283,7 @@ pub(crate) enum Command {
     /// Write the manual pages into a folder.
     #[command(hide = true, after_help = "Examples:\n  tailor man ~/.local/share/man/man1")]
     Man(Man),
-    /// What an agent runs when a session begins or ends; docs/integrations.md says how to install it.
+    /// What an agent runs when a session begins or ends.
     #[command(
         hide = true,
         after_help = "Example:\n  echo '{\"transcript_path\":\"session.jsonl\"}' | tailor hook start\n\

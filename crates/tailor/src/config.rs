@@ -9,6 +9,7 @@ use crate::value::nearest;
 use file::File;
 use keeper::{Keep, Own, Policies, Vault, Verdicts};
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
@@ -87,7 +88,7 @@ pub(crate) fn load(
     }
     take(variables(std::env::vars_os(), &mut strays));
     for text in flags {
-        take(parse(text, &format!("--set {text}")));
+        take(parse(&quoted(text), &format!("--set {text}")));
     }
     if let Some(roots) = roots {
         table.insert("roots".to_string(), roots);
@@ -103,6 +104,16 @@ pub(crate) fn load(
         )]);
     }
     Ok(loaded)
+}
+
+/// A line of a configuration whose value may be text without quotes, as a shell leaves it: `settle=1h`.
+fn quoted(line: &str) -> Cow<'_, str> {
+    match line.split_once('=') {
+        Some((key, text)) if format!("x ={text}").parse::<Table>().is_err() => {
+            format!("{key} = {}", Value::String(text.trim().to_string())).into()
+        }
+        _ => line.into(),
+    }
 }
 
 /// What was read, unless something else is wrong with it.

@@ -8,6 +8,7 @@ mod json;
 mod junit;
 mod sarif;
 mod shape;
+mod strangers;
 
 use crate::args::{Listing, ReportFormat};
 use crate::output::Output;
@@ -40,6 +41,8 @@ pub(crate) struct Printer {
     started: Instant,
     /// Errors are also printed to standard error, because results are for a person, or go to a file.
     says_errors: bool,
+    /// Files that are not transcripts are only counted.
+    folds_strangers: bool,
     file: Option<String>,
 }
 
@@ -70,6 +73,7 @@ impl Printer {
     fn with(format: ReportFormat, listing: Listing, out: Output, screen: Screen) -> Self {
         Self {
             totals: Totals::new(listing.statistics),
+            folds_strangers: format != ReportFormat::Json && !listing.shows_all(),
             shape: shape(format, screen, listing.clone()),
             listing,
             says_errors: format == ReportFormat::Human || out.is_file(),
@@ -80,8 +84,16 @@ impl Printer {
     }
 
     /// Prints the result for a file and adds it to the totals. An error means that output was closed.
-    pub(crate) fn file(&mut self, mut report: FileReport) -> io::Result<()> {
+    pub(crate) fn file(&mut self, report: FileReport) -> io::Result<()> {
         self.totals.add(&report);
+        if self.folds_strangers && report.is_stranger() {
+            self.totals.strangers.add(report);
+            return Ok(());
+        }
+        self.print(report)
+    }
+
+    fn print(&mut self, mut report: FileReport) -> io::Result<()> {
         let lists = |finding: &FindingReport| self.listing.lists(finding.severity, finding.fails);
         if !self.listing.statistics {
             let is_hidden = |finding: &&FindingReport| !finding.known && !lists(finding);
@@ -112,6 +124,9 @@ impl Printer {
 
     /// Prints the totals and returns the exit status.
     pub(crate) fn finish(mut self) -> io::Result<Status> {
+        if let Some(only) = self.totals.strangers.take_only() {
+            self.print(only)?;
+        }
         self.totals.end();
         self.totals.seconds = (self.started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         self.shape.finish(&self.totals, &mut self.out)?;

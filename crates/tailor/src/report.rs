@@ -90,6 +90,9 @@ pub(crate) struct FileReport {
     /// The user named this very file; others were found in a folder.
     #[serde(skip)]
     named: bool,
+    /// Files that are not transcripts are ignored, also if they were named.
+    #[serde(skip)]
+    if_any: bool,
     /// How many findings there were before a repair, if there is one.
     #[serde(skip)]
     problems: Option<u64>,
@@ -284,6 +287,7 @@ impl FileReport {
             compared: false,
             status,
             named: true,
+            if_any: false,
             problems: None,
             newly_found: 0,
             remains: Remains::default(),
@@ -334,6 +338,7 @@ impl FileReport {
         };
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
         report.named = named;
+        report.if_any = results.if_any;
         report.bytes = bytes(path, &outcome);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
@@ -412,9 +417,14 @@ impl FileReport {
         &self.remains
     }
 
-    /// It was found in a folder and is no transcript. Of such files only the number is of interest.
-    pub(crate) fn is_passed_over(&self) -> bool {
-        self.outcome == "unsupported" && !self.named
+    /// It was checked, and is not a transcript.
+    pub(crate) fn is_stranger(&self) -> bool {
+        self.outcome == "unsupported" && self.findings.is_some()
+    }
+
+    /// It is such a file, and nobody asked for this one.
+    pub(crate) fn is_ignored(&self) -> bool {
+        self.is_stranger() && (!self.named || self.if_any)
     }
 
     /// What is still found.

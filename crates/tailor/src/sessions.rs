@@ -3,7 +3,7 @@
 pub(crate) mod row;
 
 use crate::config::Loaded;
-use crate::place::shown_word;
+use crate::place::{portable_text, shown_word};
 use crate::remedy;
 use keeper::{
     Found, Lack, Options, Sight, Stray, Vault, Verdicts, find, is_in_use, is_stored, known_roots,
@@ -113,14 +113,22 @@ pub(crate) fn path_or_id(text: OsString) -> Result<PathBuf, String> {
 
 /// The error for a path that is neither a file nor the id of a session.
 pub(crate) fn no_such_session(path: &Path) -> String {
-    format!("{}: no file or session id of this name", path.display())
+    format!("{}: no file or session id of this name", portable_text(path))
 }
 
 /// The text of an error about the session at this path. If there is no such file, the user may have meant an id. The
 /// error alone does not tell, because it may be about another file, such as an original.
 pub(crate) fn describe_error(path: &Path, error: &keeper::Error) -> String {
     let is_missing = error.is_of_no_file() && path.symlink_metadata().is_err();
-    if is_missing { no_such_session(path) } else { error.to_string() }
+    if is_missing {
+        return no_such_session(path);
+    }
+    // As everything else names it.
+    let text = error.to_string();
+    match text.strip_prefix(&*path.to_string_lossy()) {
+        Some(rest) => portable_text(path) + rest,
+        None => text,
+    }
 }
 
 /// The error for an id that more than one session has.

@@ -243,7 +243,7 @@ pub(crate) fn cap_tools(rows: Vec<ToolShare>, max: usize) -> Vec<ToolShare> {
 impl SizeReport {
     fn without(path: &Path, outcome: &'static str, reason: Option<String>) -> Self {
         Self {
-            kind: "file",
+            kind: "top-file",
             path: portable_text(path),
             format: None,
             model: None,
@@ -435,7 +435,7 @@ impl Totals {
         let mut tools: Vec<ToolShare> = self.tools.iter().map(named).collect();
         tools.sort_by(|a, b| (b.bytes, &a.name).cmp(&(a.bytes, &b.name)));
         Summary {
-            kind: "summary",
+            kind: "top-summary",
             files: self.files,
             weighed: self.weighed,
             unsupported: self.unsupported,

@@ -1,6 +1,6 @@
 //! Stands in for the daemon on systems without it.
 
-use crate::{Config, Status};
+use crate::{Build, Config, Status};
 use std::fmt;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl std::error::Error for Error {}
 /// # Errors
 ///
 /// Always.
-pub fn run(_: Config, _: &mut dyn FnMut() -> Result<Config, String>) -> Result<(), Error> {
+pub fn run(_: Config, _: &Build, _: &mut dyn FnMut() -> Result<Config, String>) -> Result<(), Error> {
     Err(Error)
 }
 

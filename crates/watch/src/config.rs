@@ -49,6 +49,15 @@ pub struct Config {
     pub state: PathBuf,
 }
 
+/// What the program was built from and for.
+#[derive(Clone, Debug, Default)]
+pub struct Build {
+    /// The system, such as `x86_64-linux-musl`.
+    pub target: String,
+    /// The commit; empty if the build was not told.
+    pub commit: String,
+}
+
 /// Where metrics are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {

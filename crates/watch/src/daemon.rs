@@ -6,7 +6,7 @@ mod report;
 mod roots;
 
 use crate::ask::{serve_metrics, serve_status};
-use crate::config::{Config, Roots};
+use crate::config::{Build, Config, Roots};
 use crate::event::{Event, Why};
 use crate::exits::Exits;
 use crate::instance::Taken;
@@ -115,11 +115,15 @@ struct Daemon {
 /// # Errors
 ///
 /// If nothing can be watched.
-pub fn run(config: Config, reload: &mut dyn FnMut() -> Result<Config, String>) -> Result<(), Error> {
+pub fn run(
+    config: Config,
+    build: &Build,
+    reload: &mut dyn FnMut() -> Result<Config, String>,
+) -> Result<(), Error> {
     let (events, inbox) = sync_channel(EVENTS_MAX);
     let work = start_workers(&events).map_err(Error::System)?;
     pass_on_signals(events.clone()).map_err(Error::System)?;
-    let mut daemon = Daemon::new(config, events, work).map_err(Error::System)?;
+    let mut daemon = Daemon::new(config, build, events, work).map_err(Error::System)?;
     daemon.begin()?;
     daemon.serve();
     systemd::ready();
@@ -182,10 +186,15 @@ fn carry_out(work: Work) -> Event {
 }
 
 impl Daemon {
-    fn new(config: Config, events: SyncSender<Event>, work: SyncSender<Work>) -> io::Result<Self> {
+    fn new(
+        config: Config,
+        build: &Build,
+        events: SyncSender<Event>,
+        work: SyncSender<Work>,
+    ) -> io::Result<Self> {
         let config = Arc::new(config);
         let start = Tick::from_millis(0);
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(build);
         metrics.config_ok.set(1);
         Ok(Self {
             exits: Exits::open(events.clone())?,
@@ -225,7 +234,7 @@ impl Daemon {
     /// Claims the roots and watches each.
     fn begin(&mut self) -> Result<(), Error> {
         let (mode, stores) = (self.config.mode.name(), self.config.stores.name());
-        info!(event = "start", mode, stores, pid = std::process::id(), "started");
+        info!(event = "start", mode, stores_mode = stores, pid = std::process::id(), "started");
         let taken = self.open_roots();
         self.discover_roots();
         if self.roots.is_empty() && taken.is_empty() {
@@ -366,7 +375,7 @@ impl Daemon {
                 self.at_work -= 1;
                 self.metrics.freed_bytes.inc_by(removed_bytes);
                 self.metrics.vault_bytes.set(whole(kept_bytes));
-                info!(event = "cleared", removed_bytes, kept_bytes, "cleared the vault");
+                info!(event = "cleared", bytes = removed_bytes, bytes_kept = kept_bytes, "cleared the vault");
                 for text in errors {
                     warn!(event = "trouble", "{text}");
                 }
@@ -397,7 +406,7 @@ impl Daemon {
         if ignored {
             self.metrics.ignored.inc();
             if !self.full {
-                warn!(event = "full", files = FILES_MAX, "more than {FILES_MAX} files; the rest are ignored");
+                warn!(event = "full", "more than {FILES_MAX} files; the rest are ignored");
             }
         }
         self.full |= ignored;

@@ -194,9 +194,9 @@ impl Looker {
 
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
         match self.see(job, root) {
-            Ok(Looked { outcome: Some(outcome), too_long, recovered }) => {
+            Ok(Looked { outcome: Some(outcome), too_long, recovered, set_by }) => {
                 let selection = self.way(job).selection(job.pace, &outcome);
-                let seen = Seen { too_long, recovered, ..Seen::new(&outcome, selection) };
+                let seen = Seen { too_long, recovered, ..Seen::new(&outcome, selection, set_by) };
                 (done(&job.path, &outcome, stamp, selection), Some(seen))
             }
             Ok(Looked { outcome: None, too_long, .. }) => {
@@ -301,7 +301,7 @@ impl Looker {
         }
         let recovered = done.tokens.filter(|tokens| tokens.after.is_some());
         let failed = looked.too_long;
-        Ok(Looked { recovered, ..Looked::of(Some(done.outcome), failed) })
+        Ok(Looked { recovered, set_by: SetBy::Recovery, ..Looked::of(Some(done.outcome), failed) })
     }
 
     /// How many files are remembered, and how many bytes that takes.
@@ -326,6 +326,8 @@ struct Looked {
     outcome: Option<Outcome>,
     too_long: Option<Failure>,
     recovered: Option<Tokens>,
+    /// What makes it wait if it is deferred.
+    set_by: SetBy,
 }
 
 impl Looked {
@@ -334,7 +336,7 @@ impl Looked {
         let read = outcome.as_ref().and_then(|outcome| outcome.after.as_ref().or(outcome.before.as_ref()));
         let failed = read.map_or(failed, |read| read.facts.failed);
         let too_long = failed.filter(|failure| failure.cause.is_cured_by_less());
-        Self { outcome, too_long, recovered: None }
+        Self { outcome, too_long, recovered: None, set_by: SetBy::Configuration }
     }
 }
 
@@ -479,7 +481,7 @@ impl Seen {
         Self { outcome: "error", reason: Some(reason), ..Self::default() }
     }
 
-    fn new(outcome: &Outcome, selection: &Selection) -> Self {
+    fn new(outcome: &Outcome, selection: &Selection, set_by: SetBy) -> Self {
         let fixed = outcome.ending == Ending::Fixed;
         let told: Vec<&Finding> = if fixed {
             mended(outcome, selection).collect()
@@ -490,7 +492,7 @@ impl Seen {
         let would_be = outcome.before.as_ref().map_or(outcome.bytes, |found| found.bytes_after);
         Self {
             outcome: outcome.ending.name(),
-            reason: reason(outcome),
+            reason: reason(outcome, set_by),
             cause: cause(&outcome.ending),
             agent: outcome.agent(),
             before: outcome.bytes,
@@ -509,9 +511,9 @@ impl Seen {
 }
 
 /// Why nothing was done; `None` if something was.
-fn reason(outcome: &Outcome) -> Option<String> {
+fn reason(outcome: &Outcome, set_by: SetBy) -> Option<String> {
     match &outcome.ending {
-        Ending::Deferred(why) => Some(why.describe(SetBy::Configuration).to_string()),
+        Ending::Deferred(why) => Some(why.describe(set_by).to_string()),
         _ => outcome.reason(),
     }
 }
@@ -586,9 +588,12 @@ mod tests {
         let stale = Deferral::RecentHistory { quiet, wanted: quiet * 2 };
         let may_run = Deferral::MayRun { quiet, wanted: quiet * 2 };
         for why in [Deferral::Growing { quiet, settle: quiet * 2 }, may_run, stale, running] {
-            let said = reason(&Outcome::deferred(why)).unwrap();
+            let said = reason(&Outcome::deferred(why), SetBy::Configuration).unwrap();
             assert!(said.contains("in the configuration") && !said.contains("--"), "{said}");
         }
+        let recovery = Deferral::Growing { quiet, settle: quiet * 2 };
+        let said = reason(&Outcome::deferred(recovery), SetBy::Recovery).unwrap();
+        assert!(said.contains("60 s") && !said.contains("settle") && !said.contains("--"), "{said}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! All names are in [`Metrics::new`]; alert rules and dashboards are tested against what is served.
 
+use crate::config::Build;
 use crate::look::CAUSES;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -29,6 +30,12 @@ const OUTCOMES: &[&str] = &[
     "gone",
 ];
 const WALKS: &[&str] = &["begin", "time", "overflow"];
+
+/// The user whose daemon this is: as systemd and shells say, or else the number.
+fn user() -> String {
+    let named = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    named.filter(|name| !name.is_empty()).unwrap_or_else(|| rustix::process::getuid().as_raw().to_string())
+}
 
 /// All metrics.
 pub(crate) struct Metrics {
@@ -68,9 +75,11 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
-        let mut make = Maker { registry: Registry::with_prefix("tailor") };
-        make.build_info();
+    pub(crate) fn new(build: &Build) -> Self {
+        // More than one daemon may write a file for the same collector.
+        let labels = [("user".into(), user().into())];
+        let mut make = Maker { registry: Registry::with_prefix_and_labels("tailor", labels.into_iter()) };
+        make.build_info(build);
         Self {
             enforce: make.gauge("enforce", "1 if transcripts are repaired, 0 if problems are only reported"),
             enforce_stores: make.gauge("enforce_stores", "1 if sessions in databases are repaired"),
@@ -159,10 +168,15 @@ struct Maker {
 }
 
 impl Maker {
-    fn build_info(&mut self) {
-        let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
-        family.get_or_create(&[("version", env!("CARGO_PKG_VERSION"))]).set(1);
-        self.registry.register("build_info", "The version that is running", family);
+    fn build_info(&mut self, build: &Build) {
+        let family = Family::<[(&'static str, String); 3], Gauge>::default();
+        let labels = [
+            ("version", env!("CARGO_PKG_VERSION").to_string()),
+            ("target", build.target.clone()),
+            ("commit", build.commit.clone()),
+        ];
+        family.get_or_create(&labels).set(1);
+        self.registry.register("build_info", "The program that is running", family);
     }
 
     fn findings(&mut self, name: &str, help: &str) -> Family<FindingLabels, Gauge> {
@@ -211,17 +225,19 @@ mod tests {
 
     #[test]
     fn everything_is_there_from_the_start() {
-        let text = Metrics::new().text();
+        let text = Metrics::new(&Build { target: "t".to_string(), commit: "c".to_string() }).text();
+        let user = format!("user=\"{}\"", user());
+        let version = env!("CARGO_PKG_VERSION");
         for line in [
-            "tailor_files 0",
             "# TYPE tailor_events_total counter",
-            "tailor_last_success_timestamp_seconds 0",
-            concat!("tailor_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
-            "tailor_bytes_written_total 0",
-            "tailor_saved_bytes_total 0",
-            "tailor_looks_total{outcome=\"fixed\"} 0",
-            "tailor_deferrals_total{reason=\"in-use\"} 0",
-            "tailor_lag_seconds_count 0",
+            &format!("tailor_files{{{user}}} 0"),
+            &format!("tailor_last_success_timestamp_seconds{{{user}}} 0"),
+            &format!("tailor_build_info{{{user},version=\"{version}\",target=\"t\",commit=\"c\"}} 1"),
+            &format!("tailor_bytes_written_total{{{user}}} 0"),
+            &format!("tailor_saved_bytes_total{{{user}}} 0"),
+            &format!("tailor_looks_total{{{user},outcome=\"fixed\"}} 0"),
+            &format!("tailor_deferrals_total{{{user},reason=\"in-use\"}} 0"),
+            &format!("tailor_lag_seconds_count{{{user}}} 0"),
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }

@@ -62,6 +62,7 @@ pub struct RootStatus {
     /// Its path.
     pub path: String,
     /// `watched`, `polled`, `missing`, `unreadable`, `taken` or `new`.
+    #[serde(rename = "watch_state")]
     pub state: String,
     /// Why it is not watched.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -231,6 +231,11 @@ pub(super) fn is_wiped(file: &File, stored: &Stored) -> io::Result<bool> {
 }
 
 impl Text {
+    /// Its id in full.
+    pub fn id(&self) -> String {
+        self.hash.to_string()
+    }
+
     pub(super) fn open(file: &Arc<File>, stored: &Stored) -> io::Result<Self> {
         if is_wiped(file, stored)? {
             return Err(io::Error::other("tailor forget removed it"));

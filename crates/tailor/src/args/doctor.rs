@@ -39,7 +39,7 @@ pub(crate) struct Resume {
     #[arg(value_name = "AGENT", value_parser = agents(), hide_possible_values = true)]
     pub(crate) agent: String,
     /// The session's id, or how it begins; by default the agent's newest session.
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_hint = AnyPath)]
     pub(crate) id: Option<String>,
     /// Repair and print the command, but do not start the agent.
     #[arg(long)]

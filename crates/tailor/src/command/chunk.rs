@@ -166,7 +166,7 @@ impl Printer {
 
     fn totals(&mut self, totals: &Totals) -> io::Result<()> {
         self.line(&TotalsLine {
-            kind: "summary",
+            kind: "chunk-summary",
             chunks: totals.chunks,
             messages_total: totals.messages,
             replaced: totals.replaced,

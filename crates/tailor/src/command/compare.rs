@@ -5,6 +5,7 @@ use super::{failed, output_closed};
 use crate::amount::plural;
 use crate::args::Diff;
 use crate::place::shown;
+use crate::say::is_quiet;
 use crate::sessions::describe_error;
 use crate::status::Status;
 use crate::terminal::plain;
@@ -217,7 +218,7 @@ enum JsonLine<'a> {
         old: &'a Named,
         new: &'a Named,
     },
-    Summary {
+    DiffSummary {
         old_records_total: usize,
         new_records_total: usize,
         only_old_total: usize,
@@ -286,7 +287,7 @@ impl Differences {
     fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let [old_records_total, new_records_total] = self.records;
         let (only_old, only_new) = (self.only_old.iter(), self.only_new.iter());
-        let summary = JsonLine::Summary {
+        let summary = JsonLine::DiffSummary {
             old_records_total,
             new_records_total,
             only_old_total: only_old.len(),
@@ -316,6 +317,9 @@ impl Differences {
         }
         for [one, other] in &self.moved {
             writeln!(out, "in another order: {} of {old} is line {} of {new}", one.shown(), other.line)?;
+        }
+        if is_quiet() {
+            return Ok(());
         }
         let records = |count: usize| plural(count as u64, "record");
         let same = self.records[0] - self.only_old.len() - self.changed.len();

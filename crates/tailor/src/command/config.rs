@@ -3,7 +3,7 @@
 use super::failed;
 use crate::args::{ConfigRead, ConfigWhat};
 use crate::config::{Loaded, own_file};
-use crate::say::{eprint_message, print_json};
+use crate::say::{eprint_message, is_quiet, print_json};
 use crate::settings::{commented, schema};
 use crate::status::Status;
 use serde::Serialize;
@@ -64,7 +64,7 @@ fn check(asked: &ConfigRead) -> Status {
     if asked.json.is_json() {
         return status.max(print_json(&Configuration::of(&loaded, false)));
     }
-    if warnings.is_empty() {
+    if warnings.is_empty() && !is_quiet() {
         println!("configuration OK ({})", loaded.files_in_words());
     }
     status
@@ -125,6 +125,7 @@ fn write(path: Option<PathBuf>) -> Status {
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     let made = made.and_then(|()| File::create_new(&path)?.write_all(commented().as_bytes()));
     match made {
+        Ok(()) if is_quiet() => Status::Clean,
         Ok(()) => {
             println!("{}: written (next: edit it, then run tailor config check)", path.display());
             Status::Clean

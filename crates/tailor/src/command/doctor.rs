@@ -157,7 +157,7 @@ struct Line<'a> {
 
 /// The last line of `--json`.
 #[derive(Serialize)]
-#[serde(tag = "type", rename = "summary")]
+#[serde(tag = "type", rename = "doctor-summary")]
 #[derive(Default)]
 pub(super) struct Totals {
     sessions: u64,

@@ -9,7 +9,7 @@ use crate::args::Explain;
 use crate::place::{portable_text, shown, shown_word};
 use crate::remedy;
 use crate::report::FindingReport;
-use crate::say::{eprint_message, print_json};
+use crate::say::{eprint_message, is_quiet, print_json};
 use crate::sessions::{Looks, Session, describe_error, is_refused};
 use crate::status::Status;
 use crate::table::TableWriter;
@@ -377,7 +377,8 @@ fn search(
             return Ok(None);
         }
     };
-    ask.say(&format!("{which}, of {sessions}: {name}"));
+    let of = if is_quiet() { String::new() } else { format!(", of {sessions}") };
+    ask.say(&format!("{which}{of}: {name}"));
     Ok(Some(session.path.clone()))
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 struct Line<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    id: &'a str,
+    text_id: &'a str,
     /// From how many runs it was removed; 0 if it was forgotten before.
     runs: u64,
 }
@@ -31,7 +31,8 @@ pub(crate) fn run(forget: &Forget) -> Status {
     for id in &forget.ids {
         match vault.forget(id) {
             Ok(done) if forget.json.is_json() => {
-                status = status.max(print_json(&Line { kind: "forgotten", id: &done.id, runs: done.runs }));
+                status =
+                    status.max(print_json(&Line { kind: "forgotten", text_id: &done.id, runs: done.runs }));
             }
             Ok(done) if done.runs == 0 => println!("{id}: already forgotten"),
             Ok(done) => {

@@ -3,7 +3,7 @@
 use super::failed;
 use crate::amount::{plural, size};
 use crate::args::Gc;
-use crate::say::{eprint_message, print_json};
+use crate::say::{eprint_message, is_quiet, print_json};
 use crate::status::Status;
 use keeper::Keep;
 use serde::Serialize;
@@ -39,6 +39,9 @@ pub(crate) fn run(gc: &Gc) -> Status {
         let keeper::Freed { runs, leftovers, bytes, runs_kept, bytes_kept, .. } = freed;
         let line = Line { kind: "gc", outcome, runs, leftovers, bytes, runs_kept, bytes_kept };
         return status.max(print_json(&line));
+    }
+    if is_quiet() && !gc.dry_run {
+        return status;
     }
     let leftovers =
         if freed.leftovers > 0 { plural(freed.leftovers, "leftover") + ", " } else { String::new() };

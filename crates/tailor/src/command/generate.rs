@@ -9,6 +9,7 @@ use crate::status::Status;
 use crate::terminal::plain;
 use clap::{CommandFactory, ValueHint};
 use clap_complete::Shell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 /// How many sessions a shell is offered.
@@ -30,53 +31,135 @@ pub(crate) fn schema() -> Status {
     Status::Clean
 }
 
-/// A script that also offers the ids of sessions where a command takes one. `clap_complete`'s own way to ask the program
-/// is not stable yet, so the scripts that it generates ask for these by `tailor complete`.
+/// What scripts need to know besides what `clap_complete` tells them.
+struct Words {
+    /// Commands that take a session.
+    commands: Vec<String>,
+    /// Options that take a value, as they are written.
+    valued: Vec<String>,
+    /// Long options whose value is a list of known names, the name of that value, and these names.
+    lists: BTreeMap<String, (String, Vec<String>)>,
+}
+
+impl Words {
+    fn of(all: &clap::Command) -> Self {
+        let is_session = |arg: &clap::Arg| arg.get_value_hint() == ValueHint::AnyPath;
+        let takes_session = |command: &&clap::Command| command.get_positionals().any(is_session);
+        let commands = all.get_subcommands().filter(takes_session);
+        let commands = commands.flat_map(clap::Command::get_name_and_visible_aliases).map(str::to_string);
+        let args = || all.get_subcommands().chain([all]).flat_map(clap::Command::get_arguments);
+        let with_value = || args().filter(|arg| !arg.is_positional() && arg.get_action().takes_values());
+        let written = |arg: &clap::Arg| {
+            let longs = arg.get_long_and_visible_aliases().unwrap_or_default();
+            let shorts = arg.get_short_and_visible_aliases().unwrap_or_default();
+            let longs = longs.into_iter().map(|long| format!("--{long}"));
+            longs.chain(shorts.into_iter().map(|short| format!("-{short}"))).collect::<Vec<_>>()
+        };
+        let valued: BTreeSet<String> = with_value().flat_map(written).collect();
+        let list = |arg: &clap::Arg| {
+            let names = arg.get_possible_values().iter().map(|value| value.get_name().to_string()).collect();
+            let value = arg.get_value_names()?.first()?.to_string();
+            Some((arg.get_long()?.to_string(), (value, names)))
+        };
+        let lists = with_value().filter(|arg| arg.get_value_delimiter() == Some(',')).filter_map(list);
+        Self { commands: commands.collect(), valued: valued.into_iter().collect(), lists: lists.collect() }
+    }
+
+    fn listed(&self) -> String {
+        self.lists.keys().map(|long| format!("--{long}")).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A script that also offers the ids of sessions where a command takes one, and each name of a list. `clap_complete`'s own way
+/// to ask the program is not stable yet, so the scripts that it generates ask for ids by `tailor complete`. Those for Elvish
+/// and `PowerShell` offer none.
 fn with_sessions(shell: Shell, text: String) -> String {
-    let all = Args::command();
-    let takes_session = |command: &&clap::Command| {
-        command.get_positionals().any(|arg| arg.get_value_hint() == ValueHint::AnyPath)
-    };
-    let names =
-        all.get_subcommands().filter(takes_session).flat_map(clap::Command::get_name_and_visible_aliases);
-    let names: Vec<&str> = names.collect();
+    let mut all = Args::command();
+    all.build();
+    let words = Words::of(&all);
     match shell {
-        Shell::Bash => text + &BASH.replace("COMMANDS", &names.join(" ")),
-        Shell::Zsh => {
-            // Arguments without a name.
-            let line = |line: &str| {
-                let is_nameless = line.trim_start_matches(['\'', '*']).starts_with(':');
-                let to = if is_nameless { ":_tailor_paths'" } else { ":_files'" };
-                line.replace(":_files'", to) + "\n"
-            };
-            let text: String = text.lines().map(line).collect();
-            let end = text.rfind("\nif [ ").unwrap_or(text.len());
-            format!("{}{ZSH}{}", &text[..end], &text[end..])
+        Shell::Bash => {
+            let own = BASH.replace("COMMANDS", &words.commands.join(" "));
+            text + &own.replace("VALUED", &words.valued.join(" ")).replace("LISTS", &words.listed())
         }
-        Shell::Fish => {
-            let line = |name: &str, what: &str| {
-                format!("complete -c tailor -n '__fish_seen_subcommand_from {name}' -a '{what}'\n")
-            };
-            let sessions =
-                names.iter().map(|name| line(name, "(tailor complete (commandline -ct) 2>/dev/null)"));
-            // `clap_complete` writes the values of options only.
-            let values = all.get_subcommands().filter_map(|command| {
-                let names = command.get_positionals().flat_map(clap::Arg::get_possible_values);
-                let names: Vec<String> = names.map(|value| value.get_name().to_string()).collect();
-                (!names.is_empty()).then(|| line(command.get_name(), &names.join(" ")))
-            });
-            text + &sessions.chain(values).collect::<String>()
-        }
+        Shell::Zsh => zsh(&text, &words),
+        Shell::Fish => text + &fish(&all, &words),
         _ => text,
     }
 }
 
+fn zsh(text: &str, words: &Words) -> String {
+    let mut out = String::new();
+    let mut is_skipped = false;
+    for line in text.lines() {
+        // A list of names may take many lines.
+        if is_skipped {
+            is_skipped = !line.ends_with("))' \\");
+            continue;
+        }
+        let list = words.lists.iter().find(|(long, _)| line.contains(&format!("--{long}=[")));
+        let begin = list
+            .and_then(|(_, (value, names))| Some((line.split_once(&format!(":{value}:("))?.0, value, names)));
+        if let Some((begin, value, names)) = begin {
+            out += &format!("{begin}:{value}:_sequence compadd - {}' \\\n", names.join(" "));
+            is_skipped = !line.ends_with("))' \\");
+            continue;
+        }
+        // Arguments without a name.
+        let is_nameless = line.trim_start_matches(['\'', '*']).starts_with(':');
+        out += &if is_nameless { line.replace(":_files'", ":_tailor_paths'") } else { line.to_string() };
+        out.push('\n');
+    }
+    let end = out.rfind("\nif [ ").unwrap_or(out.len());
+    format!("{}{ZSH}{}", &out[..end], &out[end..])
+}
+
+fn fish(all: &clap::Command, words: &Words) -> String {
+    let line = |when: &str, what: &str| format!("complete -c tailor -n '{when}' {what}\n");
+    let of = |name: &str, what: &str| line(&format!("__fish_seen_subcommand_from {name}"), what);
+    let ids = "-a '(tailor complete (commandline -ct) 2>/dev/null)'";
+    let sessions = words.commands.iter().map(|name| of(name, ids));
+    // `clap_complete` writes the values of options only.
+    let values = all.get_subcommands().filter_map(|command| {
+        let names = command.get_positionals().flat_map(clap::Arg::get_possible_values);
+        let names: Vec<String> = names.map(|value| value.get_name().to_string()).collect();
+        (!names.is_empty()).then(|| of(command.get_name(), &format!("-a '{}'", names.join(" "))))
+    });
+    let lists = words.lists.iter().map(|(long, (_, names))| {
+        let names = names.join(" ");
+        line(
+            "string match -q \"*,*\" -- (commandline -ct)",
+            &format!(
+                "-l {long} -x -a '(__fish_complete_list , \"string split \\\" \\\" -- \\\"{names}\\\"\")'"
+            ),
+        )
+    });
+    sessions.chain(values).chain(lists).collect()
+}
+
 const BASH: &str = r#"
 _tailor_and_sessions() {
-    _tailor "$@"
-    local cur=${COMP_WORDS[COMP_CWORD]} id
-    [[ $COMP_CWORD -lt 2 || $cur == -* || ${COMP_WORDS[COMP_CWORD-1]} == -* ]] && return
-    [[ " COMMANDS " == *" ${COMP_WORDS[1]} "* ]] || return
+    local cur=$2 prev=$3 begin= word before= command= id
+    local -i words=0
+    if [[ $cur == *,* && " LISTS " == *" $prev "* ]]; then
+        begin=${cur%,*},
+        cur=${cur##*,}
+    fi
+    _tailor "$1" "$cur" "$prev"
+    if [[ -n $begin ]]; then
+        COMPREPLY=("${COMPREPLY[@]/#/$begin}")
+        return
+    fi
+    [[ $cur == -* || " VALUED " == *" $prev "* ]] && return
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        if [[ $word != -* && " VALUED " != *" $before "* ]]; then
+            [[ -z $command ]] && command=$word || words+=1
+        fi
+        before=$word
+    done
+    [[ -n $command && " COMMANDS " == *" $command "* ]] || return
+    # The first is the agent.
+    [[ $command == resume && $words -eq 0 ]] && return
     # Without a word there are only options, which a dash brings as well.
     [[ -z $cur ]] && COMPREPLY=()
     while IFS= read -r id; do COMPREPLY+=("$id"); done < <(

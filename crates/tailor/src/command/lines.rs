@@ -8,7 +8,7 @@ use crate::baseline::fingerprints;
 use crate::output::Output;
 use crate::packing::{Packed, Packing};
 use crate::report::{FailPolicy, FindingReport};
-use crate::say::eprint_message;
+use crate::say::hint;
 use crate::status::Status;
 use crate::terminal::json;
 use rayon::prelude::*;
@@ -342,7 +342,7 @@ impl Counts {
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, what)| format!("{} {what}", grouped(*count))),
         );
-        eprint_message(&told.join(", "));
+        hint(&told.join(", "));
         let left = if repairs { failing - quarantined } else { failing };
         if left > 0 && !exit_zero { Status::Findings } else { Status::Clean }
     }

@@ -51,7 +51,7 @@ struct Line<'a> {
     path: String,
     agent: &'static str,
     /// Starts the agent on the session.
-    command: &'a str,
+    resume: &'a str,
 }
 
 /// The agent's session with this id, or its newest one.
@@ -182,12 +182,7 @@ fn start(resume: &Resume, session: &Session) -> Status {
         let command = in_folder(&words, folder);
         if resume.change.json.is_json() {
             let path = portable_text(&session.path);
-            return print_json(&Line {
-                kind: "resume",
-                path,
-                agent: session.agent_name(),
-                command: &command,
-            });
+            return print_json(&Line { kind: "resume", path, agent: session.agent_name(), resume: &command });
         }
         println!("{command}");
         return Status::Clean;

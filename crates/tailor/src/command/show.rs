@@ -43,7 +43,7 @@ fn one(show: &Show, vault: &Vault, id: &str, spelling: Spelling) -> Status {
         Ok(text) => text,
         Err(error) => return failed(&error),
     };
-    match print(text, id, show.raw, spelling) {
+    match print(text, show.raw, spelling) {
         Ok(()) => Status::Clean,
         Err(Trouble::Output(error)) => output_closed("standard output", &error),
         Err(Trouble::Text(error)) => {
@@ -60,11 +60,10 @@ enum Trouble {
     Output(io::Error),
 }
 
-fn print(mut text: Text, id: &str, raw: bool, spelling: Spelling) -> Result<(), Trouble> {
+fn print(mut text: Text, raw: bool, spelling: Spelling) -> Result<(), Trouble> {
     let mut out = io::stdout().lock();
     if spelling == Spelling::Json {
-        let id = serde_json::Value::from(id);
-        write!(out, r#"{{"type":"text","id":{id},"text":""#).map_err(Trouble::Output)?;
+        write!(out, r#"{{"type":"text","text_id":"{}","text":""#, text.id()).map_err(Trouble::Output)?;
     }
     let mut decoder = (!raw).then(Decoder::default);
     let mut harmless = Harmless::default();

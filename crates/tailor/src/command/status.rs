@@ -6,7 +6,7 @@ use super::failed;
 use crate::amount::{plural, size};
 use crate::args::{AskStatus, Json};
 use crate::config::Loaded;
-use crate::say::{eprint_message, print_json};
+use crate::say::{eprint_message, is_quiet, print_json};
 use crate::status::Status;
 use crate::terminal::plain;
 use instances::sockets;
@@ -55,7 +55,13 @@ fn is_hidden(socket: &Path) -> bool {
 fn ask(socket: &Path, json: Json, is_alone: bool) -> Status {
     let status = match watch::ask(socket) {
         Ok(status) => status,
-        Err(error) => return failed(&error),
+        Err(error) => {
+            let reason = error.to_string();
+            if json.is_json() {
+                print_json(&Down { kind: "down", socket: socket.to_string_lossy(), reason: &reason });
+            }
+            return failed(&reason);
+        }
     };
     if json.is_json() {
         let socket = socket.to_string_lossy();
@@ -76,6 +82,15 @@ fn ask(socket: &Path, json: Json, is_alone: bool) -> Status {
     }
 }
 
+/// A daemon that does not answer.
+#[derive(Serialize)]
+struct Down<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    socket: Cow<'a, str>,
+    reason: &'a str,
+}
+
 /// What the daemon said, and where: there may be more than one.
 #[derive(Serialize)]
 struct Line<'a> {
@@ -87,6 +102,22 @@ struct Line<'a> {
 }
 
 fn human(status: &watch::Status) {
+    if !is_quiet() {
+        numbers(status);
+    }
+    for trouble in &status.troubles {
+        let (path, reason) = (plain(&trouble.path), plain(&trouble.reason));
+        println!("{path}: {} {} ago: {reason}", trouble.outcome, time(trouble.looked_seconds_ago));
+    }
+    for path in &status.too_long {
+        println!("{}: the API refused it as too long (run: tailor recover)", plain(path));
+    }
+    if let Some(error) = &status.config_error {
+        println!("still running with the old configuration: {}", plain(error));
+    }
+}
+
+fn numbers(status: &watch::Status) {
     let is_other = !matches!(&*status.stores_mode, "" | "observe");
     let stores = if is_other { format!(", databases: {}", status.stores_mode) } else { String::new() };
     println!(
@@ -109,16 +140,6 @@ fn human(status: &watch::Status) {
         size(status.saves_bytes)
     );
     println!("{}: {} fixed, {} saved", plural(status.looks, "look"), status.fixed, size(status.saved_bytes));
-    for trouble in &status.troubles {
-        let (path, reason) = (plain(&trouble.path), plain(&trouble.reason));
-        println!("{path}: {} {} ago: {reason}", trouble.outcome, time(trouble.looked_seconds_ago));
-    }
-    for path in &status.too_long {
-        println!("{}: the API refused it as too long (run: tailor recover)", plain(path));
-    }
-    if let Some(error) = &status.config_error {
-        println!("still running with the old configuration: {}", plain(error));
-    }
 }
 
 fn root(root: &RootStatus) {

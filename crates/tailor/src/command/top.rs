@@ -15,7 +15,7 @@ use crate::amount::{grouped, percent};
 use crate::amount::{plural, size};
 use crate::args::Top;
 use crate::place::shown;
-use crate::say::eprint_message;
+use crate::say::{eprint_message, is_quiet};
 use crate::size_report::{Session, Share, SizeReport, ToolShare, Totals, cap_shares, cap_tools};
 use crate::status::Status;
 use crate::table::{Line, TableWriter};
@@ -355,10 +355,12 @@ impl<'a> TopPrinter<'a> {
             1 => ", 1 not a transcript".to_string(),
             count => format!(", {count} not transcripts"),
         };
-        writeln!(self.out, "{}, {}{not}", plural(summary.weighed, "session"), size(bytes))?;
+        if !is_quiet() {
+            writeln!(self.out, "{}, {}{not}\n", plural(summary.weighed, "session"), size(bytes))?;
+        }
         let row = |s: Session| (vec![percent(s.bytes, bytes), size(s.bytes)], shown(Path::new(&s.path)));
         let sessions: Vec<_> = self.totals.first(rows, |s| s.bytes).into_iter().map(row).collect();
-        write!(self.out, "\nLargest sessions\n{}", self.canvas.paths(&sessions))?;
+        write!(self.out, "Largest sessions\n{}", self.canvas.paths(&sessions))?;
         write!(self.out, "\nFullest contexts, tokens\n{}", self.canvas.paths(&self.fullest(rows)))?;
         self.shares("Files", &summary.standings, bytes, standing)?;
         self.shares("What their bytes are", &by_size(&summary.parts), bytes, part)?;
@@ -371,6 +373,9 @@ impl<'a> TopPrinter<'a> {
             summary.duplicates.bytes,
             summary.duplicates.at_least,
         )?;
+        if is_quiet() {
+            return Ok(());
+        }
         writeln!(self.out, "\nFor one session, run: tailor top FILE. To see what can be removed: tailor scan")
     }
 }

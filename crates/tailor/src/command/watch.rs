@@ -1,7 +1,7 @@
 //! `tailor watch`: the daemon.
 
 use super::failed;
-use crate::args::Watch;
+use crate::args::{Watch, build};
 use crate::log;
 use crate::say::eprint_message;
 use crate::status::Status;
@@ -16,7 +16,7 @@ pub(crate) fn run(watch: &Watch) -> Status {
     for stray in &strays {
         eprint_message(&stray.to_string());
     }
-    match watch::run(config, &mut || read().map(|(config, _)| config)) {
+    match watch::run(config, &build(), &mut || read().map(|(config, _)| config)) {
         Ok(()) => Status::Clean,
         Err(error) => failed(&error),
     }

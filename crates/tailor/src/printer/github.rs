@@ -11,6 +11,7 @@ use crate::args::Listing;
 use crate::place::portable_text;
 use crate::report::{FileReport, FindingReport};
 use crate::say::eprint_message;
+use crate::status::Status;
 use crate::terminal::plain;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -102,9 +103,6 @@ fn kind_of(finding: &FindingReport) -> &'static str {
 impl Shape for Annotations {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         let path = plain(&portable_text(Path::new(&report.path)));
-        if report.is_passed_over() && !self.listing.shows_all() {
-            return Ok(());
-        }
         let left = report.left().iter().filter(|finding| !finding.known);
         for fold in fold(left, &self.listing) {
             let finding = fold.first;
@@ -119,7 +117,7 @@ impl Shape for Annotations {
             self.row(kind_of(finding), &at, &text);
         }
         let Some(reason) = report.reason.as_deref().map(plain) else { return Ok(()) };
-        let kind = if report.outcome == "error" { "error" } else { "notice" };
+        let kind = if report.status == Status::Error { "error" } else { "notice" };
         let at = Place { path: &path, line: 1, title: report.outcome };
         self.say(kind, &at, &reason, out)?;
         self.row(kind, &at, &reason);
@@ -127,6 +125,13 @@ impl Shape for Annotations {
     }
 
     fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(strangers) = totals.strangers.named() {
+            let kind = if totals.strangers.fail() { "error" } else { "notice" };
+            let path = plain(totals.strangers.first());
+            let at = Place { path: &path, line: 1, title: "unsupported" };
+            self.say(kind, &at, &plain(&strangers), out)?;
+            self.row(kind, &at, &plain(&strangers));
+        }
         for kept in KINDS.iter().filter_map(|kind| self.kept.get(kind)) {
             out.write_all(kept.as_bytes())?;
         }

@@ -8,6 +8,7 @@ use crate::args::Listing;
 use crate::baseline::fingerprint_of;
 use crate::place::portable_text;
 use crate::report::{FileReport, FindingReport};
+use crate::status::Status;
 use crate::terminal::json;
 use serde_json::{Value, json as object};
 use std::io::{self, Write};
@@ -47,26 +48,35 @@ fn degradation(path: &str, fold: &Fold<'_>) -> Value {
     })
 }
 
+/// What is not about a line.
+fn whole_file(name: &str, severity: &str, path: &str, text: &str) -> Value {
+    object!({
+        "description": text,
+        "check_name": name,
+        "fingerprint": fingerprint_of(&[name, path]),
+        "severity": severity,
+        "location": { "path": path, "lines": { "begin": 1 } },
+    })
+}
+
 impl Shape for Degradations {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         let path = portable_text(Path::new(&report.path));
         for fold in fold(report.left().iter().filter(|finding| !finding.known), &self.listing) {
             self.push(&degradation(&path, &fold), out)?;
         }
-        if report.outcome == "error" {
-            let failed = object!({
-                "description": report.reason.as_deref().unwrap_or_default(),
-                "check_name": "error",
-                "fingerprint": fingerprint_of(&["error", &path]),
-                "severity": "blocker",
-                "location": { "path": path, "lines": { "begin": 1 } },
-            });
-            self.push(&failed, out)?;
+        if report.status == Status::Error {
+            let reason = report.reason.as_deref().unwrap_or_default();
+            self.push(&whole_file("error", "blocker", &path, reason), out)?;
         }
         Ok(())
     }
 
-    fn finish(&mut self, _: &Totals, out: &mut dyn Write) -> io::Result<()> {
+    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(strangers) = totals.strangers.all() {
+            let severity = if totals.strangers.fail() { "blocker" } else { "info" };
+            self.push(&whole_file("unsupported", severity, totals.strangers.first(), &strangers), out)?;
+        }
         writeln!(out, "{}]", if self.count == 0 { "[" } else { "" })
     }
 }

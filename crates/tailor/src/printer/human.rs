@@ -205,9 +205,6 @@ fn resume(report: &FileReport) -> Option<End> {
 
 impl Shape for Human {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
-        if report.is_passed_over() && !self.listing.shows_all() {
-            return Ok(());
-        }
         let unknown = report.findings().iter().filter(|finding| !finding.known && !self.listing.statistics);
         let folds = fold(unknown, &self.listing);
         let path = plain(&shown(Path::new(&report.path)));
@@ -229,6 +226,9 @@ impl Shape for Human {
     fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
         self.write_kept(out)?;
         let mut text = String::new();
+        if let Some(strangers) = totals.strangers.named() {
+            self.line(&plain(&strangers), &mut text);
+        }
         for row in totals.table() {
             self.line(&row, &mut text);
         }

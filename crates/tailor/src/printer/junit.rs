@@ -8,6 +8,7 @@ use crate::amount::plural;
 use crate::args::Listing;
 use crate::place::portable_text;
 use crate::report::{FileReport, FindingReport, count};
+use crate::status::Status;
 use crate::terminal::plain;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
@@ -21,8 +22,6 @@ const LISTED_MAX: usize = 100;
 pub(super) struct Suite {
     listing: Listing,
     cases: Vec<Case>,
-    /// How many files are not transcripts and have no case of their own.
-    passed_over: u64,
 }
 
 struct Case {
@@ -43,7 +42,7 @@ struct Verdict {
 
 impl Suite {
     pub(super) fn new(listing: Listing) -> Self {
-        Self { listing, cases: Vec::new(), passed_over: 0 }
+        Self { listing, cases: Vec::new() }
     }
 
     fn count(&self, element: &str) -> String {
@@ -58,6 +57,7 @@ impl Verdict {
         let failing: Vec<&FindingReport> = report.left().iter().filter(|finding| finding.fails).collect();
         let (element, message, kind) = match (report.outcome, &failing[..]) {
             ("error", _) => ("error", reason, "error"),
+            (outcome, []) if report.status == Status::Error => ("error", reason, outcome),
             (_, [first, ..]) => ("failure", plural(count(failing.iter().copied()), "finding"), first.rule),
             ("deferred" | "refused" | "unsupported", _) => ("skipped", reason, report.outcome),
             _ => return None,
@@ -83,10 +83,6 @@ fn list(findings: &[&FindingReport], listing: &Listing) -> String {
 
 impl Shape for Suite {
     fn file(&mut self, report: &FileReport, _: &mut dyn Write) -> io::Result<()> {
-        if report.is_passed_over() && !self.listing.shows_all() {
-            self.passed_over += 1;
-            return Ok(());
-        }
         let notes: Vec<&FindingReport> = report.left().iter().filter(|finding| !finding.fails).collect();
         self.cases.push(Case {
             name: plain(&portable_text(Path::new(&report.path))),
@@ -97,19 +93,18 @@ impl Shape for Suite {
     }
 
     fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
-        let is_bad = |verdict: &Verdict| verdict.element != "skipped";
-        self.cases.sort_by_key(|case| !case.verdict.as_ref().is_some_and(is_bad));
-        if self.passed_over > 0 {
-            let are = if self.passed_over == 1 { "is not a transcript" } else { "are not transcripts" };
-            let message = format!("{} {are} (--show all lists them)", plural(self.passed_over, "file"));
-            let (kind, text) = ("unsupported", String::new());
-            let verdict = Some(Verdict { element: "skipped", message, kind, text });
+        if let Some(strangers) = totals.strangers.all() {
+            let element = if totals.strangers.fail() { "error" } else { "skipped" };
+            let (message, kind, text) = (plain(&strangers), "unsupported", String::new());
+            let verdict = Some(Verdict { element, message, kind, text });
             self.cases.push(Case {
                 name: "files that are not transcripts".into(),
                 verdict,
                 notes: String::new(),
             });
         }
+        let is_bad = |verdict: &Verdict| verdict.element != "skipped";
+        self.cases.sort_by_key(|case| !case.verdict.as_ref().is_some_and(is_bad));
         let mut xml = Writer::new_with_indent(out, b' ', 2);
         xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
         let counts = [

@@ -7,6 +7,7 @@ use super::shape::{Shape, Totals};
 use crate::args::Listing;
 use crate::place::uri;
 use crate::report::FileReport;
+use crate::status::Status;
 use crate::terminal::json;
 use serde_json::{Value, json as object};
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ const PLACES_MAX: usize = 100;
 pub(super) struct Log {
     listing: Listing,
     results: u64,
-    /// Errors of reading and writing.
+    /// What is about no rule: errors of reading and writing, and files that are not transcripts.
     errors: Vec<Value>,
 }
 
@@ -116,7 +117,7 @@ impl Shape for Log {
             self.results += 1;
             write!(out, "{}", json(&result(&report.path, &fold, report.compared).to_string()))?;
         }
-        if report.outcome == "error" {
+        if report.status == Status::Error {
             let text = report.reason.as_deref().unwrap_or_default();
             self.errors.push(object!({
                 "level": "error",
@@ -131,8 +132,12 @@ impl Shape for Log {
         if self.results == 0 {
             self.begin(out)?;
         }
+        if let Some(strangers) = totals.strangers.all() {
+            let level = if totals.strangers.fail() { "error" } else { "note" };
+            self.errors.push(object!({ "level": level, "message": { "text": strangers } }));
+        }
         let invocation = object!({
-            "executionSuccessful": totals.errors == 0 && totals.not_looked_at == 0,
+            "executionSuccessful": totals.status != Status::Error && totals.not_looked_at == 0,
             "toolExecutionNotifications": self.errors,
         });
         writeln!(out, r#"],"invocations":[{}]}}]}}"#, json(&invocation.to_string()))

@@ -1,6 +1,7 @@
 //! What all output formats share: what they are given, and the totals at the end.
 
 use super::fold::Severities;
+use super::strangers::Strangers;
 use crate::amount::{grouped, plural, size};
 use crate::report::{FileReport, FindingReport, count, is_zero};
 use crate::status::Status;
@@ -61,6 +62,9 @@ pub(super) struct Totals {
     /// How many problems repairs solve, out of how many, and in how many files.
     #[serde(skip)]
     repaired: (u64, u64),
+    /// Files that are not transcripts and have no result of their own.
+    #[serde(skip)]
+    pub(super) strangers: Strangers,
     #[serde(skip)]
     would_fix: u64,
     #[serde(skip)]

@@ -1,9 +1,9 @@
 //! The kinds of values that settings have: how each is read from a file, a flag and a variable, and how it is printed.
 
 use super::values::Settings;
-use super::written::{Code, Tools, bytes, profile_name, span, text, value, whole};
+use super::written::{Code, Tools, age, bytes, profile_name, span, text, value, whole};
 use crate::names::profiles;
-use crate::value::{Oversized, Thinking, count, days, duration, millis, size, tool_limit};
+use crate::value::{Oversized, Thinking, count, duration, millis, size, tool_limit};
 use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error};
@@ -123,7 +123,7 @@ impl<'de> DeserializeSeed<'de> for Kind {
             Self::Size(at) => Edit::set(at, value(from, bytes)?),
             Self::Time(at) => Edit::set(at, value(from, span)?),
             Self::Millis(at) => Edit::set(at, millis(value(from, span)?)),
-            Self::Days(at) => Edit::set(at, days(f64::deserialize(from)?).map_err(D::Error::custom)?),
+            Self::Days(at) => Edit::set(at, value(from, age)?),
             Self::Truth(at) => Edit::set(at, bool::deserialize(from)?),
             Self::Path(at) => Edit::set(at, Some(PathBuf::deserialize(from)?)),
             Self::Paths(at) => Edit::set(at, Some(Vec::deserialize(from)?)),

@@ -1,6 +1,6 @@
 //! The syntax of values in a configuration file.
 
-use crate::value::{code, count, duration, profile, size};
+use crate::value::{code, count, days, duration, long_duration, profile, size};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -117,6 +117,16 @@ pub(super) fn span(value: &Value) -> Result<Duration, String> {
         _ => Err(String::new()),
     };
     read.map_err(|_| format!("{value} is not a length of time, such as 5, \"90s\" or \"1h\""))
+}
+
+/// A number of days, or a number with a unit of time.
+pub(super) fn age(value: &Value) -> Result<Duration, String> {
+    match value {
+        Value::Integer(number) => days(f64::from(i32::try_from(*number).unwrap_or(i32::MAX))),
+        Value::Float(number) => days(*number),
+        Value::String(text) => long_duration(text),
+        _ => Err("neither a number of days nor a length of time, such as \"4w\"".to_string()),
+    }
 }
 
 /// A number of bytes, or a number with a unit.

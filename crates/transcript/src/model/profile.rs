@@ -40,7 +40,7 @@ pub const PROFILES: &[Profile] = &[
         name: "default",
         what: "32,000 characters a result, three quarters of them head, cut at line ends; 200,000 a turn, the largest \
                results first. Nothing ages.",
-        source: "the best of the others (docs/configuration.md)",
+        source: "the best of the others",
         policy: Policy::default,
     },
     Profile {

@@ -39,12 +39,7 @@ impl Daemon {
         let error = textfile::write(&path, &self.answer(now).metrics).err().map(|cause| cause.to_string());
         if let Some(cause) = error.as_ref().filter(|_| error != self.textfile_error) {
             let path = name(&path);
-            error!(
-                event = "textfile",
-                file = path,
-                reason = cause,
-                "{path}: could not write metrics: {cause}"
-            );
+            error!(event = "textfile", path, reason = cause, "{path}: could not write metrics: {cause}");
         }
         self.textfile_error = error;
     }

@@ -132,10 +132,10 @@ impl Daemon {
         };
         warn!(
             event = "too-long",
-            file,
+            path = file,
             line,
             agent = seen.agent,
-            reason = cause,
+            cause,
             "{file}: line {line} records that the API refused it as too long ({cause}); {way_out}"
         );
     }
@@ -193,15 +193,14 @@ fn fixed(file: &str, seen: &Seen) {
     if let Some(tokens) = seen.recovered {
         info!(
             event = "recovered",
-            file,
+            path = file,
             agent = seen.agent,
             run = seen.run,
-            before = seen.before,
-            after = seen.after,
-            tokens_before = tokens.before.tokens,
+            bytes = seen.before,
+            bytes_after = seen.after,
+            tokens = tokens.before.tokens,
             tokens_after = tokens.after,
             window_tokens = tokens.before.window,
-            reason = "too long",
             late,
             "{file}: {sentence}"
         );
@@ -210,15 +209,15 @@ fn fixed(file: &str, seen: &Seen) {
     let left = (!seen.left.is_empty()).then(|| seen.left.join(","));
     info!(
         event = "fixed",
-        file,
-        entry = plain(&seen.entries.join(",")),
+        path = file,
+        entry_ids = plain(&seen.entries.join(",")),
         agent = seen.agent,
         run = seen.run,
-        before = seen.before,
-        after = seen.after,
+        bytes = seen.before,
+        bytes_after = seen.after,
         remaining = seen.findings.values().sum::<u64>(),
-        reason = codes,
-        left,
+        found_codes = codes,
+        left_codes = left,
         late,
         "{file}: {sentence}"
     );
@@ -264,23 +263,31 @@ fn log_look(file: &str, seen: &Seen, is_refused: bool) {
         "findings" => log!(
             is_refused,
             event,
-            file,
-            entry = plain(&seen.entries.join(",")),
+            path = file,
+            entry_ids = plain(&seen.entries.join(",")),
             agent = seen.agent,
-            findings,
-            before = seen.before,
-            after = seen.before,
+            findings_total = findings,
+            bytes = seen.before,
             saves_bytes = seen.saves_bytes,
-            reason = codes,
+            found_codes = codes,
             "{file}: {refused}{findings} finding{} ({codes}), {} bytes to save",
             if findings == 1 { "" } else { "s" },
             seen.saves_bytes
         ),
         "deferred" => {
-            log!(is_refused, event, file, agent = seen.agent, reason, "{file}: {refused}deferred: {reason}");
+            log!(
+                is_refused,
+                event,
+                path = file,
+                agent = seen.agent,
+                reason,
+                "{file}: {refused}deferred: {reason}"
+            );
         }
-        "refused" | "error" => warn!(event, file, agent = seen.agent, reason, "{file}: {event}: {reason}"),
-        _ => debug!(event, file, reason, "{file}: {event}"),
+        "refused" | "error" => {
+            warn!(event, path = file, agent = seen.agent, reason, "{file}: {event}: {reason}")
+        }
+        _ => debug!(event, path = file, reason, "{file}: {event}"),
     }
 }
 
@@ -299,9 +306,9 @@ fn left_alone(file: &str, seen: &Seen, rest: Duration) {
     let rest_seconds = rest.as_secs();
     warn!(
         event = "tripped",
-        file,
+        path = file,
         agent = seen.agent,
-        rest_seconds,
+        retry_seconds = rest_seconds,
         reason = why,
         "{file}: left alone for {rest_seconds} s: {why}"
     );

@@ -51,7 +51,7 @@ impl Daemon {
                     let why = plain(&taken.to_string());
                     if before.get(&path) != Some(&why) {
                         let root = name(&path);
-                        error!(event = "root", root, state = "taken", reason = why, "{root}: {why}");
+                        error!(event = "root", root, watch_state = "taken", reason = why, "{root}: {why}");
                     }
                     self.taken.insert(path, why);
                     refused.push(taken);
@@ -148,18 +148,31 @@ fn each_once(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 fn log_state(path: &Path, state: &RootState, folders: usize) {
     let root = name(path);
     match state {
-        RootState::Watched => info!(event = "root", root, state = "watched", folders, "{root}: watched"),
+        RootState::Watched => {
+            info!(event = "root", root, watch_state = "watched", folders, "{root}: watched")
+        }
         RootState::Polled(why) => {
-            warn!(event = "root", root, state = "polled", reason = why, "{root}: walked periodically: {why}");
+            warn!(
+                event = "root",
+                root,
+                watch_state = "polled",
+                reason = why,
+                "{root}: walked periodically: {why}"
+            );
         }
         RootState::Missing => {
-            warn!(event = "root", root, state = "missing", "{root}: does not exist yet; waiting for it");
+            warn!(
+                event = "root",
+                root,
+                watch_state = "missing",
+                "{root}: does not exist yet; waiting for it"
+            );
         }
         RootState::Unreadable(why) => {
             error!(
                 event = "root",
                 root,
-                state = "unreadable",
+                watch_state = "unreadable",
                 reason = why,
                 "{root}: could not read the root: {why}"
             );
