@@ -70,8 +70,12 @@ DAMAGES = {
         "part that is no JSON": "accepted 4/3/5/5, 1 image",
         "part that is no JSON, no events": "accepted 4/3/4/4, 1 image",
         "tool name ba sh<x>": "accepted 4/3/5/5, 1 image",
+        "an image that is too large": "accepted 4/3/5/5",
     },
 }
+OPTIONS = {"an image that is too large": ("--max-image-size", "1", "--allow", "S4")}
+# What can be damaged once more in a session that was mended.
+AGAIN = {"openclaw": "row that is no JSON", "opencode": "completed without output"}
 # Told apart by readers with caches, so never as before.
 ROTATED = ("transcript_rewrite_watermarks", "session_windows")
 
@@ -83,6 +87,7 @@ def chosen(name, trials, sessions):
         known |= {f"{base}, dangling parentId": (base, trials.dangling(tag)) for base, tag in trials.HANGS.items()}
     else:
         alone = ("completed without output", "part that is no JSON")
+        known |= {"an image that is too large": ("plain", trials.nothing)}
         known |= {f"{trial}, no events": ("plain", without_events(trials, known[trial][1])) for trial in alone}
     made = [(damage, *known[damage], wanted) for damage, wanted in DAMAGES[name].items()]
     return [trial for trial in made if trial[1] in sessions]
@@ -97,8 +102,8 @@ def without_events(trials, edit):
 
 
 def whole(path):
-    """All rows but the marks that always change."""
-    return {table: held for table, held in rows.dump(path).items() if table not in ROTATED}
+    """All rows but the marks that always change. In which order they lie in the file is SQLite's own."""
+    return {table: sorted(held, key=repr) for table, held in rows.dump(path).items() if table not in ROTATED}
 
 
 def outcomes(told):
@@ -109,6 +114,7 @@ def stopped(tailor, tried, name):
     """[(damage, what is wrong)]: each is mended, taken back byte for byte, and mended again; then the owner resumes all of them."""
     tried.restore()
     cases = chosen(name, tried.trials, tried.sessions)
+    again = next(edit for damage, _, edit, _ in cases if damage == AGAIN[name])
     made = tried.trials.copies(tried.agent, tried.sessions, cases)
     bench.settle(tried.agent.path)
     path, vault, wrong = tried.agent.path, tried.folder / "vault", {damage: [] for damage, *_ in cases}
@@ -117,7 +123,8 @@ def stopped(tailor, tried, name):
     for (damage, _, edit, _), session in zip(cases, made):
         tried.edit(edit, session)
         before = whole(path)
-        told = run("fix", session, "--json")
+        fix = lambda: run("fix", session, "--json", *OPTIONS.get(damage, ()))
+        told = fix()
         if outcomes(told) != ["fixed"]:
             wrong[damage].append(f"fix exits {told.code}: {told.out[-300:]} {told.error[-300:]}")
             continue
@@ -126,7 +133,7 @@ def stopped(tailor, tried, name):
         other = [table for table in before if before[table] != after.get(table)]
         if told.code or other:
             wrong[damage].append(f"undo exits {told.code}, and other rows are in {other}: {told.error[-300:]}")
-        if outcomes(run("fix", session, "--json")) != ["fixed"]:
+        if outcomes(fix()) != ["fixed"]:
             wrong[damage].append("no second fix")
         left = [finding["code"] for finding in reads.findings(tailor, path, session) if finding["severity"] == "error"]
         wrong[damage] += [f"errors are left: {left}"] if left else []
@@ -139,8 +146,8 @@ def stopped(tailor, tried, name):
             told = run("fix", session, "--json")
             if outcomes(told) not in (["clean"], ["findings"], ["fixed"], ["deferred"]):
                 wrong[damage].append(f"while it runs, fix exits {told.code}: {told.error[-300:]}")
-        wrong["while the owner runs"] = [waits(tailor, tried, run, cases[0], made[0])]
-    wrong["a fix that is killed"] = [killed(tailor, tried, cases[0], made[0], vault)]
+        wrong["while the owner runs"] = [waits(tried, run, again, made[0])]
+    wrong["a fix that is killed"] = [killed(tailor, tried, made[0], vault)]
     return [(damage, "; ".join(filter(None, all))) for damage, all in wrong.items()]
 
 
@@ -167,19 +174,18 @@ def own(path, session):
         db.close()
 
 
-def waits(tailor, tried, run, case, session):
+def waits(tried, run, edit, session):
     """What needs the owner stopped is put off, and nothing is written."""
-    damage, _, edit, _ = case
     tried.edit(edit, session)
     look = lambda: own(tried.agent.path, session)
     was = look()
     told = run("fix", session, "--json")
     if outcomes(told) != ["deferred"] or look() != was:
-        return f"{damage}: {outcomes(told)}, rows {'as they were' if look() == was else 'changed'}: {told.out[-300:]}"
+        return f"{outcomes(told)}, rows {'as they were' if look() == was else 'changed'}: {told.out[-300:]}"
     return ""
 
 
-def killed(tailor, tried, case, session, vault):
+def killed(tailor, tried, session, vault):
     """kill -9 in the middle leaves the old rows or the new ones, and no lock that keeps the owner from starting."""
     path = tried.agent.path
     bench.settle(path)

@@ -160,7 +160,7 @@ pub(crate) fn carry_stored<T>(
     let mut planned = work.plan(&stored.content);
     let waits =
         planned.as_ref().is_ok_and(|(outcome, _)| outcome.remaining().iter().any(needs_owner_stopped));
-    if !waits || options.mode == Mode::Look {
+    if !waits || options.mode == Mode::Look || options.beside_only {
         let done = planned.and_then(|planned| work.rows(stored, planned));
         return Ok((Outcome::of(done)?, work.told));
     }

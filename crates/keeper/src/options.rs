@@ -37,6 +37,9 @@ pub struct Options {
     pub memory_settle: Duration,
     /// Whether files are replaced on a system on which that has not been tried.
     pub untried_systems: bool,
+    /// Whether a session in a store is only changed as far as that goes beside its owner, even if the owner is stopped: to change
+    /// more, it is kept from starting for a moment.
+    pub beside_only: bool,
     /// Where originals are kept. [`Mode::Fix`] needs one.
     pub vault: Option<Vault>,
     /// What makes it worth rewriting a whole file. Nothing: any repair does.

@@ -300,10 +300,14 @@ impl Vault {
         Ok(Originals { file, texts, inline })
     }
 
-    /// Opens what a run kept of rows; `None` if it kept none.
+    /// Opens what a run kept of rows; `None` if it kept none, or `tailor forget` removed them with a text.
     pub(crate) fn rows(&self, record: &Record) -> io::Result<Option<RowsMade>> {
         let Some(rows) = record.rows else { return Ok(None) };
         let (_, file) = self.open(record, OFlags::RDONLY)?;
+        // The texts are kept apart as well, and will do for rows that changed by themselves.
+        if file::is_wiped(&file, &rows.frame)? && !rows.is_alone {
+            return Ok(None);
+        }
         let text = Text::open(&Arc::new(file), &rows.frame)?;
         let lines = Box::new(BufReader::new(text).lines());
         Ok(Some(RowsMade { lines, is_alone: rows.is_alone }))

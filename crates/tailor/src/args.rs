@@ -425,6 +425,7 @@ impl Change {
             settle_stale: Duration::ZERO,
             memory_settle: config.settings.memory_settle,
             untried_systems: config.settings.untried_systems,
+            beside_only: false,
             // A dry run needs the vault too, to know what earlier runs did.
             vault: Some(self.vault.open(&config)?),
             worth: None,
@@ -987,6 +988,7 @@ impl Fix {
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
             memory_settle: config.settings.memory_settle,
             untried_systems: config.settings.untried_systems,
+            beside_only: false,
             // A dry run stores nothing, so it needs no vault.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
             worth: None,

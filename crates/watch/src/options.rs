@@ -54,6 +54,16 @@ impl Config {
         let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
         let Self { memory_settle, untried_systems, worth, .. } = *self;
         let worth = Some(worth);
-        Options { policy, mode, settle, settle_stale, memory_settle, untried_systems, vault, worth }
+        Options {
+            policy,
+            mode,
+            settle,
+            settle_stale,
+            memory_settle,
+            untried_systems,
+            beside_only: true,
+            vault,
+            worth,
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! Removes texts from the vault for good, such as a secret that a tool printed.
 
 use super::file::is_wiped;
+use super::record::Stored;
 use super::{LOCK, Vault, all_names, open_run};
 use crate::error::Error;
 use crate::folder::Folder;
 use crate::platform::writing::sync;
 use crate::platform::{FileExt, OFlags};
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -75,18 +77,26 @@ fn wipe(folder: &Folder, run: &str, id: &str) -> io::Result<bool> {
     let Some(stored) = record.texts.iter().find(|stored| stored.hash.to_string() == id) else {
         return Ok(false);
     };
-    let (start, end) = stored.frame;
-    if start == end || is_wiped(&file, stored)? {
+    if stored.frame.0 == stored.frame.1 || is_wiped(&file, stored)? {
         return Ok(false);
     }
+    // Rows are kept whole, with the text in them.
+    if let Some(rows) = record.rows {
+        overwrite(&file, &rows.frame)?;
+    }
+    overwrite(&file, stored)?;
+    Ok(true)
+}
+
+fn overwrite(file: &File, stored: &Stored) -> io::Result<()> {
+    let (start, end) = stored.frame;
     let zeros = [0; BLOCK_BYTES];
     for at in (start + 1..end).step_by(BLOCK_BYTES) {
         let length = (end - at).min(BLOCK_BYTES as u64);
         file.write_all_at(&zeros[..length as usize], at)?;
     }
-    sync(&file)?;
+    sync(file)?;
     // A first byte of 0 marks the text as gone. It is written last, so that this is true even after a power cut.
     file.write_all_at(&[0], start)?;
-    sync(&file)?;
-    Ok(true)
+    sync(file)
 }

@@ -389,3 +389,22 @@ fn many_rows_are_written_in_several_transactions() {
         assert!(rows(&store, "part") == before, "{at}");
     }
 }
+
+/// What is to be forgotten is not kept with its row either; the other texts still go back.
+#[test]
+fn a_text_that_is_forgotten_is_gone_from_the_rows_that_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, store, part) = opencode(dir.path());
+    let second = part.replace("\"c1\"", "\"c2\"").replace("one more line", "another line");
+    store.execute("UPDATE part SET data = ?1 WHERE id = 'prt_3'", [&second]).unwrap();
+    fixed(&path, dir.path());
+    let cut = data(&store, "prt_2");
+    let id = cut.split("tailor show ").nth(1).unwrap();
+    let id: String = id.chars().take_while(char::is_ascii_hexdigit).collect();
+    let vault = Vault::new(dir.path().join("vault"));
+    assert_eq!(vault.forget(&id).unwrap().runs, 1);
+    let ending = undone(&path, dir.path(), Extent::Whole).ending;
+    assert!(matches!(ending, Ending::Refused(Refusal::Forgotten { .. })), "{ending:?}");
+    assert_eq!(undone(&path, dir.path(), Extent::Possible).ending, Ending::Undone);
+    assert!(data(&store, "prt_3") == second && data(&store, "prt_2").contains("[tailor: "));
+}
