@@ -102,7 +102,7 @@ fn it_is_asked_for_and_allowed() {
     let limit = ["fix", "--settle", "0", "--image-pixels-max", "80"];
     let path = dir.write("s.jsonl", &text);
     let run = dir.tailor(&[&limit[..], &["--images", "downscale", "s.jsonl"]].concat());
-    assert!(run.text().contains("it makes images smaller than the model was shown them"), "{}", run.text());
+    assert!(run.text().contains("it makes images smaller than the model has seen them"), "{}", run.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     let stubbed = fixed(&dir, &text, &[&limit[..], &["--allow", "S4"]].concat());
     assert!(images(&stubbed)[0].contains("PNG image, 120x60 pixels"), "{stubbed}");

@@ -38,6 +38,37 @@ fn systemd_understands_every_line() {
     assert_eq!(String::from_utf8_lossy(&verified.stderr), "");
 }
 
+/// The drop-ins that are shipped, with all that is commented out in them, for units that they would go to.
+#[test]
+fn systemd_understands_the_drop_ins() {
+    let Some(mut command) = analyze() else { return };
+    let dir = Dir::new();
+    installed(&dir);
+    let bot = "[Unit]\nDescription=a bot\n[Service]\nExecStart=/bin/true\n";
+    fs::write(dir.path("bot.service"), bot).unwrap();
+    for (unit, drop_in) in [
+        ("bot.service", "tailor-fix.conf.example"),
+        ("tailor@.service", "tailor@.service.d/sessions.conf.example"),
+    ] {
+        let text = fs::read_to_string(root().join("systemd").join(drop_in)).unwrap();
+        let text = text.replace("/usr/local/bin/tailor", env!("CARGO_BIN_EXE_tailor"));
+        let is_setting = |line: &str| line.split_once('=').is_some_and(|(key, _)| !key.contains(' '));
+        let whole: String = text
+            .lines()
+            .map(|line| {
+                line.strip_prefix("# ").filter(|line| is_setting(line)).unwrap_or(line).to_string() + "\n"
+            })
+            .collect();
+        assert!(whole.matches("\nExecStart").count() >= 1, "{whole}");
+        fs::create_dir(dir.path(format!("{unit}.d"))).unwrap();
+        fs::write(dir.path(format!("{unit}.d/x.conf")), whole).unwrap();
+    }
+    let verified = command.arg("verify").args([dir.path("bot.service"), dir.path("tailor@.service")]);
+    let verified = verified.output().unwrap();
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && said.is_empty(), "{said}");
+}
+
 #[test]
 fn little_is_left_open() {
     let Some(mut command) = analyze() else { return };
@@ -67,20 +98,25 @@ fn agent() -> Option<serde_json::Value> {
 fn what_launchd_starts_is_tailor_with_a_log_of_its_own() {
     let Some(agent) = agent() else { return };
     let dir = Dir::new();
-    let (programs, logs) = (dir.home().join(".cargo/bin"), dir.home().join("Library/Logs"));
-    for folder in [&programs, &logs] {
-        fs::create_dir_all(folder).unwrap();
-    }
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tailor"), programs.join("tailor")).unwrap();
+    let logs = dir.home().join("Library/Logs");
+    fs::create_dir_all(&logs).unwrap();
     let words: Vec<&str> =
         agent["ProgramArguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    let script = words[2].replace("tailor\" watch", "tailor\" watch --set no_such_key=1");
+    let script = words[2].replace("tailor watch", "tailor watch --set no_such_key=1");
     assert_ne!(script, words[2]);
     assert_eq!(agent["Umask"], 0o077);
     let script = format!("umask {:o}; {script}", agent["Umask"].as_u64().unwrap());
-    let ended = dir.command_of(words[0]).args([words[1], &script]).status().unwrap();
-    assert_eq!(ended.code(), Some(2));
     let log = logs.join("tailor.log");
-    assert!(fs::read_to_string(&log).unwrap().contains("no_such_key"));
-    assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+    // Where cargo installs programs, and where uv and pipx do.
+    for place in [".cargo/bin", ".local/bin"] {
+        let programs = dir.home().join(place);
+        fs::create_dir_all(&programs).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tailor"), programs.join("tailor")).unwrap();
+        let ended = dir.command_of(words[0]).args([words[1], &script]).status().unwrap();
+        assert_eq!(ended.code(), Some(2));
+        assert!(fs::read_to_string(&log).unwrap().contains("no_such_key"));
+        assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_file(&log).unwrap();
+        fs::remove_dir_all(programs).unwrap();
+    }
 }

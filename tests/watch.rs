@@ -1,6 +1,9 @@
 //! `tailor watch` with programs that write, killed, reloaded, and given wrong input. Tests wait for a state, with a
 //! deadline, and never for a fixed time.
 
+#[cfg(feature = "stores")]
+mod stores;
+
 use crate::gate::{Living, claude, remembered};
 use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, make_old, root, skipped};
 use serde_json::Value;

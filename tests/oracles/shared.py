@@ -49,7 +49,7 @@ class Findings:
 
     def names_written_over(self):
         """What names were of which some bytes were written over, as the findings say."""
-        said = (re.match(r"`(\w+)` was written over", f["message"]) for f in self.applied)
+        said = (re.match(r"`(\w+)` was overwritten", f["message"]) for f in self.applied)
         return {name[1] for name in said if name}
 
     def calls(self, *codes):

@@ -40,6 +40,8 @@ pub enum Deferral {
     Changed,
     /// A process that we cannot see has it open for writing.
     HeldOpen,
+    /// A program does not let it be opened or replaced.
+    Withheld,
     /// A program still has the old file of an earlier run open, and may append to it.
     OldFileOpen,
     /// Another Tailor is working on it, or a program that locks its files in the same way.
@@ -133,8 +135,13 @@ pub enum Deferral {
 
 /// Time to the next try where nothing says when a lock will be released.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+/// The same for a transaction in a database.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Deferral {
+    /// The lock that a program holds while it writes to a database.
+    pub(crate) const DATABASE: &'static str = "database";
+
     /// When to try again. If only time is missing, when it is over. For OpenClaw's lock, after as long again as it has been
     /// held, but between a second and a minute. For what ends with a process or needs a person, after a minute. For a change
     /// of the file, or late lines, after a second.
@@ -148,8 +155,10 @@ impl Deferral {
             | Self::Compacting { age: quiet, grace: wanted }
             | Self::MayRemember { quiet, wanted }
             | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
-            Self::Changed | Self::OtherTailor | Self::LateLines(_) => Duration::from_secs(1),
+            Self::Changed | Self::OtherTailor | Self::Withheld | Self::LateLines(_) => Duration::from_secs(1),
             Self::Locked { age, .. } => (*age).clamp(Duration::from_secs(1), LOCK_PATIENCE),
+            // Transactions are short.
+            Self::Busy { lock: Self::DATABASE, .. } => DATABASE_PATIENCE,
             Self::InUse { .. }
             | Self::Remembered { .. }
             | Self::NotWorth { .. }
@@ -173,6 +182,7 @@ impl Deferral {
             | Self::RecentHistory { .. }
             | Self::NotWorth { .. }
             | Self::Changed
+            | Self::Withheld
             | Self::OtherTailor
             | Self::Running { .. }
             | Self::Locked { .. }
@@ -235,6 +245,7 @@ impl Deferral {
             ),
             Self::OtherTailor => f.write_str("locked by another tailor or by its agent"),
             Self::Changed => f.write_str("modified during the run"),
+            Self::Withheld => f.write_str("another program keeps it from being opened or replaced, as virus scanners do for a moment"),
             Self::Running { awaits, quiet, .. } => {
                 let (who, quiet, says) = (unanswered(*awaits), Span(*quiet), no_agent(set_by));
                 write!(f, "a turn is in progress: {who} (modified {quiet} ago); {says}")

@@ -1,6 +1,6 @@
 //! What goes wrong between us and the disk.
 
-use crate::platform::metadata::will_pass;
+use crate::platform::metadata::{is_withheld, will_pass};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,11 @@ impl Error {
         self.is_missing() && self.verb == Self::OPEN
     }
 
+    /// Whether another program is in the way, and nothing was changed: what fails after the exchange has a way out of its own.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.way_out.is_none() && is_withheld(&self.cause)
+    }
+
     /// See [`is_hindrance`].
     pub fn is_hindrance(&self) -> bool {
         is_hindrance(&self.cause)
@@ -50,8 +55,8 @@ impl Error {
 
 /// Whether the surroundings are in the way, and not the file: it is worth trying again soon, however often that failed.
 ///
-/// These are full disks, quotas, read-only file systems, and a lack of memory or descriptors: they affect every file,
-/// and end without any change to it. Missing permissions count too, because they are usually those of a folder or of
+/// These are full disks, quotas, read-only file systems, a lack of memory or descriptors, and locks of others: they
+/// end without any change to the file. Missing permissions count too, because they are usually those of a folder or of
 /// the vault: a change of those does not show in the file, and until then each attempt ends early. Data that a disk
 /// cannot read (`EIO`) does not count: reading it again and again may break the disk for good.
 pub fn is_hindrance(cause: &io::Error) -> bool {
@@ -62,6 +67,7 @@ pub fn is_hindrance(cause: &io::Error) -> bool {
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::OutOfMemory
+            | io::ErrorKind::ResourceBusy
     );
     // These have no kind of their own.
     by_kind || will_pass(cause)

@@ -16,16 +16,15 @@ const PACKED_END: &str = ".jsonl.zst";
 /// How deep folders may be nested below a root.
 pub const DEPTH_MAX: usize = 32;
 
-/// The files below a path, in the order of their names; the path itself if it is no folder. Links are not
+/// The files below a path, in the order of their names; the path itself if it is not a folder. Links are not
 /// followed. In the place of a store are the sessions in it. What cannot be read is reported among the files.
 pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
     if store::may_be_read(path) && path.is_file() {
         return stored::sessions(path, None);
     }
-    if let Some((file, _)) = store::split(path) {
-        // The store says when it was written.
-        let own = stored::sessions(file, None).into_iter().flatten().find(|found| found.path == path);
-        return vec![Ok(own.unwrap_or_else(|| Found::file(path, None)))];
+    if let Some((file, session)) = store::split(path) {
+        let written = stored::written(file, session);
+        return vec![Ok(Found { written, ..Found::file(path, None) })];
     }
     if !path.is_dir() {
         return vec![Ok(Found::file(path, None))];

@@ -24,7 +24,7 @@ use transcript::{Digest, Facts};
 pub struct Remembered {
     judge: Judge,
     file: Stamp,
-    /// Something could be mended and was not: whatever was in the way may be gone.
+    /// Something could be mended and was not, and the reason may be gone by now.
     pending: bool,
     /// What could be mended waits for an agent that may remember it.
     memory_waits: bool,
@@ -49,23 +49,23 @@ enum AppendOutcome {
 }
 
 impl Remembered {
-    /// `None` if nothing can be built upon it.
+    /// `None` if later appends cannot be judged by it.
     pub(crate) fn of(judge: Judge, file: Stamp, pending: bool) -> Option<Self> {
         judge.is_of_use().then_some(Self { judge, file, pending, memory_waits: false, again_bytes: None })
     }
 
-    /// What was written down of a file of which these facts were told, and nothing could be mended in it.
+    /// What the index holds about a file in which nothing could be mended; `facts` are those of the last look.
     pub(crate) fn restored(judge: Judge, facts: &Facts, file: Stamp, options: &Options) -> Option<Self> {
         Self::of(judge.restored(options.policy.of(facts.format), facts), file, false)
     }
 
-    /// What can be judged by itself in what is appended; `None` if that is not worth writing it down.
+    /// What later appends are judged by; `None` if it is not worth storing.
     pub(crate) fn judge_of(&self, file: Stamp) -> Option<&Judge> {
         let is_all = self.file == file && self.bytes() == file.bytes && !self.pending;
         (is_all && self.is_worth_it() && self.judge.counted().is_some()).then_some(&self.judge)
     }
 
-    /// What a look would tell of the file, which told this when it was shorter; `None` if only a look can tell.
+    /// The digest of a look at the file as it is now, derived from the one before the append; `None` if it has to be examined.
     pub(crate) fn told<'a>(&self, before: Digest<'a>) -> Option<Digest<'a>> {
         Some(before.grown(*self.judge.facts(), self.judge.counted()?))
     }
@@ -213,7 +213,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::process::tests::NO_FORKS;
+    use crate::spawned::NO_FORKS;
     use crate::{Vault, bytes_read};
     use std::fs::File;
     use std::io::Write;

@@ -39,7 +39,7 @@ pub struct Options {
     pub untried_systems: bool,
     /// Where originals are kept. [`Mode::Fix`] needs one.
     pub vault: Option<Vault>,
-    /// What makes it worth while to write a whole file anew. Nothing: whatever there is to mend does.
+    /// What makes it worth rewriting a whole file. Nothing: any repair does.
     pub worth: Option<Worth>,
 }
 

@@ -13,7 +13,7 @@ pub fn known_roots() -> Vec<PathBuf> {
     folders
 }
 
-/// Where such folders may yet come: of what is missing the nearest folder above that is there, and each in which any
+/// Folders to watch for such folders to appear: the nearest existing parent of each missing one, and each in which any
 /// name will do.
 pub fn known_roots_above() -> Vec<PathBuf> {
     let home = std::env::home_dir();

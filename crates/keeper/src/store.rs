@@ -1,6 +1,7 @@
 //! Where agents keep sessions in something else than lines of JSON: recognised by name. `stores` opens those that it can
 //! read; for the others there is advice.
 
+use crate::identity::Stamp;
 use crate::platform::metadata;
 use crate::roots::{expand, known_roots};
 use std::io;
@@ -24,6 +25,8 @@ pub struct Store {
 
 /// What stands between the file of a store and the id of a session in it.
 const MARK: char = '#';
+/// How the log beside a database is called.
+const LOG: &str = "-wal";
 /// How files end that may be databases, whatever they are called.
 const ENDINGS: &[&str] = &["sqlite", "sqlite3", "db"];
 
@@ -43,6 +46,11 @@ const fn at(home: &'static str, below: &'static str) -> Root {
     Root { env: None, home, below }
 }
 
+/// A folder in which programs keep their data, wherever that is.
+const fn data(below: &'static str) -> Root {
+    Root { env: Some("XDG_DATA_HOME"), home: ".local/share", below }
+}
+
 const fn database(
     agent: &'static str,
     file: &'static str,
@@ -57,12 +65,12 @@ const HERMES: Root = Root { env: Some("HERMES_HOME"), home: ".hermes", below: ".
 
 const STORES: &[Store] = &[
     database("OpenClaw 2026.8 or later", "openclaw-agent.sqlite", "", Some(OPENCLAW)),
-    database("OpenCode", "opencode.db", "", Some(at(".local/share", "opencode"))),
-    database("Kilo", "kilo.db", "", Some(at(".local/share", "kilo"))),
-    database("Goose", "sessions.db", "goose", Some(at(".local/share/goose", "sessions"))),
+    database("OpenCode", "opencode.db", "", Some(data("opencode"))),
+    database("Kilo", "kilo.db", "", Some(data("kilo"))),
+    database("Goose", "sessions.db", "goose", Some(data("goose/sessions"))),
     database("Crush", "crush.db", "", None),
     database("Hermes", "state.db", ".hermes", Some(HERMES)),
-    database("Zed", "threads.db", "zed", Some(at(".local/share/zed", "threads"))),
+    database("Zed", "threads.db", "zed", Some(data("zed/threads"))),
     Store {
         advice: EXPORTS,
         ..database("Cursor", "state.vscdb", "Cursor", Some(at(".config/Cursor", "User/globalStorage")))
@@ -97,12 +105,38 @@ pub fn known_stores() -> Vec<PathBuf> {
 }
 
 /// Whether a file is called as a database whose sessions this build can read.
-pub(crate) fn is_read(path: &Path) -> bool {
+pub fn is_read(path: &Path) -> bool {
     Store::of(path).is_some_and(Store::is_read)
 }
 
+/// The file that is changed by a write to this path: SQLite writes to a log beside the database first.
+pub fn written_to(path: PathBuf) -> PathBuf {
+    let database = path.to_str().and_then(|text| text.strip_suffix(LOG)).map(PathBuf::from);
+    database.filter(|file| may_be_read(file)).unwrap_or(path)
+}
+
+/// The stamp of a file. That of a store changes with each write to its log as well. No file is opened.
+///
+/// # Errors
+///
+/// When there is no such file.
+pub fn stamp_of(file: &Path) -> io::Result<Stamp> {
+    let stamp = Stamp::of(&metadata::of_link(file)?);
+    let mut log = file.as_os_str().to_os_string();
+    log.push(LOG);
+    let log = if may_be_read(file) { metadata::of_link(Path::new(&log)).ok() } else { None };
+    // An empty log is as good as none: who only reads makes one, too.
+    let log = log.map(|log| Stamp::of(&log)).filter(|log| log.bytes > 0);
+    Ok(log.map_or(stamp, |log| Stamp {
+        file: stamp.file,
+        bytes: stamp.bytes + log.bytes,
+        modified: stamp.modified.max(log.modified),
+        changed: stamp.changed.max(log.changed),
+    }))
+}
+
 /// Whether a file that somebody names may be such a database: a copy may be called anything.
-pub(crate) fn may_be_read(path: &Path) -> bool {
+pub fn may_be_read(path: &Path) -> bool {
     let ends = |path: &Path| path.extension().is_some_and(|end| ENDINGS.iter().any(|known| end == *known));
     cfg!(feature = "stores") && Store::of(path).map_or_else(|| ends(path), Store::is_read)
 }
@@ -112,11 +146,24 @@ pub fn is_stored(path: &Path) -> bool {
     split(path).is_some()
 }
 
+/// The database that a path stands for, or in which the session is that it stands for.
+pub fn store_file(path: &Path) -> Option<&Path> {
+    let file = split(path).map_or(path, |(file, _)| file);
+    may_be_read(file).then_some(file)
+}
+
 /// The path that stands for a session in a store: `FILE#SESSION`.
 pub(crate) fn session_path(file: &Path, session: &str) -> PathBuf {
     let mut path = file.as_os_str().to_os_string();
     path.push(format!("{MARK}{session}"));
     path.into()
+}
+
+/// A file beside a database.
+pub(crate) fn beside(file: &Path, end: &str) -> PathBuf {
+    let mut beside = file.as_os_str().to_os_string();
+    beside.push(end);
+    beside.into()
 }
 
 /// The path of a file, or of a session in a store, without links.
@@ -155,6 +202,21 @@ mod tests {
         assert_eq!(of("/h/.other/state.db"), None);
         assert_eq!(of("/h/p/.crush/crush.db"), Some("Crush"));
         assert_eq!(of("/h/s.jsonl"), None);
+    }
+
+    #[test]
+    fn a_write_to_the_log_is_one_to_the_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, log] = ["opencode.db", "opencode.db-wal"].map(|name| dir.path().join(name));
+        assert!(stamp_of(&file).is_err());
+        std::fs::write(&file, "1").unwrap();
+        let alone = stamp_of(&file).unwrap();
+        std::fs::write(&log, "").unwrap();
+        assert_eq!(stamp_of(&file).unwrap(), alone);
+        std::fs::write(&log, "12").unwrap();
+        let is_seen = (stamp_of(&file).unwrap().bytes == 3, written_to(log) == file);
+        assert_eq!(is_seen, (cfg!(feature = "stores"), cfg!(feature = "stores")));
+        assert_eq!(written_to("s.jsonl-wal".into()), Path::new("s.jsonl-wal"));
     }
 
     #[test]

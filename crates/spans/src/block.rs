@@ -1,6 +1,6 @@
 //! Finds quotes, escapes, control characters and line ends in the bytes of a transcript, sixty-four bytes at a time.
 //!
-//! A transcript has a quote or a backslash in every dozen bytes, so a search that starts anew at each of them spends its
+//! A transcript has a quote or a backslash in every dozen bytes, so a search that restarts at each of them spends its
 //! time on starting. Here each byte is looked at once, with the widest comparisons that the processor has, and whoever
 //! follows a string asks for the next mark. What the strings mean is the business of [`crate::json`].
 
@@ -111,7 +111,7 @@ impl Marks {
         }
     }
 
-    /// The same where the string goes on after the block.
+    /// The same where the string continues after the block.
     #[inline(never)]
     fn follow_on(&self, from: usize) -> Reach {
         let first = from / SIZE;
@@ -344,16 +344,16 @@ mod tests {
 
     /// What the processor has, and less.
     fn levels() -> Vec<Level> {
-        let mut levels = vec![Level::new(), Level::baseline()];
+        let levels = [Level::new(), Level::baseline()].into_iter();
         #[cfg(target_arch = "x86_64")]
-        levels.extend(
+        let levels = levels.chain(
             Level::new()
                 .as_sse4_2()
                 .map(Level::Sse4_2)
                 .into_iter()
                 .chain(Level::new().as_avx2().map(Level::Avx2)),
         );
-        levels
+        levels.collect()
     }
 
     proptest! {

@@ -30,7 +30,7 @@ const SEARCH_BYTES_MIN: usize = 256;
 /// No more room than this is made for most texts: those that are read again are short.
 const SMALL_BYTES: usize = 4 * 1024;
 
-/// A stretch that is searched several times is held in memory if it is no longer than this.
+/// A range that is searched several times is held in memory up to this length.
 const HELD_BYTES: usize = 8 * 1024;
 
 /// How much of a literal is counted at a time. After the last step that fits, units are counted one by one.
@@ -110,7 +110,7 @@ pub fn measure(
     Ok(Measure { span: inner, units, own, id, unit })
 }
 
-/// Our own marker of a run under a policy that counted otherwise. What stands around it is counted anew, and what was
+/// Our own marker, from a run under a policy that counted differently. The text around it is counted again, and what was
 /// taken out is believed.
 fn of_other_unit(
     source: &dyn Source,
@@ -161,7 +161,7 @@ pub enum Lines {
     #[default]
     Half,
     /// At the end of a line as ChatCLI looks for it: the line break itself must stand in the farther half of what may
-    /// stay in front, and in the nearer half of what may stay behind, but not first.
+    /// stay before the cut, and in the nearer half of what may stay after it, but not first.
     Inside,
 }
 
@@ -172,13 +172,13 @@ pub struct Cut {
     pub out: Span,
     /// Units that stay in front of it.
     pub head: u64,
-    /// Units that stay behind it.
+    /// Units that stay after it.
     pub tail: u64,
     /// What stays in front ends with a line break (or is empty).
     pub head_ends_line: bool,
 }
 
-/// Chooses where to cut a measured literal: at most `keep.head` units stay in front and `keep.tail` behind,
+/// Chooses where to cut a measured literal: at most `keep.head` units stay before the cut and `keep.tail` after it,
 /// each shortened to a line's end as `lines` says. Our own older marker always falls into what is taken out.
 pub fn cut(source: &dyn Source, measure: &Measure, keep: Keep, lines: Lines) -> Result<Cut, Fault> {
     let marker = measure.own.as_ref().map(|found| found.span);
@@ -194,7 +194,7 @@ pub fn cut(source: &dyn Source, measure: &Measure, keep: Keep, lines: Lines) -> 
     })
 }
 
-/// How many units the first `lines` lines of a measured literal have, if anything stands behind them and in front of
+/// How many units the first `lines` lines of a measured literal have, if anything follows them before
 /// our own marker; `None` also if there are `most` of them or more.
 pub fn lines_end(
     source: &dyn Source,
@@ -393,7 +393,7 @@ fn strides(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<C
     Ok(place)
 }
 
-/// How many bytes at the beginning are characters of their own: ASCII, no escape, and nothing stray behind them.
+/// How many bytes at the beginning are characters of their own: ASCII, no escape, and no stray byte after them.
 fn calm(bytes: &[u8]) -> usize {
     let plain = bytes.iter().position(|&byte| byte == b'\\' || byte >= 0x80);
     plain.map_or(bytes.len(), |end| if bytes[end] & 0xc0 == 0x80 { end.saturating_sub(1) } else { end })

@@ -697,7 +697,7 @@ impl Tokeniser {
         Ok(())
     }
 
-    /// A value that is no string and holds no others.
+    /// A value that is not a string and holds no other values.
     fn scalar(&mut self, bytes: &[u8], i: usize) -> Step {
         let (kind, end) = match bytes[i] {
             b't' => (Kind::Bool, word(bytes, i, b"true")?),
@@ -924,7 +924,7 @@ pub fn whole_chars(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Whether a whole file is one object or array, on however many lines; not told of one with too many values.
+/// Whether a whole file is one object or array, on however many lines; not known of one with too many values.
 pub fn is_document(source: &dyn Source) -> Result<bool, Fault> {
     let mut tokeniser = Tokeniser { state: State::Document, ..Tokeniser::new(0) };
     let mut fill = |at, room: &mut [u8]| source.fill(at, room);
@@ -950,7 +950,7 @@ mod tests {
     use alloc::string::String;
     use proptest::prelude::*;
 
-    /// Reads an object that comes in pieces, of which no more is held than must be.
+    /// Reads an object that comes in pieces, and holds no more of them than it must.
     fn in_pieces(bytes: &[u8], size: usize, held_max: usize) -> (Fed, Tokeniser) {
         let mut tokeniser = Tokeniser { held_max, ..Tokeniser::new(0) };
         for piece in bytes.chunks(size.max(1)) {

@@ -41,7 +41,7 @@ pub struct Piece {
     char: u32,
     /// Bytes of invalid or plain UTF-8 as written; 0 for an escape.
     plain: usize,
-    /// Continuation bytes behind an escape: part of no character, so they count for none.
+    /// Continuation bytes after an escape: they belong to no character, so they are not counted.
     stray: bool,
 }
 
@@ -244,7 +244,7 @@ fn count_with<S: Simd>(simd: S, bytes: &[u8], unit: Unit) -> u64 {
             }
         }
     }
-    // A backslash at the very end begins no escape: it, and the blank behind it, were taken for one.
+    // A backslash at the very end begins no escape: it and the blank after it were taken for one.
     if bytes.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1 {
         total += if unit == Unit::Bytes { 1 } else { 2 };
     }

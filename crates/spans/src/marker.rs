@@ -35,7 +35,7 @@ impl Id {
     /// How many hex digits of the hash are shown.
     pub const DIGITS: usize = 12;
 
-    /// As long as any address: what a marker takes up can be told with it.
+    /// As long as any address, so that the length of a marker is known without one.
     pub const UNKNOWN: Self = Self(Cow::Borrowed("000000000000"));
 
     /// The id of a text with this hash.

@@ -245,6 +245,7 @@ impl Loaded {
         Ok(Config {
             roots,
             mode: settings.mode,
+            stores: settings.stores,
             policy: self.policies(),
             settle: settings.settle,
             settle_stale: settings.settle_stale,

@@ -1,4 +1,4 @@
-//! Streams that are packed as zstd or gzip, or not at all.
+//! Streams that are compressed with zstd or gzip, or not at all.
 
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
@@ -6,10 +6,10 @@ use flate2::write::GzEncoder;
 use std::io::{self, BufReader, Cursor, Read, Write};
 use std::path::Path;
 
-/// What zstd's own program takes; more is slower and hardly smaller.
+/// The default of the `zstd` program; higher levels are slower and hardly smaller.
 const ZSTD_LEVEL: i32 = 3;
 
-/// How a stream is packed.
+/// How a stream is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Plain,
@@ -18,7 +18,7 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// What the name of a file says.
+    /// As the name of a file says.
     pub(crate) fn of_name(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("zst") => Self::Zstd,
@@ -27,7 +27,7 @@ impl Packing {
         }
     }
 
-    /// Unpacks a stream, whose first bytes say how it is packed.
+    /// Decompresses a stream, whose first bytes say how it is compressed.
     pub(crate) fn unpack<'r>(mut stream: impl Read + 'r) -> io::Result<(Self, Box<dyn Read + 'r>)> {
         let mut first = Vec::new();
         stream.by_ref().take(4).read_to_end(&mut first)?;
@@ -47,7 +47,7 @@ impl Packing {
         ))
     }
 
-    /// Packs what is written to `out`.
+    /// Compresses what is written to `out`.
     pub(crate) fn pack<W: Write>(self, out: W) -> io::Result<Packed<W>> {
         Ok(match self {
             Self::Plain => Packed::Plain(out),
@@ -57,7 +57,7 @@ impl Packing {
     }
 }
 
-/// A stream that is packed while it is written.
+/// A stream that is compressed while it is written.
 pub(crate) enum Packed<W: Write> {
     Plain(W),
     Zstd(zstd::Encoder<'static, W>),
@@ -65,7 +65,7 @@ pub(crate) enum Packed<W: Write> {
 }
 
 impl<W: Write> Packed<W> {
-    /// Ends it; without this it could not be unpacked.
+    /// Finishes the stream; without this it could not be decompressed.
     pub(crate) fn finish(self) -> io::Result<W> {
         match self {
             Self::Plain(out) => Ok(out),

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, available_parallelism};
 
-/// Sets the pool up with the threads that are asked for, as far as they can be had. Only the thread that calls this one works if there is no other.
+/// Sets up the pool with the requested threads, or as many of them as there are. Without a pool the calling thread does all the work.
 pub(crate) fn prepare(jobs: Option<NonZeroUsize>) -> Result<(), String> {
     let wanted = jobs.or_else(|| available_parallelism().ok()).map_or(1, usize::from);
     let pool = match wanted.min(to_be_had(wanted)) {

@@ -13,8 +13,10 @@ use std::time::Duration;
 pub struct Config {
     /// What to look after.
     pub roots: Roots,
-    /// Whether anything may be written.
+    /// Whether files may be written.
     pub mode: Mode,
+    /// Whether sessions in databases may be written.
+    pub stores: Mode,
     /// What is wrong and what to do about it, for all transcripts and for those of single agents.
     pub policy: Policies,
     /// How long a file must have been quiet before its newest part is changed.

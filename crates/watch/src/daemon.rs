@@ -6,7 +6,7 @@ mod report;
 mod roots;
 
 use crate::ask::{serve_metrics, serve_status};
-use crate::config::{Config, Mode, Roots};
+use crate::config::{Config, Roots};
 use crate::event::{Event, Why};
 use crate::exits::Exits;
 use crate::instance::Taken;
@@ -166,7 +166,8 @@ fn next_work(jobs: &Mutex<Receiver<Work>>) -> Option<Work> {
 fn carry_out(work: Work) -> Event {
     match work {
         Work::Look(job, root, looker) => {
-            let root = root.filter(|root| **root != *job.path);
+            let file = job.store.as_ref().unwrap_or(&job.path);
+            let root = root.filter(|root| **root != **file);
             Event::Looked(Box::new(looker.look(job, root.as_deref())))
         }
         Work::Clear(vault, keep) => match vault.gc(keep, false) {
@@ -223,8 +224,8 @@ impl Daemon {
 
     /// Claims the roots and watches each.
     fn begin(&mut self) -> Result<(), Error> {
-        let mode = self.config.mode.name();
-        info!(event = "start", mode, pid = std::process::id(), "started");
+        let (mode, stores) = (self.config.mode.name(), self.config.stores.name());
+        info!(event = "start", mode, stores, pid = std::process::id(), "started");
         let taken = self.open_roots();
         self.discover_roots();
         if self.roots.is_empty() && taken.is_empty() {
@@ -274,7 +275,7 @@ impl Daemon {
     fn sleep(&self) -> Duration {
         let now = self.now();
         let due = self.queue.deadline().filter(|_| self.at_work < WORKERS && !self.stopping);
-        let clear = (self.config.mode == Mode::Enforce).then_some(self.next_clear);
+        let clear = self.config.writes().then_some(self.next_clear);
         let status = (self.next_status > now).then_some(self.next_status);
         let textfile = self.config.metrics_textfile.is_some().then_some(self.next_textfile);
         let moments = [due, clear, textfile, Some(self.next_roots), self.next_alive, status];
@@ -306,7 +307,7 @@ impl Daemon {
         if self.next_clear <= now && self.at_work < WORKERS {
             self.next_clear = now.after(CLEAR_EVERY);
             // When only observing, we write nothing, and the originals are not ours to delete.
-            if self.looker.enforces() {
+            if self.config.writes() {
                 self.give(Work::Clear(self.config.vault.clone(), self.config.keep));
             }
         }

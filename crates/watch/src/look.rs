@@ -6,10 +6,11 @@
 use crate::config::{Config, Mode, Roots};
 use crate::memory::Memory;
 use crate::metrics::FindingLabels;
-use crate::queue::{Cure, Done, Job, Pace};
+use crate::queue::{Cure, Done, Job, Listed, Pace};
 use keeper::{
-    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp, Tokens, Verdicts,
-    bytes_read, follow, insert_late_lines, is_hindrance, known_roots, maintain, recover,
+    Deferral, Ending, Error, FileId, Found, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp,
+    Tokens, Verdicts, bytes_read, find, follow, insert_late_lines, is_hindrance, known_roots, maintain,
+    may_be_read, recover, stamp_of,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,21 +26,32 @@ const RESCUES_MAX: u64 = 3;
 /// Memory limit for what is remembered of files.
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 
+/// A store is listed at most this often, and for no more than this part of the time.
+const LISTING_PAUSE: Duration = Duration::from_secs(1);
+const LISTING_SHARE: u32 = 20;
+
 /// How many entries a report names, and how much of each id: agents' ids are short.
 const ENTRIES_MAX: usize = 10;
 const ENTRY_CHARS_MAX: usize = 64;
 
-/// What workers need and remember.
-pub(crate) struct Looker {
+/// How files are looked at, or sessions in stores.
+struct Way {
     enforces: bool,
     soon: Options,
     late: Options,
-    /// How to recover sessions that are too long; `None` if they are not to be recovered.
-    rescue: Option<Options>,
-    memory: Mutex<Memory<Remembered>>,
     /// Results of earlier looks, by pace.
     verdicts_soon: Option<Verdicts>,
     verdicts_late: Option<Verdicts>,
+}
+
+/// What workers need and remember.
+pub(crate) struct Looker {
+    files: Arc<Way>,
+    stores: Arc<Way>,
+    settle: Duration,
+    /// How to recover sessions that are too long; `None` if they are not to be recovered.
+    rescue: Option<Options>,
+    memory: Mutex<Memory<Remembered>>,
     /// Files beside which late lines wait. The files themselves do not show it.
     late_lines: Arc<Mutex<HashSet<PathBuf>>>,
 }
@@ -54,6 +66,8 @@ pub(crate) struct Report {
     pub(crate) done: Done,
     /// `None` if the file had not changed and was not read.
     pub(crate) seen: Option<Seen>,
+    /// The sessions in it, if it is a store.
+    pub(crate) sessions: Vec<Listed>,
     pub(crate) took: Duration,
     /// How much of the file was read.
     pub(crate) read_bytes: u64,
@@ -88,15 +102,34 @@ pub(crate) struct Seen {
     pub(crate) entries: Vec<String>,
 }
 
-impl Looker {
-    pub(crate) fn new(config: &Config) -> Self {
-        let [soon, late] = [Pace::Soon, Pace::Late].map(|pace| config.options(pace));
+impl Way {
+    fn of(config: &Config, mode: Mode) -> Self {
+        let [soon, late] = [Pace::Soon, Pace::Late].map(|pace| config.options(mode, pace));
         Self {
-            enforces: config.mode == Mode::Enforce,
+            enforces: mode == Mode::Enforce,
             verdicts_soon: verdicts(config, &soon),
             verdicts_late: config.settle().late.and_then(|_| verdicts(config, &late)),
             soon,
             late,
+        }
+    }
+
+    /// Which fixes apply to this file.
+    fn selection(&self, pace: Pace, outcome: &Outcome) -> &Selection {
+        let options = if pace == Pace::Late { &self.late } else { &self.soon };
+        let format = outcome.before.as_ref().and_then(|found| found.facts.format);
+        &options.policy.of(format).selection
+    }
+}
+
+impl Looker {
+    pub(crate) fn new(config: &Config) -> Self {
+        let files = Arc::new(Way::of(config, config.mode));
+        let is_same = config.stores == config.mode;
+        Self {
+            stores: if is_same { files.clone() } else { Arc::new(Way::of(config, config.stores)) },
+            files,
+            settle: config.settle,
             rescue: config.rescue(),
             memory: Mutex::new(Memory::new(MEMORY_BYTES_MAX)),
             late_lines: Arc::default(),
@@ -109,16 +142,29 @@ impl Looker {
         Self { late_lines: self.late_lines.clone(), ..Self::new(config) }
     }
 
-    /// Looks at a file, unless it has not changed.
+    /// Looks at a file, unless it has not changed; lists the sessions of a store, or looks at one of them.
     pub(crate) fn look(&self, job: Job, root: Option<&Path>) -> Report {
         let (began, read_before) = (std::time::Instant::now(), bytes_read());
-        let (done, seen) = match std::fs::symlink_metadata(&job.path) {
+        let mut sessions = Vec::new();
+        let (done, seen) = match stamp_of(&job.path) {
+            _ if job.store.is_some() => self.look_at_session(&job, root),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => (Done::Gone, None),
-            Ok(metadata) if job.known == Some(Stamp::of(&metadata)) => {
-                (Done::Settled(Stamp::of(&metadata)), None)
-            }
-            Ok(metadata) if !metadata.is_file() => (Done::Gone, None),
-            Ok(metadata) => self.read(&job, root, Stamp::of(&metadata)),
+            Ok(stamp) if job.known == Some(stamp) => (Done::Settled(stamp), None),
+            Ok(_) if !is_file(&job.path) => (Done::Gone, None),
+            Ok(stamp) => match listed(&job.path, stamp) {
+                Some(Ok(listed)) => {
+                    sessions = listed;
+                    (
+                        Done::Listed {
+                            now: stamp,
+                            rest: (began.elapsed() * LISTING_SHARE).max(LISTING_PAUSE),
+                        },
+                        None,
+                    )
+                }
+                Some(Err(error)) => (failed(error.is_hindrance()), Some(Seen::error(error.to_string()))),
+                None => self.read(&job, root, stamp),
+            },
             Err(cause) => {
                 let text = format!("{}: could not look at the file: {cause}", job.path.display());
                 (failed(is_hindrance(&cause)), Some(Seen::error(text)))
@@ -128,13 +174,28 @@ impl Looker {
             drop(self.memory().take(&job.path));
             self.late_lines().remove(&*job.path);
         }
-        Report { job, done, seen, took: began.elapsed(), read_bytes: bytes_read() - read_before }
+        Report { job, done, seen, sessions, took: began.elapsed(), read_bytes: bytes_read() - read_before }
+    }
+
+    /// Looks at a session in a store, once it has been quiet for long enough: only its store says when it was written to.
+    fn look_at_session(&self, job: &Job, root: Option<&Path>) -> (Done, Option<Seen>) {
+        let written = find(&job.path).into_iter().flatten().find_map(|found| found.written);
+        let now = Listed::of(&job.path, written, None);
+        match self.settle.checked_sub(now.quiet).filter(|wait| !wait.is_zero()) {
+            Some(after) => (Done::Deferred { as_it_is: None, after, cure: Cure::Change }, None),
+            None if job.known == Some(now.stamp) => (Done::Settled(now.stamp), None),
+            None => self.read(job, root, now.stamp),
+        }
+    }
+
+    fn way(&self, job: &Job) -> &Way {
+        if job.store.is_some() { &self.stores } else { &self.files }
     }
 
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
         match self.see(job, root) {
             Ok(Looked { outcome: Some(outcome), too_long, recovered }) => {
-                let selection = self.selection(job.pace, &outcome);
+                let selection = self.way(job).selection(job.pace, &outcome);
                 let seen = Seen { too_long, recovered, ..Seen::new(&outcome, selection) };
                 (done(&job.path, &outcome, stamp, selection), Some(seen))
             }
@@ -144,13 +205,6 @@ impl Looker {
             Err(error) if error.is_missing() => (Done::Gone, None),
             Err(error) => (failed(error.is_hindrance()), Some(Seen::error(error.to_string()))),
         }
-    }
-
-    /// Which fixes apply to this file.
-    fn selection(&self, pace: Pace, outcome: &Outcome) -> &Selection {
-        let options = if pace == Pace::Late { &self.late } else { &self.soon };
-        let format = outcome.before.as_ref().and_then(|found| found.facts.format);
-        &options.policy.of(format).selection
     }
 
     /// Looks at the file once no late lines wait beside it.
@@ -167,7 +221,9 @@ impl Looker {
 
     /// Puts late lines from an earlier look into place. Returns why they still have to wait.
     fn place_late_lines(&self, path: &Path) -> Result<Option<Deferral>, Error> {
-        let Some(vault) = self.soon.vault.as_ref().filter(|_| self.enforces) else { return Ok(None) };
+        let Some(vault) = self.files.soon.vault.as_ref().filter(|_| self.files.enforces) else {
+            return Ok(None);
+        };
         if !self.late_lines().contains(path) {
             return Ok(None);
         }
@@ -188,14 +244,14 @@ impl Looker {
     }
 
     fn examine_late(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
-        let path = &job.path;
-        let verdicts = self.verdicts_late.as_ref().zip(Sight::of(path));
+        let (path, way) = (&job.path, self.way(job));
+        let verdicts = way.verdicts_late.as_ref().zip(Sight::of(path));
         if let Some(known) = verdicts.as_ref().and_then(|(verdicts, now)| verdicts.known(path, now)) {
             return Ok(Looked::of(Some(known), None));
         }
         // `soon` judges the next append.
-        let policy = self.late.policy.map(|policy| policy.now_ms = now_ms());
-        let outcome = maintain(path, root, &Options { policy, ..self.late.clone() })?;
+        let policy = way.late.policy.map(|policy| policy.now_ms = now_ms());
+        let outcome = maintain(path, root, &Options { policy, ..way.late.clone() })?;
         if outcome.ending == Ending::Fixed {
             drop(self.memory().take(path));
         }
@@ -206,11 +262,11 @@ impl Looker {
     }
 
     fn examine_soon(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
-        let path = &job.path;
+        let (path, way) = (&job.path, self.way(job));
         let mut remembered = self.memory().take(path);
-        let outcome = match &self.verdicts_soon {
-            Some(verdicts) => verdicts.follow(path, root, &self.soon, &mut remembered)?,
-            None => follow(path, root, &self.soon, &mut remembered)?,
+        let outcome = match &way.verdicts_soon {
+            Some(verdicts) => verdicts.follow(path, root, &way.soon, &mut remembered)?,
+            None => follow(path, root, &way.soon, &mut remembered)?,
         };
         let failed = remembered.as_ref().and_then(Remembered::failed);
         if let Some(remembered) = remembered.filter(Remembered::is_worth_it) {
@@ -231,7 +287,8 @@ impl Looker {
             ),
             ending => matches!(ending, Ending::Unsupported(_)),
         });
-        let (Some(options), Some(_), false) = (&self.rescue, looked.too_long, is_put_off) else {
+        let rescue = self.rescue.as_ref().filter(|_| job.store.is_none());
+        let (Some(options), Some(_), false) = (rescue, looked.too_long, is_put_off) else {
             return Ok(looked);
         };
         let recovery = Recovery { only_new: true, attempts_max: RESCUES_MAX, ..Recovery::default() };
@@ -257,9 +314,9 @@ impl Looker {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether anything may be written.
+    /// Whether files may be written.
     pub(crate) fn enforces(&self) -> bool {
-        self.enforces
+        self.files.enforces
     }
 }
 
@@ -278,6 +335,40 @@ impl Looked {
         let failed = read.map_or(failed, |read| read.facts.failed);
         let too_long = failed.filter(|failure| failure.cause.is_cured_by_less());
         Self { outcome, too_long, recovered: None }
+    }
+}
+
+fn is_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
+/// The sessions of a store; `None` if the file is none.
+fn listed(path: &Path, stamp: Stamp) -> Option<Result<Vec<Listed>, Error>> {
+    if !may_be_read(path) {
+        return None;
+    }
+    let found: Result<Vec<Found>, Error> = find(path).into_iter().collect();
+    if found.as_ref().is_ok_and(|found| found.iter().any(|found| found.path == path)) {
+        return None;
+    }
+    let list = |found: Found| Listed::of(&found.path, found.written, Some(stamp));
+    Some(found.map(|found| found.into_iter().map(list).collect()))
+}
+
+impl Listed {
+    /// A session that was last written at this time; if that is not known, it changes with its store.
+    fn of(path: &Path, written: Option<SystemTime>, store: Option<Stamp>) -> Self {
+        let since = written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());
+        let millis = since.map(|since| {
+            (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), i64::from(since.subsec_nanos()))
+        });
+        let none =
+            Stamp { file: FileId { device: 0, inode: 0 }, bytes: 0, modified: (0, 0), changed: (0, 0) };
+        let stamp = millis.map(|modified| Stamp { modified, ..none }).or(store).unwrap_or(none);
+        // Of a time that is yet to come nobody knows.
+        let quiet =
+            written.map_or(Duration::MAX, |at| SystemTime::now().duration_since(at).unwrap_or_default());
+        Self { path: path.to_path_buf(), stamp, quiet }
     }
 }
 
@@ -444,7 +535,7 @@ causes! {
     Deferral::RecentHistory { .. } => "recent",
     Deferral::NotWorth { .. } => "not-worth",
     Deferral::Changed => "changed",
-    Deferral::HeldOpen | Deferral::Open { .. } | Deferral::OldFileOpen => "open",
+    Deferral::HeldOpen | Deferral::Open { .. } | Deferral::OldFileOpen | Deferral::Withheld => "open",
     Deferral::OtherTailor => "other-tailor",
     Deferral::Running { .. } => "running",
     Deferral::Locked { .. } | Deferral::Doubtful { .. } | Deferral::Busy { .. } => "locked",
@@ -469,6 +560,7 @@ mod tests {
         Config {
             roots: Roots::These(Vec::new()),
             mode: Mode::Enforce,
+            stores: Mode::Observe,
             policy: Policies::from(Policy::default()),
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,

@@ -33,6 +33,7 @@ const WALKS: &[&str] = &["begin", "time", "overflow"];
 /// All metrics.
 pub(crate) struct Metrics {
     pub(crate) enforce: Gauge,
+    pub(crate) enforce_stores: Gauge,
     pub(crate) roots: Gauge,
     pub(crate) roots_watched: Gauge,
     pub(crate) folders: Gauge,
@@ -72,10 +73,11 @@ impl Metrics {
         make.build_info();
         Self {
             enforce: make.gauge("enforce", "1 if transcripts are repaired, 0 if problems are only reported"),
+            enforce_stores: make.gauge("enforce_stores", "1 if sessions in databases are repaired"),
             roots: make.gauge("roots", "Watched roots"),
             roots_watched: make.gauge("roots_watched", "Roots whose changes the kernel reports"),
             folders: make.gauge("watches", "Folders that the kernel watches"),
-            files: make.gauge("files", "Known transcripts"),
+            files: make.gauge("files", "Known transcripts, each session in a database among them"),
             waiting: make.gauge("files_waiting", "Transcripts waiting to be checked"),
             at_work: make.gauge("files_at_work", "Transcripts being checked"),
             tripped: make

@@ -11,6 +11,11 @@ use transcript::policy::SignedThinking;
 const RESCUE_SETTLE: Duration = Duration::from_secs(60);
 
 impl Config {
+    /// Whether anything may be written.
+    pub(crate) fn writes(&self) -> bool {
+        [self.mode, self.stores].contains(&Mode::Enforce)
+    }
+
     /// The settle times of the queue.
     pub(crate) fn settle(&self) -> Settle {
         let rewrites = self.policy.each().any(Policy::rewrites_history);
@@ -32,16 +37,16 @@ impl Config {
             }
         });
         let settle = self.settle.max(RESCUE_SETTLE);
-        let options = Options { policy, settle, worth: None, ..self.options(Pace::Late) };
+        let options = Options { policy, settle, worth: None, ..self.options(self.mode, Pace::Late) };
         (self.recover && self.mode == Mode::Enforce).then_some(options)
     }
 
     /// How to treat a transcript. Rules that rewrite history which the agent has sent many times wait until no prompt
     /// cache holds it any more. Until then appends are judged alone, without a look at the whole file.
-    pub(crate) fn options(&self, pace: Pace) -> Options {
+    pub(crate) fn options(&self, mode: Mode, pace: Pace) -> Options {
         let waits = pace == Pace::Soon && self.settle().late.is_some();
         let policy = if waits { self.policy.map(Policy::leave_history) } else { self.policy.clone() };
-        let mode = match self.mode {
+        let mode = match mode {
             Mode::Observe => keeper::Mode::Look,
             Mode::Enforce => keeper::Mode::Fix,
         };

@@ -4,10 +4,13 @@
 //! make it due again. A deferred file comes back after the time that the deferral asks for, less and less often. A file
 //! that keeps failing, or is repaired again and again without lasting effect, rests for a long time. Failures with
 //! another cause, such as a full disk, do not count against the file, and are retried every few minutes.
+//!
+//! A store is a file whose look finds sessions, which are due each by itself. It need not be quiet as a whole: others in
+//! it may be written at any time.
 
-use keeper::Stamp;
-use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use keeper::{Stamp, may_be_read};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +68,8 @@ pub(crate) type RootId = u32;
 pub(crate) struct Job {
     pub(crate) path: Arc<Path>,
     pub(crate) root: RootId,
+    /// The store that it is a session of; `None` if it is a file.
+    pub(crate) store: Option<Arc<Path>>,
     pub(crate) pace: Pace,
     /// The file's stamp at the last look of this pace. If it is still the same, there is nothing to do.
     pub(crate) known: Option<Stamp>,
@@ -82,6 +87,8 @@ pub(crate) enum Done {
     Mended { now: Option<Stamp>, lines: (u64, u64), gain: bool },
     /// Not now.
     Deferred { as_it_is: Option<Stamp>, after: Duration, cure: Cure },
+    /// It is a store, whose sessions are known now. It is not looked through again for some time.
+    Listed { now: Stamp, rest: Duration },
     /// It could not be read or written.
     Failed,
     /// It could not be read or written, but not because of the file.
@@ -169,11 +176,23 @@ impl Counts {
     }
 }
 
-/// The state of a known file.
+/// A session that was found in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) path: PathBuf,
+    /// Another one once it was written to.
+    pub(crate) stamp: Stamp,
+    /// How long ago it was written to.
+    pub(crate) quiet: Duration,
+}
+
+/// The state of a known file, or of a session in a store.
 #[derive(Debug)]
 struct File {
     root: RootId,
-    /// The walk in which it was last seen.
+    /// The store that it is a session of.
+    store: Option<Arc<Path>>,
+    /// The walk in which it was last seen. In a store each look that lists its sessions is one.
     walk: u32,
     /// When it last changed.
     changed: Tick,
@@ -202,19 +221,31 @@ pub(crate) struct Queue {
     settle: Settle,
     files: HashMap<Arc<Path>, File>,
     due: BTreeSet<(Tick, Arc<Path>)>,
+    /// How many times the sessions of a store were listed.
+    listings: u32,
     stuck: Counts,
     limit: usize,
 }
 
 impl Queue {
     pub(crate) fn new(settle: Settle, limit: usize) -> Self {
-        Self { settle, files: HashMap::new(), due: BTreeSet::new(), stuck: Counts::default(), limit }
+        Self {
+            settle,
+            files: HashMap::new(),
+            due: BTreeSet::new(),
+            listings: 0,
+            stuck: Counts::default(),
+            limit,
+        }
     }
 
     /// A file has just changed. Returns `false` if too many files are known.
     pub(crate) fn touch(&mut self, path: &Path, root: RootId, now: Tick) -> bool {
         let Some((path, file)) = self.know(path, root, now) else { return false };
-        file.changed = now;
+        // A store that is written to all the time is listed all the same.
+        if !(may_be_read(&path) && file.due.is_some()) {
+            file.changed = now;
+        }
         file.wait = file.wait.met_by(Cure::Change);
         if file.at_work {
             file.changed_meanwhile = true;
@@ -237,7 +268,14 @@ impl Queue {
         let (stamp, walk) = seen;
         let Some((path, file)) = self.know(path, root, now) else { return false };
         (file.root, file.walk) = (root, walk);
-        if file.at_work || file.last == Some(stamp) {
+        if file.last == Some(stamp) {
+            return true;
+        }
+        if file.at_work {
+            // Only its store says that a session was written to.
+            if file.store.is_some() {
+                (file.changed, file.changed_meanwhile) = (now.before(quiet), true);
+            }
             return true;
         }
         file.last = Some(stamp);
@@ -246,6 +284,26 @@ impl Queue {
         file.wait = file.wait.met_by(Cure::Change);
         self.schedule(&path);
         true
+    }
+
+    /// A look at a store has found these sessions. Returns those that are gone, and `false` if too many files are known.
+    pub(crate) fn listed(
+        &mut self,
+        store: &Arc<Path>,
+        sessions: &[Listed],
+        now: Tick,
+    ) -> (Vec<Arc<Path>>, bool) {
+        let Some(root) = self.files.get(store).map(|file| file.root) else { return (Vec::new(), true) };
+        self.listings = self.listings.wrapping_add(1);
+        let (walk, mut has_room) = (self.listings, true);
+        for Listed { path, stamp, quiet } in sessions {
+            has_room &= self.found(path, root, (*stamp, walk), *quiet, now);
+            if let Some(session) = self.files.get_mut(&**path) {
+                session.store = Some(store.clone());
+            }
+        }
+        let is_of_it = |file: &File| file.store.as_ref() == Some(store);
+        (self.retain(|file| !is_of_it(file) || file.walk == walk || file.at_work), has_room)
     }
 
     /// Something that the file may wait for has happened. If it does, it is due once it is quiet.
@@ -268,7 +326,17 @@ impl Queue {
 
     /// A walk of a root is complete: files that it has not seen are gone.
     pub(crate) fn walked(&mut self, root: RootId, walk: u32) {
-        self.retain(|file| file.root != root || file.walk == walk || file.at_work);
+        let is_seen = |file: &File| file.root != root || file.walk == walk || file.at_work;
+        drop(self.retain(|file| file.store.is_some() || is_seen(file)));
+        let known: HashSet<Arc<Path>> = self
+            .files
+            .iter()
+            .filter(|(_, file)| file.store.is_none())
+            .map(|(path, _)| path.clone())
+            .collect();
+        drop(
+            self.retain(|file| file.at_work || file.store.as_ref().is_none_or(|store| known.contains(store))),
+        );
     }
 
     /// A root has a new number.
@@ -278,7 +346,7 @@ impl Queue {
 
     /// A root is not watched any more.
     pub(crate) fn drop_root(&mut self, root: RootId) {
-        self.retain(|file| file.root != root || file.at_work);
+        drop(self.retain(|file| file.root != root || file.at_work));
     }
 
     /// Rules or times have changed: all files are looked at again.
@@ -310,7 +378,7 @@ impl Queue {
         let known = file.last.filter(|_| file.looked.is_some_and(|looked| looked >= pace));
         file.due = None;
         (file.at_work, file.freed_meanwhile) = (true, false);
-        Some(Job { path, root: file.root, pace, known, due })
+        Some(Job { path, root: file.root, store: file.store.clone(), pace, known, due })
     }
 
     /// When the next file is due.
@@ -342,6 +410,9 @@ impl Queue {
                 let held = !matches!(done, Done::Deferred { cure: Cure::Change, .. });
                 file.not_before = if held { now.after(wait) } else { Tick::NEVER_YET };
             }
+        }
+        if let Done::Listed { rest, .. } = done {
+            file.not_before = now.after(*rest);
         }
         self.stuck.recount(was, file.stuck);
         let changed = std::mem::take(&mut file.changed_meanwhile);
@@ -425,12 +496,14 @@ impl Queue {
         }
     }
 
-    fn retain(&mut self, keep: impl Fn(&File) -> bool) {
+    /// Forgets the others, and returns them.
+    fn retain(&mut self, keep: impl Fn(&File) -> bool) -> Vec<Arc<Path>> {
         let gone: Vec<Arc<Path>> =
             self.files.iter().filter(|(_, file)| !keep(file)).map(|(path, _)| path.clone()).collect();
-        for path in gone {
-            self.forget(&path);
+        for path in &gone {
+            self.forget(path);
         }
+        gone
     }
 }
 
@@ -446,6 +519,7 @@ impl File {
     fn new(root: RootId, now: Tick) -> Self {
         Self {
             root,
+            store: None,
             walk: 0,
             changed: now,
             due: None,
@@ -472,6 +546,11 @@ impl File {
         match done {
             Done::Settled(stamp) => {
                 (self.last, self.looked) = (Some(*stamp), Some(pace));
+                (self.retries, self.failures, self.stuck) = (0, 0, None);
+                Again::OnChange
+            }
+            Done::Listed { now, .. } => {
+                (self.last, self.looked) = (Some(*now), Some(Pace::Late));
                 (self.retries, self.failures, self.stuck) = (0, 0, None);
                 Again::OnChange
             }

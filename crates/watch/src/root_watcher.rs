@@ -7,7 +7,10 @@
 use crate::changes::{Change, Changes, Closed, Stop, Watch, is_real_folder, no_watch};
 use crate::event::{Event, RootState, Why};
 use crate::queue::RootId;
-use keeper::{DEPTH_MAX, FileId, Stamp, Vault, finish_all, is_candidate, network, quiet_for};
+use keeper::{
+    DEPTH_MAX, FileId, Vault, finish_all, is_candidate, is_read, may_be_read, network, quiet_for, stamp_of,
+    written_to,
+};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::io;
@@ -104,8 +107,14 @@ impl RootWatcher {
 
     /// Watches as long as the same folder is at the path.
     fn watch_session(&mut self, metadata: &Metadata, walk: &mut u32) -> Result<Again, Closed> {
-        let mut session =
-            WatchSession { watcher: self, watch: None, retry: None, troubles: HashSet::new(), walk: *walk };
+        let mut session = WatchSession {
+            watcher: self,
+            folder: None,
+            watch: None,
+            retry: None,
+            troubles: HashSet::new(),
+            walk: *walk,
+        };
         session.begin(metadata);
         let mut next = session.walk(Why::Begin)?;
         loop {
@@ -126,13 +135,16 @@ impl RootWatcher {
             }
             for change in changes {
                 match change {
-                    Change::File(path) => session.touched(path)?,
-                    Change::Closed(path) if is_candidate(&path) => {
+                    Change::File(path) => session.touched(&path)?,
+                    Change::Closed(path) if session.subject(&path).is_some() => {
                         session.watcher.send(Event::Closed { root: session.watcher.task.id, path })?;
                     }
                     Change::Closed(_) => {}
-                    Change::Entry(path) if path == session.watcher.task.root => return Ok(Again),
-                    Change::Entry(path) => session.entry(path)?,
+                    Change::Entry(path) if path == session.watcher.task.root => {
+                        session.touched(&path)?;
+                        return Ok(Again);
+                    }
+                    Change::Entry(path) => session.entry(&path)?,
                     Change::Lost if !same(metadata, &session.watcher.task.root) => return Ok(Again),
                     Change::Lost => next = session.walk(Why::Overflow)?,
                 }
@@ -181,6 +193,8 @@ fn same(before: &Metadata, root: &Path) -> bool {
 /// Watches one folder at the root's path, until another replaces it.
 struct WatchSession<'a> {
     watcher: &'a mut RootWatcher,
+    /// The folder to be watched: the root, or where it is if it is a store. Another file is walked.
+    folder: Option<PathBuf>,
     /// `None` if the system cannot report changes.
     watch: Option<Watch>,
     /// When to check whether it can.
@@ -193,26 +207,30 @@ impl WatchSession<'_> {
     /// Asks the system to report changes, if it can.
     fn begin(&mut self, metadata: &Metadata) {
         let root = self.watcher.task.root.clone();
-        let why = if metadata.is_dir() {
-            match network(&root) {
+        self.folder = match root.parent() {
+            _ if metadata.is_dir() => Some(root),
+            Some(folder) if may_be_read(&root) => Some(folder.to_path_buf()),
+            _ => None,
+        };
+        let why = match self.folder.clone() {
+            None => "it is a single file".to_string(),
+            Some(folder) => match network(&folder) {
                 Some(kind) => {
                     format!("it is on {kind}, and the kernel does not report writes by other machines")
                 }
-                None => match self.watch_root(&root) {
+                None => match self.watch_folder_of(&folder) {
                     Ok(()) => return,
                     Err(error) => no_watch(&error),
                 },
-            }
-        } else {
-            "it is a single file".to_string()
+            },
         };
         self.polled(why);
     }
 
-    fn watch_root(&mut self, root: &Path) -> notify::Result<()> {
+    fn watch_folder_of(&mut self, folder: &Path) -> notify::Result<()> {
         let mut watch = Watch::new(&self.watcher.changes)?;
         // The root itself may be a link, but nothing below it.
-        watch.add(root, self.walk)?;
+        watch.add(folder, self.walk)?;
         self.watch = Some(watch);
         Ok(())
     }
@@ -231,7 +249,8 @@ impl WatchSession<'_> {
         self.walk += 1;
         let root = self.watcher.task.root.clone();
         let mut complete = self.see(&root, 0)?;
-        if complete && self.watch.as_mut().is_some_and(|watch| watch.remove_unseen(&root, self.walk)) {
+        let folder = self.folder.as_ref().unwrap_or(&root);
+        if complete && self.watch.as_mut().is_some_and(|watch| watch.remove_unseen(folder, self.walk)) {
             complete = self.see(&root, 0)?;
         }
         if let Some(folders) = self.watch.as_ref().map(Watch::folders) {
@@ -265,9 +284,8 @@ impl WatchSession<'_> {
             };
             if entry.file_type().is_dir() {
                 self.watch_folder(entry.path());
-            } else if entry.file_type().is_file() && (entry.depth() == 0 || is_candidate(entry.path())) {
-                let Ok(metadata) = entry.metadata() else { continue };
-                let stamp = Stamp::of(&metadata);
+            } else if entry.file_type().is_file() && (entry.depth() == 0 || is_watched(entry.path())) {
+                let (Ok(metadata), Ok(stamp)) = (entry.metadata(), stamp_of(entry.path())) else { continue };
                 let (root, walk, quiet) = (self.watcher.task.id, self.walk, quiet_for(&metadata, now));
                 self.watcher.send(Event::Found { root, path: entry.into_path(), stamp, quiet, walk })?;
             }
@@ -282,22 +300,32 @@ impl WatchSession<'_> {
         }
     }
 
-    fn touched(&self, path: PathBuf) -> Result<(), Closed> {
-        if is_candidate(&path) {
-            self.watcher.send(Event::Touched { root: self.watcher.task.id, path })?;
+    fn touched(&self, path: &Path) -> Result<(), Closed> {
+        match self.subject(path) {
+            Some(path) => self.watcher.send(Event::Touched { root: self.watcher.task.id, path }),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The file that a change is about, if it is one to look at.
+    fn subject(&self, path: &Path) -> Option<PathBuf> {
+        let (root, file) = (&self.watcher.task.root, written_to(path.to_path_buf()));
+        let is_alone = self.folder.as_ref() != Some(root);
+        Some(file).filter(|file| if is_alone { file == root } else { is_watched(file) })
     }
 
     /// Something appeared or disappeared. A folder is looked through also if it was known: its watch may have gone with
     /// one that was at the path before.
-    fn entry(&mut self, path: PathBuf) -> Result<(), Closed> {
-        let was_folder = self.watch.as_mut().is_some_and(|watch| watch.remove(&path));
-        if !was_folder && !is_real_folder(&path) {
+    fn entry(&mut self, path: &Path) -> Result<(), Closed> {
+        if self.folder.as_ref() != Some(&self.watcher.task.root) {
+            return self.touched(path);
+        }
+        let was_folder = self.watch.as_mut().is_some_and(|watch| watch.remove(path));
+        if !was_folder && !is_real_folder(path) {
             return self.touched(path);
         }
         let below = path.strip_prefix(&self.watcher.task.root).map_or(0, |below| below.components().count());
-        self.see(&path, below)?;
+        self.see(path, below)?;
         let folders = self.watch.as_ref().map(Watch::folders);
         folders.map_or(Ok(()), |folders| self.watcher.report(RootState::Watched, folders))
     }
@@ -310,6 +338,11 @@ impl WatchSession<'_> {
         let cause = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
         self.watcher.trouble(format!("{}: could not read the folder: {cause}", path.display()))
     }
+}
+
+/// Whether a file in a folder is one to look at.
+fn is_watched(path: &Path) -> bool {
+    is_candidate(path) || is_read(path)
 }
 
 fn is_gone(error: &io::Error) -> bool {

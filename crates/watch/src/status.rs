@@ -11,6 +11,9 @@ pub struct Status {
     pub pid: u32,
     /// `observe` or `enforce`.
     pub mode: String,
+    /// The same for sessions in databases.
+    #[serde(default)]
+    pub stores_mode: String,
     /// Time since it was started.
     pub uptime_seconds: u64,
     /// The roots that it watches.

@@ -29,7 +29,12 @@ pub(crate) struct GateTarget<'a> {
 }
 
 /// A lock that a gate has taken. Dropping it gives it back.
-pub(super) trait Held {}
+pub(super) trait Held {
+    /// Why a new text of another length is refused; `None` if it may have any.
+    fn keeps_length(&self) -> Option<&'static str> {
+        None
+    }
+}
 
 /// What a gate answers: go ahead, with the lock if it took one, or a reason to stop.
 pub(super) type Answer = Result<Option<Box<dyn Held>>, Stop>;
@@ -61,7 +66,10 @@ pub(super) struct LockFile {
 /// Opens a lock file of another program; `None` if there is none.
 pub(super) fn open_lock(path: &Path) -> io::Result<Option<File>> {
     match writing::open_note(path) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        // A name that is too long for a file is that of none.
+        Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename) => {
+            Ok(None)
+        }
         other => other.map(Some),
     }
 }

@@ -24,6 +24,10 @@ pub(crate) mod files {
         Err(ErrorKind::Unsupported.into())
     }
 
+    pub(crate) fn temporary_folder() -> std::path::PathBuf {
+        std::env::temp_dir()
+    }
+
     pub(crate) fn temporary() -> io::Result<File> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let (pid, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

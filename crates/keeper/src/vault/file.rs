@@ -5,7 +5,8 @@
 //!            index (32), checksum of these (8)
 //! at 512     ledger slot: sequence number, known, upto, at, current (8 bytes each), checksum of these and the run (8)
 //! at 1024    ledger slot
-//! at 1536    a zstd frame for each text, then one for the other bytes that the run removed, then one for the index
+//! at 1536    a zstd frame for each text, then one for the other bytes that the run removed, then one for the rows of a store that
+//!            it changed, then one for the index
 //! ```
 //!
 //! Numbers are little-endian; a checksum is the first 8 bytes of a BLAKE3 hash. The index holds the hash of every other
@@ -168,7 +169,7 @@ impl Writer {
         record.texts = std::mem::take(&mut self.texts);
         let json = serde_json::to_vec(record).map_err(io::Error::from)?;
         let stored = self.stream(Some(json.len() as u64), |out| Ok(out.write_all(&json)?))?;
-        // A long text that was there already may have left bytes behind this.
+        // A longer text that was here before may have left bytes after this one.
         self.file.set_len(self.at)?;
         Ok(self.file.write_all_at(&header(&stored), 0)?)
     }

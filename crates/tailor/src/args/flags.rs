@@ -31,7 +31,7 @@ impl Value for String {
     fn parser(setting: &Setting, flag: &Flag) -> Option<ValueParser> {
         let modes = [watch::Mode::Observe, watch::Mode::Enforce].map(watch::Mode::name);
         flag.heading.is_none().then(|| match setting.kind {
-            Kind::Mode => PossibleValuesParser::new(modes).into(),
+            Kind::Mode(_) => PossibleValuesParser::new(modes).into(),
             _ => StringValueParser::new().into(),
         })
     }

@@ -87,8 +87,10 @@ struct Line<'a> {
 }
 
 fn human(status: &watch::Status) {
+    let is_other = !matches!(&*status.stores_mode, "" | "observe");
+    let stores = if is_other { format!(", databases: {}", status.stores_mode) } else { String::new() };
     println!(
-        "{} (process {}, version {}), running for {}",
+        "{}{stores} (process {}, version {}), running for {}",
         status.mode,
         status.pid,
         status.version,

@@ -55,7 +55,7 @@ pub(crate) enum Kind {
     Path(At<Option<PathBuf>>),
     Paths(At<Option<Vec<PathBuf>>>),
     Listen(At<Option<watch::Listen>>),
-    Mode,
+    Mode(At<watch::Mode>),
     /// Rules.
     Codes(At<Vec<String>>),
     /// Names of tools: a key replaces all, a flag adds one.
@@ -128,7 +128,7 @@ impl<'de> DeserializeSeed<'de> for Kind {
             Self::Path(at) => Edit::set(at, Some(PathBuf::deserialize(from)?)),
             Self::Paths(at) => Edit::set(at, Some(Vec::deserialize(from)?)),
             Self::Listen(at) => Edit::set(at, Some(text(from, str::parse)?)),
-            Self::Mode => Edit::set(|settings| &mut settings.mode, watch::Mode::deserialize(from)?),
+            Self::Mode(at) => Edit::set(at, watch::Mode::deserialize(from)?),
             Self::Codes(at) => {
                 let codes = Vec::<Code>::deserialize(from)?;
                 Edit::set(at, codes.into_iter().map(|code| code.0).collect())
@@ -192,9 +192,12 @@ impl Kind {
             | Self::Days(_) => Some(Scalar::Number),
             Self::Truth(_) => Some(Scalar::Truth),
             Self::Paths(_) => Some(Scalar::List),
-            Self::Path(_) | Self::Listen(_) | Self::Mode | Self::Profile | Self::Images | Self::Thinking => {
-                Some(Scalar::Text)
-            }
+            Self::Path(_)
+            | Self::Listen(_)
+            | Self::Mode(_)
+            | Self::Profile
+            | Self::Images
+            | Self::Thinking => Some(Scalar::Text),
             Self::Codes(_) | Self::Names(_) | Self::ToolLimit | Self::Tools | Self::Agents => None,
         }
     }
@@ -211,7 +214,7 @@ impl Kind {
             Self::Days(at) => number(at(settings).as_secs() / (24 * 60 * 60)),
             Self::Truth(at) => Value::Boolean(*at(settings)),
             Self::Path(at) => Value::String(at(settings).as_ref()?.to_string_lossy().into_owned()),
-            Self::Mode => Value::String(settings.mode.name().to_string()),
+            Self::Mode(at) => Value::String(at(settings).name().to_string()),
             Self::Profile => Value::String("default".to_string()),
             Self::Images => Value::String("stub".to_string()),
             Self::Thinking => Value::String("keep".to_string()),

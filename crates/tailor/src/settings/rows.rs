@@ -33,8 +33,11 @@ macro_rules! rows {
 /// In the order in which values take effect: a profile comes before the limits that may override it. Flags are listed
 /// in this order too.
 pub(crate) static SETTINGS: &[Setting] = rows! {
-    All "mode" Mode, DAEMON "mode" "observe|enforce"
+    All "mode" Mode(mode), DAEMON "mode" "observe|enforce"
         "Whether to repair transcripts (enforce) or only report (observe)";
+    All "stores.mode" Mode(stores)
+        "Whether the daemon also repairs sessions in databases, as far as that is safe while their programs run (enforce), or only \
+            reports (observe)";
     All "settle" Time(settle), DAEMON "settle" "DURATION"
         "How long a file must be without writes before it is repaired";
     All "listen" Listen(listen), DAEMON "listen" "ADDRESS"

@@ -50,7 +50,7 @@ fn of(kind: Kind) -> Value {
         Kind::Truth(_) => json!({ "type": "boolean" }),
         Kind::Path(_) | Kind::Listen(_) => json!({ "type": "string" }),
         Kind::Paths(_) | Kind::Codes(_) | Kind::Names(_) => names,
-        Kind::Mode => {
+        Kind::Mode(_) => {
             let modes = [watch::Mode::Observe, watch::Mode::Enforce].map(watch::Mode::name);
             json!({ "enum": modes })
         }

@@ -11,6 +11,7 @@ use transcript::Policy;
 pub(crate) struct Settings {
     pub(crate) policy: Policy,
     pub(crate) mode: watch::Mode,
+    pub(crate) stores: watch::Mode,
     pub(crate) roots: Option<Vec<PathBuf>>,
     pub(crate) vault: Option<PathBuf>,
     pub(crate) listen: Option<watch::Listen>,
@@ -33,6 +34,7 @@ impl Default for Settings {
         Self {
             policy: Policy::default(),
             mode: watch::Mode::default(),
+            stores: watch::Mode::default(),
             roots: None,
             vault: Vault::default_root(),
             listen: None,

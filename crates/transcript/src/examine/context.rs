@@ -155,7 +155,7 @@ fn joined(session: &Session<'_>, entries: &[u32]) -> Vec<bool> {
     for (at, &entry) in entries.iter().enumerate() {
         position[entry as usize] = at;
     }
-    // How many stretches that stay together begin behind a position, and how many end at it.
+    // How many ranges that stay together begin after a position, and how many end at it.
     let mut depth = vec![0_i64; entries.len() + 1];
     let mut join = |one: usize, other: usize| {
         if one != other && one.max(other) != usize::MAX {

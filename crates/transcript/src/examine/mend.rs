@@ -307,7 +307,7 @@ impl<'m> Mender<'m> {
                 }
             };
         }
-        // Problems that damage had hidden are no reason to leave a refused session as it is.
+        // Problems that damage had hidden are not a reason to leave a refused session as it is.
         let sends = |tried: &Tried<'_>| !tried.after.as_ref().unwrap_or(self.before).tally.has_errors();
         let pardoned = whole.is_forgiven && !part.as_ref().is_some_and(sends);
         if part.is_none() || (pardoned && self.is_refused()) {
@@ -348,7 +348,7 @@ impl<'m> Mender<'m> {
     }
 
     /// Releases the holds that are not needed, except the last few. Those near the end of the file come first, because the
-    /// conversation goes on there.
+    /// conversation continues there.
     fn give_back(&mut self, holds: &mut Vec<Hold>, last: usize) -> Result<(), Fault> {
         for at in (0..holds.len().saturating_sub(last)).rev() {
             let hold = holds.remove(at);

@@ -277,7 +277,7 @@ fn compaction(made: &Compaction<'_>) -> Vec<Vec<u8>> {
     [first, second].into()
 }
 
-/// Reads records that are no part of the conversation.
+/// Reads records that are not part of the conversation.
 fn service(doc: &Doc, draft: &mut Draft<'_>) {
     let titled = |key: &str| doc.get(key).is_some_and(|title| is_string(Some(title)) && !title.is(""));
     if says(doc, "type", "custom-title") && titled("customTitle") {

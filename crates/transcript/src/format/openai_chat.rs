@@ -78,7 +78,7 @@ pub(super) const VIBE: Format = Format {
     )],
     // Every line is a message and counted; Vibe keeps its system prompt elsewhere.
     counted: Some(Counted::Number(
-        "meta.json (total_messages; by hand: end Vibe, change the lines, and write there how many are left)",
+        "meta.json (total_messages; to do it by hand, quit Vibe, edit the lines, and store the new number there)",
     )),
     skips_unreadable_lines: false,
     roots: &[Root { env: Some("VIBE_HOME"), home: ".vibe", below: "logs/session" }],

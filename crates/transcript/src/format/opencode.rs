@@ -58,7 +58,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
 fn part(data: Value<'_>, role: Role, draft: &mut Draft<'_>) {
     let [kind, text, ignored, made] = data.pick(["type", "text", "ignored", "synthetic"]);
     let made = made.is_some_and(Value::is_true);
-    // What goes with what a person said is no message of its own.
+    // Parts of a user's message are not messages of their own.
     let beside = if role == Role::User { Kind::Note } else { Kind::Message(role) };
     draft.entry.kind = match (kind.and_then(Value::text).as_deref(), text) {
         (Some(b"text"), Some(_)) if ignored.is_some_and(Value::is_true) => return,

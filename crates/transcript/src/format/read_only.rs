@@ -78,7 +78,7 @@ pub(super) const KIRO: Format = Format {
     name: "kiro",
     written_by: "Kiro CLI",
     agents: &[Agent::named("Kiro CLI")],
-    level: Level::ReadOnly("how Kiro CLI writes and loads it is not known"),
+    level: Level::ReadOnly("how Kiro CLI writes and loads it is unknown"),
     vote: |doc| {
         let known = says_any(doc, "kind", &["Prompt", "AssistantMessage", "ToolResults"]);
         let data = doc.get("data").is_some_and(|data| data.kind() == Json::Object);

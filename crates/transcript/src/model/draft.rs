@@ -195,7 +195,7 @@ impl Draft<'_> {
     pub fn user_text(&mut self, value: Value<'_>) {
         if value.kind() == Json::String {
             self.text(value);
-            // A marker in place of an image is no user's text.
+            // A marker in place of an image is not a user's text.
             if is_blank(value)
                 || marker::may_begin(value.prefix())
                     && value.text().is_some_and(|text| marker::is_alone(&text))
@@ -366,6 +366,11 @@ impl Draft<'_> {
         self.transcript.read_only.get_or_insert(why);
     }
 
+    /// Says that each line of this file has to stay where it is, and what holds byte offsets into it.
+    pub fn offsets(&mut self, place: &'static str) {
+        self.transcript.offsets.get_or_insert(place);
+    }
+
     /// Says that the session is stored in a database.
     pub fn in_database(&mut self) {
         self.transcript.in_database = true;
@@ -520,7 +525,7 @@ impl Draft<'_> {
         self.transcript.thinking.push(Thinking { block: block.span(), fixed: false });
     }
 
-    /// Records signed thinking that is no element of an array, and so cannot be taken out.
+    /// Records signed thinking that is not an element of an array, and so cannot be removed.
     pub fn fixed_thinking(&mut self, value: Value<'_>) {
         self.transcript.thinking.push(Thinking { block: value.span(), fixed: true });
     }

@@ -185,17 +185,17 @@ impl fmt::Display for Guard {
             Self::ChangesLineCount => {
                 "it changes the number of lines, and a file beside this one may count them"
             }
-            Self::Respells => "the text is legal as it is, and only some readers stumble over it",
-            Self::Guesses => "it is not sure where the link went, and old history may come back",
+            Self::Respells => "the text is valid, and only some readers fail on it",
+            Self::Guesses => "the lost link is a guess, and old history may come back",
             Self::History => "no longer sent to the model, but you could not rewind to it",
-            Self::Images => "it takes images away that the model was shown",
-            Self::Pixels => "it makes images smaller than the model was shown them",
+            Self::Images => "it removes images that the model has seen",
+            Self::Pixels => "it makes images smaller than the model has seen them",
             Self::Copy => "some screens show this copy of the message and not the other one",
-            Self::Documents => "it takes documents away that the model was shown",
+            Self::Documents => "it removes documents that the model has seen",
             Self::Blamed => "only the API's error tells whether this is refused",
             Self::Appends => "it adds a line at the end, which only some versions of the agent need",
-            Self::Thinking => "it takes thinking out that may be valid",
-            Self::NewestEntry => "it takes away the newest entry, which a running agent may build on",
+            Self::Thinking => "it removes thinking that may be valid",
+            Self::NewestEntry => "it removes the newest entry, which a running agent may build on",
         })
     }
 }
@@ -226,8 +226,12 @@ pub enum Held {
     ReadOnly(#[serde(skip)] &'static str),
     /// It does more than shorten texts of settled results of earlier turns, and here nothing else is changed.
     SettledOnly(#[serde(skip)] &'static str),
+    /// It would add an entry, or move one, and here each is a row of a database.
+    RowsOnly(#[serde(skip)] &'static str),
     /// It would change the number or the order of lines, which another file counts.
     Counted(#[serde(skip)] &'static str),
+    /// It would move lines whose byte offsets something else holds.
+    Offsets(#[serde(skip)] &'static str),
     /// The agent skips the line as it is, and would refuse the whole file because of the repaired line.
     Checked,
     /// An image cannot be replaced by words there.
@@ -254,7 +258,9 @@ impl Held {
             | Self::Referenced
             | Self::ReadOnly(_)
             | Self::SettledOnly(_)
+            | Self::RowsOnly(_)
             | Self::Counted(_)
+            | Self::Offsets(_)
             | Self::Checked
             | Self::NothingElse
             | Self::Tangled
@@ -293,12 +299,18 @@ impl fmt::Display for Held {
             Self::Checked => {
                 "the agent skips the line now, and would refuse the whole file over the replaced value"
             }
-            Self::ReadOnly(why) => return write!(f, "this file is only read: {why}"),
-            Self::SettledOnly(why) => why,
+            Self::ReadOnly(why) => return write!(f, "Tailor only reads this file: {why}"),
+            Self::SettledOnly(why) | Self::RowsOnly(why) => why,
             Self::Counted(place) => {
-                return write!(f, "no line may come, go or move, because they are counted in {place}");
+                return write!(f, "lines cannot be added, removed or moved here: their number is stored in {place}");
             }
-            Self::NothingElse => "nothing but an image is read there, so no words can stand in its place",
+            Self::Offsets(place) => {
+                return write!(
+                    f,
+                    "no line can move or become longer here, so texts are only shortened: byte offsets are kept in {place}"
+                );
+            }
+            Self::NothingElse => "only an image can be there, so no text can replace it",
             Self::NextRun => {
                 return write!(f, "one run makes at most {STEPS_MAX} changes; run tailor fix again for the rest");
             }

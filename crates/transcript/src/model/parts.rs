@@ -69,7 +69,7 @@ impl Shift {
         at.wrapping_add(self.bytes)
     }
 
-    /// One that stands nowhere stays so.
+    /// An empty span at 0 means "none" and stays as it is.
     fn span(&self, span: Span) -> Span {
         if span == Span::default() { span } else { Span::new(self.at(span.start), self.at(span.end)) }
     }
@@ -155,6 +155,7 @@ impl Transcript {
         self.add_user_texts(other.user_text, other.user_texts);
         self.reasons |= other.reasons;
         self.read_only = self.read_only.or(other.read_only);
+        self.offsets = self.offsets.or(other.offsets);
         self.session = self.session.or(other.session);
         self.ordinals = match (self.ordinals, other.ordinals) {
             (Some((first, _)), Some((_, last))) => Some((first, last)),
@@ -364,7 +365,7 @@ impl Transcript {
         alloc::format!(
             "{counts:?} {:?} {:?} {:?} {texts:?}\n{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
             self.reasons,
-            self.read_only,
+            (self.read_only, self.offsets),
             own.token_counts,
             own.entries,
             own.calls,

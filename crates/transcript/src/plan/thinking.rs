@@ -83,7 +83,7 @@ impl ThinkingPass {
         Self::Before(Bound { entries, known, learnt: known, fixed, unbound: known.invalid })
     }
 
-    /// What is broken by all that the findings showed, if that is more than was known before.
+    /// The thinking that all findings together show to be broken, if that is more than was known before.
     pub(crate) fn newly_broken(&self) -> Option<BrokenThinking> {
         match self {
             Self::Before(bound) if bound.learnt != bound.known => Some(bound.learnt),

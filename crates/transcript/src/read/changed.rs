@@ -1,5 +1,5 @@
-//! A text of which an earlier state was read, and that has changed in places: only the lines there are read again. What
-//! comes of it is what a scan of the whole text gives.
+//! A text that was read before and has changed in places: only the lines there are read again. What
+//! results is what a scan of the whole text gives.
 
 use super::parts::line_end;
 use super::scan::{self, ENTRIES_MAX, Scanned};
@@ -12,14 +12,14 @@ use core::ops::Range;
 use memchr::{memchr_iter, memrchr};
 use spans::source::{Fault, Source, Span, WINDOW_BYTES};
 
-/// A change: bytes of the text before, and how many there are in their place.
+/// A change: a span of the old text, and how many bytes replace it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     pub(crate) at: Span,
     pub(crate) length: u64,
 }
 
-/// What a scan of a text gives that was `old` before these changes, which are sorted. `None` if only a scan can tell.
+/// The transcript of a text that was `old` before these sorted changes. `None` if it has to be scanned.
 pub(crate) fn scan_changed(
     before: &Scanned,
     old: &dyn Source,
@@ -56,10 +56,10 @@ pub(crate) fn scan_changed(
 }
 
 impl Scanned {
-    /// Whether no line of it says what another one is.
+    /// Whether each line can be read without the others.
     fn is_simple(&self) -> bool {
-        let Transcript { is_document, read_only, reasons, .. } = self.transcript;
-        self.undecided.is_none() && !is_document && read_only.is_none() && !reasons
+        let Transcript { is_document, read_only, offsets, reasons, .. } = self.transcript;
+        self.undecided.is_none() && !is_document && read_only.or(offsets).is_none() && !reasons
     }
 }
 
@@ -92,7 +92,7 @@ fn regions(
         };
         shift = shift.wrapping_add(*length).wrapping_sub(at.len());
         let mut end = at.end.max(last.map_or(start, |last| last.old.end));
-        // The next change goes on with the region if it begins in it.
+        // The next change extends the region if it begins in it.
         let next = changes.get(n + 1).map_or(u64::MAX, |next| next.at.start);
         while end < old.len()
             && end <= next
@@ -108,7 +108,7 @@ fn regions(
     Ok(regions)
 }
 
-/// Whether a line begins at a place, as one does at `start` before it.
+/// Whether a line begins at an offset, given that one begins at `start` before it.
 fn begins_line(source: &dyn Source, start: u64, at: u64) -> Result<bool, Fault> {
     let mut last = [0];
     if at > start {
@@ -117,7 +117,7 @@ fn begins_line(source: &dyn Source, start: u64, at: u64) -> Result<bool, Fault> 
     Ok(at == start || last == *b"\n")
 }
 
-/// Where the line begins that the end of a span is in; one begins where the span does.
+/// The beginning of the line that holds the end of a span; a line begins where the span does.
 fn line_start(before: &Transcript, source: &dyn Source, span: Span) -> Result<u64, Fault> {
     if begins_line(source, span.start, span.end)? {
         return Ok(span.end);
@@ -150,20 +150,20 @@ impl Transcript {
     }
 }
 
-/// The transcript of the new text, as far as it is put together.
+/// The transcript of the new text, as far as it is assembled.
 struct Joined<'b> {
     before: &'b Scanned,
     old: &'b dyn Source,
     ids: Renumbered,
     own: Transcript,
-    /// How far the old text is taken over or replaced.
+    /// How much of the old text is already taken over or replaced.
     at: u64,
-    /// By how much bytes and lines move from there on; to the front they wrap around.
+    /// How far bytes and lines move from there on; wraps around if they move to the front.
     bytes: u64,
     lines: u64,
-    /// The last place before which lines were counted, and how many they are.
+    /// The last offset up to which lines were counted, and their number.
     counted_to: (u64, u64),
-    /// The first entry that names another session than the first one.
+    /// The first entry that names a different session than the first entry.
     foreign: Option<u32>,
     /// Each record has a number, one more than that of the record before.
     counted: bool,
@@ -191,7 +191,7 @@ impl<'b> Joined<'b> {
         }
     }
 
-    /// Takes over what comes before a region, and then the region as it is now. Returns whether that can be done.
+    /// Takes over what comes before a region, and then the region as it is now. Returns whether that was possible.
     fn take(&mut self, region: &Region, now: &Transcript) -> Result<bool, Fault> {
         let gone = self.before.transcript.entries_in(region.old);
         if !self.fits(region, &gone, now) {
@@ -209,11 +209,12 @@ impl<'b> Joined<'b> {
         Ok(true)
     }
 
-    /// Whether what a region says of other lines, and other lines of it, is as it was.
+    /// Whether nothing changed in how a region and the other lines depend on each other.
     fn fits(&self, region: &Region, gone: &Range<usize>, now: &Transcript) -> bool {
         let before = &self.before.transcript;
         let lost_count = before.token_counts.is_some_and(|entry| gone.contains(&(entry as usize)));
-        if lost_count && now.token_counts.is_none() || now.reasons || now.read_only.is_some() {
+        if lost_count && now.token_counts.is_none() || now.reasons || now.read_only.or(now.offsets).is_some()
+        {
             return false;
         }
         let foreign = self.foreign.map(|entry| before.entries[entry as usize].span.start);
@@ -231,11 +232,11 @@ impl<'b> Joined<'b> {
         self.own.take(&self.before.transcript, &part, &mut self.ids);
     }
 
-    /// The users' texts in a region as it was: their fingerprint, and how many they are.
+    /// The user texts in the old region: their fingerprint and their number.
     fn user_texts(&self, region: &Region, gone: &Range<usize>) -> Result<(u64, u64), Fault> {
         let Scanned { format, transcript, .. } = self.before;
         match format.filter(|_| !transcript.damage_in(region.old).is_empty()) {
-            // Those of a line that is damaged count, and no entry tells of them.
+            // Texts of damaged lines count too, but no entry records them.
             Some(format) => {
                 let old = scan::lines(format, transcript.session, self.old, region.old, region.old.end)?;
                 Ok((old.transcript.user_text, old.transcript.user_texts))
@@ -244,7 +245,7 @@ impl<'b> Joined<'b> {
         }
     }
 
-    /// How many lines of the old text there are before a place where one begins, or before its end. Places come in order.
+    /// How many lines of the old text precede a line start, or the end of the text. Must be called with increasing offsets.
     fn lines_before(&mut self, at: u64) -> Result<u64, Fault> {
         let Transcript { bytes, lines, entries, .. } = &self.before.transcript;
         if at == *bytes {
@@ -254,7 +255,7 @@ impl<'b> Joined<'b> {
         if let Some(entry) = entries.get(next).filter(|entry| entry.span.start == at) {
             return Ok(entry.line - 1);
         }
-        // The lines since the last entry are counted, but none of them twice.
+        // Count only the lines since the last entry.
         let last = next.checked_sub(1).map(|last| (entries[last].span.start, entries[last].line - 1));
         let (from, mut count) = last.unwrap_or_default().max(self.counted_to);
         self.old.pieces(Span::new(from, at), &mut |bytes| {
@@ -290,7 +291,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::{Index, select};
 
-    /// Lines as agents write them, and others. `N` is the number of the line.
+    /// Lines as agents write them, and others. `N` is the line's number.
     const PI: &[&str] = &[
         r#"{"type":"message","id":"eN","parentId":"eP","timestamp":"2026-07-01T10:00:00.000Z","message":{"role":"user","content":"go N"}}"#,
         r#"{"type":"message","id":"eN","parentId":"eP","timestamp":"2026-07-01T10:00:00.000Z","message":{"role":"assistant","content":[{"type":"thinking","thinking":"t","thinkingSignature":"sN"},{"type":"toolCall","id":"cN","name":"ls","arguments":{}}],"model":"m","stopReason":"toolUse"}}"#,
@@ -343,7 +344,7 @@ mod tests {
         })
     }
 
-    /// New bytes in the place of others.
+    /// Replaces bytes by new ones.
     fn edits() -> impl Strategy<Value = Vec<(Index, Index, u8, String)>> {
         let new = select(vec![
             "",
@@ -430,7 +431,7 @@ mod tests {
         }
     }
 
-    /// Mostly it does work: a test that never compares would say nothing.
+    /// It must succeed in most cases: a test that never compares would prove nothing.
     #[test]
     fn it_is_put_together_where_lines_stand_alone() {
         let line = |n: usize| {

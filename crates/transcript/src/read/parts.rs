@@ -1,4 +1,4 @@
-//! A long source that is read in parts, by as many threads as the caller has. What comes of it is what a scan in one piece
+//! A long source that is read in parts, by as many threads as the caller has. The result is what a scan in one piece
 //! gives.
 
 use super::scan::{self, ENTRIES_MAX, Scanned};
@@ -6,7 +6,7 @@ use crate::format::Format;
 use memchr::memchr;
 use spans::source::{Fault, Source, Span};
 
-/// How long a part is: long enough that its beginning and its end do not count, and short enough that several of them take
+/// The length of a part: long enough that its boundaries do not matter, and short enough that several of them take
 /// little memory.
 pub const PART_BYTES: u64 = 8 << 20;
 
@@ -17,7 +17,7 @@ pub struct Parts {
     /// The length of the source, and that of a part.
     bytes: u64,
     part_bytes: u64,
-    /// They are as if they had been read in one piece.
+    /// Whether the result is still as if it had been read in one piece.
     fit: bool,
 }
 
@@ -53,12 +53,12 @@ impl Parts {
         starts.map(move |start| Span::new(start, bytes.min(start + part_bytes)))
     }
 
-    /// What reads them.
+    /// The reader.
     pub fn reader(&self) -> PartReader {
         self.reader
     }
 
-    /// Adds the next part. Returns whether they are still as if they had been read in one piece.
+    /// Adds the next part. Returns whether the result is still as if it had been read in one piece.
     pub fn add(&mut self, part: &Scanned) -> bool {
         let (own, other) = (&mut self.read.transcript, &part.transcript);
         let follows = match (own.ordinals, other.ordinals) {
@@ -74,7 +74,7 @@ impl Parts {
         self.fit
     }
 
-    /// All of them together; `None` if only a scan in one piece can tell.
+    /// The transcript of all parts; `None` if the source has to be read in one piece.
     pub fn finish(self) -> Option<Scanned> {
         let Self { mut read, bytes, fit, .. } = self;
         read.transcript.bytes = bytes;

@@ -20,16 +20,16 @@ use spans::source::{Fault, Source, Span, read_span};
 /// Longer lines are only reported.
 pub(crate) const LINE_BYTES_MAX: u64 = 16 << 20;
 
-/// So many lines may have been one record.
+/// How many lines a broken record may span.
 const JOINED_LINES_MAX: usize = 64;
 
-/// How many times its length a line may be gone over, looking for where a record begins.
+/// How much of a line may be searched for the beginning of a record, in multiples of its length.
 const PASSES_MAX: usize = 64;
 
-/// So many lines that are no records are told one by one; beyond that, adjacent ones without a record are one.
+/// Up to this many damaged lines are reported one by one; beyond that, adjacent ones without a record become one.
 const APART_MAX: usize = 4096;
 
-/// At how many places control characters and damaged names are put right in one line.
+/// At how many places of one line control characters and damaged names are repaired.
 const PLACES_MAX: usize = 1 << 16;
 
 /// What was wrong with a line, or with several that were one.
@@ -43,7 +43,7 @@ pub(crate) enum DamageCause {
     Bom,
     /// Control characters that should have been escaped.
     Control,
-    /// A byte of a name was written over by one that ends it.
+    /// A byte of a name was overwritten by a quote, which ends it.
     Name,
     /// Line breaks in the middle of a record.
     Broken,
@@ -75,7 +75,7 @@ impl DamagedLine {
         self.damage.kind == DamageKind::Torn && (self.cause != DamageCause::Nul || self.records > 0)
     }
 
-    /// Takes in the line behind it if there is no record in either, and both just go.
+    /// Merges the next line into this one if neither holds a record and both are simply removed.
     fn takes_in(&mut self, next: &Self) -> bool {
         let goes =
             |damaged: &Self| damaged.cause == DamageCause::Nothing && !damaged.user && !damaged.is_torn();
@@ -91,7 +91,7 @@ impl DamagedLine {
     }
 }
 
-/// A transcript whose lines are looked into.
+/// A transcript whose damaged lines are examined.
 #[derive(Clone, Copy)]
 struct Looked<'a> {
     transcript: &'a Transcript,
@@ -99,7 +99,7 @@ struct Looked<'a> {
     source: &'a dyn Source,
 }
 
-/// All lines of a transcript that are no records.
+/// All lines of a transcript that are not records.
 pub(crate) fn damaged_lines(
     transcript: &Transcript,
     format: &'static Format,
@@ -230,7 +230,7 @@ fn reach(source: &dyn Source, damage: &[Damage], lines: usize) -> Result<Option<
     Ok((most > lines).then_some(most))
 }
 
-/// Takes out the line breaks that are no part of a text: JSON does not mind them, but a record has to be one line.
+/// Removes line breaks that are not part of a text: JSON allows them, but a record has to be one line.
 fn between_tokens(lines: &[Damage], edits: &mut Vec<(Span, Vec<u8>)>) {
     for pair in lines.windows(2) {
         let gap = Span::new(pair[0].span.end, pair[1].span.start);
@@ -297,8 +297,8 @@ fn nothing(
     Ok(DamagedLine { damage, cause, records: 0, lines: 1, edits, user: false })
 }
 
-/// Whether a fragment is of a message that says that a user wrote it, and is no result of a tool. It is told by its bytes:
-/// there is no more to go by.
+/// Whether a fragment is from a message that names a user as its author, and not from a tool result. It is judged by its bytes:
+/// there is nothing else to go by.
 fn begins_user(fragment: &[u8]) -> bool {
     let holds = |what: &[u8]| memmem::find(fragment, what).is_some();
     let spaced = |key: &str| [format!("\"{key}\":\"user\""), format!("\"{key}\": \"user\"")];
@@ -393,7 +393,7 @@ fn records(format: &Format, bytes: &[u8]) -> Option<Vec<WholeRecord>> {
     Some(found)
 }
 
-/// Whether the object that begins after a place goes on to the end of the line without an error.
+/// Whether the object that begins after a place continues to the end of the line without an error.
 fn runs_on(bytes: &[u8], from: usize) -> bool {
     let Some(open) = memchr(b'{', &bytes[from..]) else { return false };
     let rest = &bytes[from + open..];
@@ -425,14 +425,14 @@ fn record(format: &Format, bytes: &[u8], start: usize, work: &mut usize) -> Opti
                 continue;
             }
             Fed::TooComplex => {
-                // What lies inside it is no record of its own.
+                // What is inside it is not a record of its own.
                 *work = 0;
                 return None;
             }
             _ => return None,
         };
         let end = start + taken;
-        // What nothing else stands beside would be an entry if it could be read, whatever it means.
+        // Alone on its line, it would be an entry if it could be read, whatever it means.
         let is_alone = !is_fragment(&bytes[end..]) && !is_fragment(&bytes[..start]);
         let doc = &reading.tokens.doc;
         let is_record = (is_alone && (format.vote)(doc) != Vote::Foreign) || format.is_record(doc);
@@ -459,7 +459,7 @@ impl Reading {
         Self { tokens: Tokeniser::new(start), start, edits: Vec::new(), names: format.names }
     }
 
-    /// Goes on with bytes of which the first were read already. Runs of control characters count as blanks.
+    /// Continues with bytes of which the first were read already. Runs of control characters count as blanks.
     fn feed(&mut self, bytes: &[u8]) -> Fed {
         let mut last = None;
         loop {

@@ -137,7 +137,7 @@ pub(super) fn about_place(rule: &'static Rule, line: u64, severity: Severity, me
     }
 }
 
-/// A finding about a line that is no record, with its repair.
+/// A finding about a line that is not a record, with its repair.
 pub(super) fn about_damaged_line(rule: &'static Rule, damaged: &DamagedLine, message: String) -> Finding {
     // A damaged line hides records from the agent, or else nothing that any program could read.
     let severity = if damaged.records > 0 || damaged.user { Severity::Error } else { Severity::Warning };

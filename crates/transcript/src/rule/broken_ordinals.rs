@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
             why: "\"expected ordinal 24775, got 24774\": Codex before 0.154 does not resume the thread, or shows an old part of \
                   it. Later versions skip what is repeated, and note what is missing.",
             fix: "None: Codex's database counts these records too. Update Codex to 0.154 or later and resume the thread: 0.169 \
-                  sends the whole conversation, whether an ordinal is repeated or missing. Do not number anew.",
+                  sends the whole conversation, whether an ordinal is repeated or missing. Do not renumber.",
             source: "codex #41079, #35746, #40630, #42369, #42378",
         },
         groups: &[Group::Tree],

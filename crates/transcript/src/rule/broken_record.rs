@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
         code: "B8",
         name: "broken-record",
         help: Help {
-            what: "A string holds raw line breaks or other control characters, so that its record is no JSON, or lies on several lines; \
-                   or line breaks stand between its parts.",
-            why: "JSON wants them escaped. Agents skip each of the lines, so the record is lost, and with it often a tool result.",
+            what: "A string holds raw line breaks or other control characters, so that its record is not JSON or spans several lines; or \
+                   there are line breaks between its parts.",
+            why: "JSON requires them to be escaped. Agents skip each of the lines, so the record is lost, and often a tool result with it.",
             fix: "In a string they are written as escapes, elsewhere they are taken out; the text is the same, and lines that were \
                   one record become one again.",
             source: "copilot-cli #2649",

@@ -16,8 +16,8 @@ pub(super) static RULE: Rule = Rule {
         name: "byte-order-mark",
         help: Help {
             what: "The file or a line begins with a byte order mark.",
-            why: "`JSON.parse` refuses the line, and the first one is the header: some agents find no session then, and one has wiped \
-                  the file. Carriage returns before line breaks are harmless and stay.",
+            why: "`JSON.parse` refuses the line, and the first one is the header: some agents then find \
+                  no session, and one has wiped the file. Carriage returns before line breaks are harmless and stay.",
             fix: "The mark is taken out.",
             source: "codex #28139; claude-code #9906; OpenClaw #89037",
         },

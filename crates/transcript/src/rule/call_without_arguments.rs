@@ -53,7 +53,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             None => Fix::NONE,
         };
         let message =
-            if corrupted.is_some() { "`arguments` was written over" } else { "the call has no arguments" };
+            if corrupted.is_some() { "`arguments` was overwritten" } else { "the call has no arguments" };
         let severity = severity_in_context(session, call.entry);
         let found = about_call(&RULE, session, index, severity, message);
         out.push(Finding { fix, ..found });

@@ -60,9 +60,9 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         copies.push(gone);
     }
     let message = if is_appended_to_itself(session, &copies) {
-        "the same entry again: the file was appended to itself"
+        "duplicate entry: the file was appended to itself"
     } else {
-        "the same entry again"
+        "duplicate entry"
     };
     for gone in copies {
         let fix = Fix::safe(vec![Op::DropCopy(gone)]);

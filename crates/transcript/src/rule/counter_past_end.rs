@@ -12,8 +12,8 @@ pub(super) static RULE: Rule = Rule {
         code: "T8",
         name: "counter-past-end",
         help: Help {
-            what: "The first line counts more messages as summed up than there are (nanobot's `last_consolidated`): lines \
-                   were taken out, and the counter was not.",
+            what: "The first line says that more messages were summarised than there are (nanobot's `last_consolidated`): lines were \
+                   removed, but the counter was not updated.",
             why: "nanobot sends the messages after that number, and there are none: the bot has forgotten the \
                   conversation.",
             fix: "None: it is not known how many of the remaining messages were summed up. Stop the bot and correct \

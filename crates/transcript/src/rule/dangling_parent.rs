@@ -47,11 +47,12 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             due.extend(ancestor_without_parent(session, before, &mut seen));
         }
         let message = match session.entry(entry).parent {
-            Link::Missing => "it names no parent",
-            _ => "its parent is not in the file",
+            Link::Missing => "entry names no parent",
+            _ => "parent is not in the file",
         };
         // Earlier entries are lost to the model until somebody decides where this one belongs.
-        let stays = fix.safety != Safety::Safe && !is_summary(session, entry);
+        let is_lost = fix.safety != Safety::Safe || session.transcript.in_database;
+        let stays = is_lost && !is_summary(session, entry);
         let severity = if stays { Severity::Error } else { Severity::Warning };
         out.push(Finding { fix, ..about(&RULE, session, entry, severity, message.to_string()) });
     }
@@ -102,7 +103,7 @@ fn ancestor_without_parent(session: &Session<'_>, from: u32, seen: &mut [bool]) 
     last.filter(|&last| next.is_none() && is_dangling(session, last) && !session.is_live(last))
 }
 
-/// How many entries are tried to find one that is no descendant.
+/// How many entries are tried to find one that is not a descendant.
 const CANDIDATES_MAX: usize = 64;
 
 /// The last entry before this one in the same conversation.

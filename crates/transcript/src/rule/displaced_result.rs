@@ -56,7 +56,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             &RULE,
             session,
             Displacement::AfterOthers,
-            "there is something between the call and its result",
+            "something comes between the call and its result",
             out,
         );
     }
@@ -133,7 +133,7 @@ fn astray(session: &Session<'_>, out: &mut FindingSink<'_>) {
             }
             None => Fix::held(Held::Tangled),
         };
-        let message = "the result is linked where it is not loaded".to_string();
+        let message = "the result is linked to an entry that is not loaded".to_string();
         out.push(Finding { fix, ..about_result(&RULE, session, index, Severity::Error, message) });
     }
 }

@@ -48,13 +48,13 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let found = session.entry(entry);
         let (message, fix) = match found.kind {
             Kind::Message(Role::Assistant) if follows_reasoning(session, entry) => {
-                ("the model said nothing", Fix::held(Held::Tangled))
+                ("the assistant message is empty", Fix::held(Held::Tangled))
             }
             Kind::Message(Role::Assistant) if is_empty_turn(session, entry) => {
-                ("the model said nothing", take_out(session, entry))
+                ("the assistant message is empty", take_out(session, entry))
             }
             _ if session.is_whole_conversation(entry) => ("an empty message", Fix::NONE),
-            Kind::Message(Role::User) => ("nothing was said", Fix::NONE),
+            Kind::Message(Role::User) => ("the message is empty", Fix::NONE),
             Kind::Note => ("a note for the model has no content", take_out(session, entry)),
             Kind::Boundary => ("the summary of a compaction is missing", Fix::NONE),
             _ => continue,

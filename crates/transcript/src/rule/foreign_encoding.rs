@@ -49,7 +49,7 @@ fn fix(session: &Session<'_>, line: Span) -> Result<Fix, Fault> {
     let mut read: Option<(u32, Option<Doc>)> = None;
     for op in &ops {
         let Op::Replace { at, .. } = *op else { continue };
-        // A line that is no record is removed, or repaired first.
+        // A line that is not a record is removed, or repaired first.
         let Some(entry) = session.entry_around(at).filter(|_| !is_mended(session, at)) else { continue };
         if read.as_ref().is_none_or(|(of, _)| *of != entry) {
             read = Some((entry, json::parse(session.source, session.entry(entry).span)?));

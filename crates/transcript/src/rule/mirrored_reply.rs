@@ -40,7 +40,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     for (at, &entry) in session.live.iter().enumerate().filter(|(_, entry)| is_mirror(session, **entry)) {
         if said_before(session, &session.live[..at], entry)? {
             let fix = only_if_asked(take_out(session, entry), Guard::Copy);
-            let message = "a second copy of the message before, as it was delivered".to_string();
+            let message = "second copy of the previous message, as it was delivered".to_string();
             out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
         }
     }

@@ -45,7 +45,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             ops.extend(moved.map(|(at, with)| Op::Replace { at, with }));
         }
         let severity = severity_in_context(session, index);
-        let message = "there is something before the results of the message".to_string();
+        let message = "something comes before the results in this message".to_string();
         let fix = Fix::safe(ops);
         out.push(Finding { fix, ..about(&RULE, session, index, severity, message) });
     }

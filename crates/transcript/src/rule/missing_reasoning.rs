@@ -41,7 +41,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let at = session.entry(entry).span.start + 1;
         let with = b"\"reasoning_content\":\"\",".to_vec();
         let fix = Fix::guarded(Guard::Blamed, vec![Op::Replace { at: Span::new(at, at), with }]);
-        let message = "a call without reasoning, in a session that has some".to_string();
+        let message = "call without reasoning, although other calls of this session have it".to_string();
         out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Warning, message) });
     }
     Ok(())

@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
             what: "The file is larger than --max-file-size.",
             why: WHY,
             fix: "`fix` shortens what is too long by its own limits; `scan` says how much that saves. A session that stays too large is \
-                  better closed and begun anew.",
+                  better replaced by a new session.",
             source: SOURCE,
         },
         wakes: &[],

@@ -42,9 +42,9 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let message = match (too_long, too_dense) {
             (true, true) => format!("message of {chars} characters, about {tokens} tokens"),
             (true, false) => format!("message of {chars} characters (limit {chars_max})"),
-            _ => format!(
-                "message of about {tokens} tokens (half of a window of {window} with a fifth to spare)"
-            ),
+            _ => {
+                format!("message of about {tokens} tokens (plus 20%, more than half of a window of {window})")
+            }
         };
         out.push(Finding { chars: Some(chars), ..about(&RULE, session, entry, Severity::Warning, message) });
     }

@@ -144,7 +144,7 @@ fn check_turn(
         && let Some(&(_, index)) = turn.first()
     {
         let message = format!(
-            "results of one turn stay {sum} characters together (limit {budget}): all at their floor"
+            "results of one turn are still {sum} characters together (limit {budget}), each at its minimum"
         );
         out.push(Finding { ..about_result(&RULE, session, index, Severity::Warning, message) });
     }

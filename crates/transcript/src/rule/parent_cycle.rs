@@ -42,7 +42,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             },
             None => Fix::safe(vec![Op::Replace { at, with: b"null".to_vec() }]),
         };
-        let message = "its ancestors lead back to it".to_string();
+        let message = "parent links lead back to this entry".to_string();
         out.push(Finding { fix, ..about(&RULE, session, entry, severity, message) });
     }
     Ok(())

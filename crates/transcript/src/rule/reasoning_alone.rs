@@ -43,11 +43,12 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             continue;
         }
         let (severity, message) = match (session.in_context(issue.entry), behind) {
-            (false, _) => (Severity::Note, "reasoning with nothing behind it"),
-            (true, Some(Kind::Message(Role::Tool))) => {
-                (Severity::Error, "reasoning with a result behind it in place of what belongs to it")
-            }
-            (true, _) => (Severity::Warning, "reasoning with nothing behind it"),
+            (false, _) => (Severity::Note, "reasoning that nothing follows"),
+            (true, Some(Kind::Message(Role::Tool))) => (
+                Severity::Error,
+                "reasoning followed by a tool result instead of the item that belongs to it",
+            ),
+            (true, _) => (Severity::Warning, "reasoning that nothing follows"),
         };
         let fix = take_out_blocks(session, issue.entry, &[issue.block])?;
         let fix = only_if_asked(fix, Guard::Thinking);

@@ -126,7 +126,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[call_without_arguments::RULE.info.code],
         what: "A call has no arguments, or they are not a JSON object.",
         fix: "tailor scan FILE names the call.",
-        advice: "A call that was cut off is best left behind in a new branch.",
+        advice: "Rewind to before a call that was cut off.",
     },
     Refusal {
         says: &[".name: string does not match pattern", "tool_use.name: String should match pattern"],
@@ -146,14 +146,14 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[unacceptable_call_id::RULE.info.code],
         what: "Tool call ids come from another provider, and this one does not accept their form.",
         fix: "",
-        advice: "Go on with the provider that the session was begun with, or let the agent translate ids.",
+        advice: "Continue with the provider that the session was started with, or let the agent translate ids.",
     },
     Refusal {
         says: &["String should match pattern"],
         codes: &[unacceptable_call_id::RULE.info.code, invalid_tool_name::RULE.info.code],
         what: "A tool call id or a tool name holds characters that the API does not accept.",
         fix: "tailor scan FILE names the call.",
-        advice: "Ids of another provider: go on with that one, or let the agent translate them.",
+        advice: "If the ids are another provider's, continue with that one, or let the agent translate them.",
     },
     Refusal {
         says: &[
@@ -261,12 +261,12 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[altered_thought::RULE.info.code],
         what: "Gemini misses the thought signature of a call, or finds it altered.",
         fix: "",
-        advice: "Nothing in the file can put a signature back: go on with another model, or from before that call.",
+        advice: "A lost signature cannot be restored: continue with another model, or rewind to before that call.",
     },
     Refusal {
         says: &["roles must alternate", "incorrect role information"],
         codes: &[same_role_again::RULE.info.code],
-        what: "Two messages of one role follow each other, and this model's template does not take that.",
+        what: "Two messages of one role follow each other, which this model's template does not accept.",
         fix: "",
         advice: "Tailor deletes nothing that a person said. Let the agent or a proxy merge such messages.",
     },
@@ -275,7 +275,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[no_user_turn::RULE.info.code],
         what: "The request does not end with a user message, or holds none.",
         fix: "",
-        advice: "Say something: a session that ends with the model's words is whole. Before a compaction without a user message, the agent has to add one.",
+        advice: "Send a message: a session that ends with an assistant message is complete. After a compaction without a user message, the agent has to add one.",
     },
     Refusal {
         says: &["function call turn comes immediately after a user turn"],
@@ -287,8 +287,7 @@ pub static REFUSALS: &[Refusal] = &[
         what: "Gemini accepts calls only directly after a user's turn or results: the conversation begins with calls, or \
                something stands before them.",
         fix: "tailor fix FILE moves results back to directly after their calls.",
-        advice: "Where the conversation begins with calls, the agent has to put a user's message in front: Tailor puts \
-                 nothing into a person's mouth.",
+        advice: "If the conversation begins with calls, the agent has to add a user message before them; Tailor invents none.",
     },
     Refusal {
         says: BLOCKED,
@@ -300,7 +299,7 @@ pub static REFUSALS: &[Refusal] = &[
     Refusal {
         says: &["PDF pages may be provided", "PDF specified was not valid"],
         codes: &[unsendable_document::RULE.info.code],
-        what: "A PDF in the session has too many pages, or is none.",
+        what: "A PDF in the session has too many pages, or is not a PDF.",
         fix: "tailor fix --allow S20 FILE puts a line of text in its place.",
         advice: "",
     },
@@ -313,12 +312,12 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[missing_reasoning::RULE.info.code],
         what: "A reasoning model wants its reasoning back with each message that calls tools, and some have none.",
         fix: "tailor fix --allow M13 FILE puts an empty one there.",
-        advice: "A newer version of the agent may do so itself; or go on with a model that is not in thinking mode.",
+        advice: "A newer version of the agent may do so itself; or use a model that is not in thinking mode.",
     },
     Refusal {
         says: &["request contains * images, exceeding the maximum"],
         codes: &[unsendable_image::RULE.info.code],
-        what: "The request has more images than this provider takes.",
+        what: "The request has more images than this provider accepts.",
         fix: "tailor fix --only images --max-images 50 FILE puts a line of text in the place of the oldest; the error says \
               the number.",
         advice: "",
@@ -339,7 +338,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[unsendable_image::RULE.info.code],
         what: "Images in the request are too large, too many, or of another type than their label says.",
         fix: "tailor fix --only images FILE puts a line of text in the place of those that are refused.",
-        advice: "tailor recover FILE shortens what is not images; where the session itself does not tell of the error, --error gives it the text.",
+        advice: "tailor recover FILE shortens what is not images; if the error isn't recorded in the session, pass it: --error 'TEXT'.",
     },
     Refusal {
         says: &[
@@ -394,7 +393,7 @@ pub static REFUSALS: &[Refusal] = &[
             "lone leading surrogate",
         ],
         codes: &[foreign_encoding::RULE.info.code, half_pair::RULE.info.code],
-        what: "Bytes or escapes in the file are half a character.",
+        what: "The file contains bytes or escapes that are half a character.",
         fix: "tailor fix FILE puts a replacement character there.",
         advice: "",
     },
@@ -417,7 +416,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[unreadable_line::RULE.info.code],
         what: "HTML came instead of JSON: a proxy or a wrong address answered. It may be in the file too.",
         fix: "tailor fix FILE takes lines out that hold no record.",
-        advice: "If there is none, it is no matter of the session: look at the address and the proxy.",
+        advice: "If no such line is in the file, the session is fine: check the address and the proxy.",
     },
     Refusal {
         says: &["Unexpected token*JSON", "Unexpected non-whitespace character after JSON"],
@@ -464,7 +463,7 @@ pub static REFUSALS: &[Refusal] = &[
     Refusal {
         says: &["session file changed while embedded prompt lock was released"],
         codes: &["C1"],
-        what: "OpenClaw saw its session file replaced in the middle of a turn, and gave the turn up.",
+        what: "OpenClaw saw its session file replaced in the middle of a turn, and gave up the turn.",
         fix: "",
         advice: "Send the message again. Tailor waits for OpenClaw's lock; another program that rewrites does not.",
     },
@@ -494,7 +493,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[misplaced_header::RULE.info.code],
         what: "OpenClaw imports a file whose header is missing, or names another session than the file does.",
         fix: "tailor fix FILE moves a header to the front; it invents none.",
-        advice: "If the file was renamed, give it back the name that its first line has as id.",
+        advice: "If the file was renamed, rename it to the id in its first line.",
     },
     Refusal {
         says: &[
@@ -521,7 +520,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[],
         what: "The agent's own database is damaged or in use; it is not the transcript.",
         fix: "",
-        advice: "Stop the agent, keep a copy of the database, and start it again: Codex builds a damaged one anew.",
+        advice: "Stop the agent, keep a copy of the database, and start it again: Codex rebuilds a damaged one.",
     },
     Refusal {
         says: &["overloaded_error", "529 Overloaded"],
@@ -542,7 +541,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[],
         what: "The account has no credit left. The session has nothing to do with it.",
         fix: "",
-        advice: "Look at plan and billing with the provider.",
+        advice: "Check plan and billing with the provider.",
     },
     Refusal {
         says: &[
@@ -557,12 +556,12 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[],
         what: "The provider does not accept the login or the key. The session has nothing to do with it.",
         fix: "",
-        advice: "Log in again with the agent, or look at its key.",
+        advice: "Log in again with the agent, or check its key.",
     },
     Refusal {
         says: &["model is not supported", "cannot specify both", "field in the request * is illegal"],
         codes: &[],
-        what: "The model is not offered, or a setting of the request does not go with it. The session has nothing to do \
+        what: "The model is not available, or does not support a setting of the request. The session has nothing to do \
                with it.",
         fix: "",
         advice: "Choose another model, or change the agent's settings.",
@@ -572,7 +571,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[],
         what: "The provider was not reached, or failed by itself. The session has nothing to do with it.",
         fix: "",
-        advice: "Send the message again; if that goes on, look at the network and at the provider's status page.",
+        advice: "Send the message again; if it keeps failing, check the network and the provider's status page.",
     },
 ];
 

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         name: "result-before-call",
         help: Help {
             what: "A result comes before the call that it answers: entries were sorted by time, or written by two threads.",
-            why: "APIs read the result as one without a call, and the call as one without a result: \"unexpected \
+            why: "To APIs it is a result without a call and a call without a result: \"unexpected \
                   `tool_use_id` found in `tool_result` blocks\", \"`tool_use` ids were found without `tool_result` blocks\".",
             fix: "The result moves to right after its call, and links are adapted. Nothing is removed or invented. \
                   Claude Code and Codex join pairs by id, whichever comes first.",
@@ -32,6 +32,6 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
-    report(&RULE, session, Displacement::BeforeCall, "the result stands before its call", out);
+    report(&RULE, session, Displacement::BeforeCall, "the result comes before its call", out);
     Ok(())
 }

@@ -45,7 +45,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         {
             let fix = keep_more(session, call);
             let severity = severity_in_context(session, session.result(index).entry);
-            let message = "its call lies before what the compaction kept".to_string();
+            let message = "its call was compacted away".to_string();
             let about = about_result(&RULE, session, index, severity, message);
             out.push(Finding { fix, ..about });
         }

@@ -59,7 +59,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
 
 fn finding(session: &Session<'_>, entry: u32, again: bool) -> Finding {
     let message =
-        if again { "the user says the same again" } else { "the user speaks again before any answer" };
+        if again { "the user message is repeated" } else { "another user message before any answer" };
     about(&RULE, session, entry, Severity::Note, message.to_string())
 }
 

@@ -36,6 +36,6 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             && !session.is_live(index)
     };
     let entries = all.filter(dead).map(|(index, _)| index);
-    dead_weight::report(&RULE, session, entries, "what subagents said to themselves", out);
+    dead_weight::report(&RULE, session, entries, "messages of subagents", out);
     Ok(())
 }

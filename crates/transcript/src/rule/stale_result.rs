@@ -24,8 +24,8 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "A long tool result is several turns old, and the policy does not keep such results whole \
                    (--stale-shorten-turns, --stale-clear-turns, --profile chatcli or agent-max; off by default).",
-            why: "The model has read it and gone on, but it is sent again with every request. Old results are most of \
-                  a long session.",
+            why: "The model has read it and moved on, but it is sent again with every request. Most of a long session \
+                  is old results.",
             fix: "At the first age head and tail stay, at the second one line that says how long it was and what it \
                   held. Ids, error flag and images stay; so do results of tools that the policy keeps, failures if it \
                   says so, and everything of the newest turn. Rewriting history costs a prompt cache: do it when the \

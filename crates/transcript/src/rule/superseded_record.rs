@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "A message of the assistant or with results was written again with the same id, and only the last one counts.",
             why: "Gemini CLI writes a message anew at each step of its tool calls, results included, and reads all of \
-                  them on every start; files of 54 MB have come of it.",
+                  them on every start; files have reached 54 MB this way.",
             fix: "Superseded records are removed. If another message came in between, the first one stays, because it \
                   determines the place.",
             source: "gemini-cli #26935, #26487; its chatRecordingService.ts",
@@ -72,7 +72,7 @@ fn flush(session: &Session<'_>, records: &mut BTreeMap<Id, Records>, out: &mut F
         let Some((last, before)) = found.all.split_last() else { continue };
         let line = session.entry(*last).line;
         for &entry in before.iter().skip(usize::from(found.crossed)) {
-            let message = format!("line {line} has taken its place");
+            let message = format!("line {line} replaces it");
             let fix = Fix::safe(vec![Op::DropEntry(entry)]);
             out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
         }

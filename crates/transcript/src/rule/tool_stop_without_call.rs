@@ -44,7 +44,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let stop = doc.as_ref().and_then(|doc| doc.get("message")?.get("stopReason"));
         let replace = |value: json::Value<'_>| Op::Replace { at: value.span(), with: b"\"stop\"".to_vec() };
         let fix = stop.map_or(Fix::NONE, |value| Fix::safe(vec![replace(value)]));
-        let message = "it stopped for a tool, and calls none".to_string();
+        let message = "message stopped for a tool call, but has none".to_string();
         out.push(Finding { fix, ..about(&RULE, session, index, Severity::Warning, message) });
     }
     Ok(())

@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
         code: "S10",
         name: "unreadable-size",
         help: Help {
-            what: "The file is larger than its agent can read: it holds a whole session in one string of JavaScript.",
+            what: "The file is larger than its agent can read: the agent reads a whole session into one JavaScript string.",
             why: "\"RangeError: Invalid string length\", \"Cannot create a string longer than 0x1fffffe8 characters\", \"heap out \
                   of memory\".",
             fix: "None of its own: limits (S1, S2, S5) and `fix --only dead-weight` (S6 to S9, S18, S19) make the file smaller, and \

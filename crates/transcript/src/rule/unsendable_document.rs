@@ -64,7 +64,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             Err(why) => Some((Severity::Error, why.to_string())),
             Ok(own) => own.refused("document of").or_else(|| {
                 let all = sum.and(&own);
-                let told = all.refused("document and later ones of");
+                let told = all.refused("this document and later ones of");
                 sum = if told.is_some() { sum } else { all };
                 told
             }),
@@ -127,7 +127,7 @@ fn size(session: &Session<'_>, data: Value<'_>) -> Result<Result<Size, &'static 
     }
     // Base64 of `%PDF-`.
     if !data.prefix().starts_with(b"JVBERi") {
-        return Ok(Err("document that is labelled PDF and is none"));
+        return Ok(Err("document labelled PDF that is not a PDF"));
     }
     let Ok(file) = STANDARD.decode(read_span(session.source, data.inner())?) else {
         return Ok(Err("document whose data is not base64"));

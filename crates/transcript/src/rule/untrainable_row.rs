@@ -19,9 +19,9 @@ pub(super) static ARGUMENTS: Rule = Rule {
         code: "D1",
         name: "unreadable-arguments",
         help: Help {
-            what: "The arguments of a call in a row of a data set are no JSON object.",
+            what: "The arguments of a call in a row of a data set are not a JSON object.",
             why: "The row is refused or dropped, or ends the run in the middle: \"contains invalid schema\", \
-                  \"JSONDecodeError\". What was cut off once is learnt as the way to call the tool.",
+                  \"JSONDecodeError\". The model learns cut-off calls as the way to call the tool.",
             fix: REPORTED,
             source: "benchflow #848, trl #4881, fine-tuning #23",
         },
@@ -38,8 +38,8 @@ pub(super) static UNDECLARED: Rule = Rule {
         code: "D2",
         name: "undeclared-tool",
         help: Help {
-            what: "A row of a data set calls a tool that its own list of tools does not hold.",
-            why: "The row is refused, or the model learns to call tools that it is not offered.",
+            what: "A row of a data set calls a tool that is not in its list of tools.",
+            why: "The row is refused, or the model learns to call tools that do not exist.",
             fix: REPORTED,
             source: "fine-tuning #23, SkyRL #1675",
         },
@@ -56,7 +56,7 @@ pub(super) static AGAIN: Rule = Rule {
         code: "D3",
         name: "model-again",
         help: Help {
-            what: "The model speaks twice in a row in a row of a data set.",
+            what: "A row of a data set has two assistant messages in a row.",
             why: "Templates that want the roles to alternate refuse or drop the row (\"roles must alternate\"), and others \
                   run the two turns together.",
             fix: REPORTED,
@@ -73,8 +73,8 @@ pub(super) static NOTHING: Rule = Rule {
         code: "D4",
         name: "nothing-to-learn",
         help: Help {
-            what: "The model says nothing in a row of a data set.",
-            why: "There is nothing to train on: \"Dropped invalid example\", or a loss that is no number.",
+            what: "A row of a data set has no assistant message.",
+            why: "There is nothing to train on: \"Dropped invalid example\", or a loss of NaN.",
             fix: REPORTED,
             source: "LlamaFactory #9600, #9618; Simia #8",
         },
@@ -97,13 +97,13 @@ fn noted(rule: &'static Rule, session: &Session<'_>, out: &mut FindingSink<'_>) 
         let (own, message) = match issue.kind {
             ContentIssueKind::Undeclared(call) => {
                 if rule.code() == UNDECLARED.code() {
-                    let message = "the row's list of tools does not hold the tool that is called";
+                    let message = "the called tool is not in the row's list of tools";
                     out.push(about_call(rule, session, call as usize, Severity::Warning, message));
                 }
                 continue;
             }
-            ContentIssueKind::ModelAgain => (&AGAIN, "the model speaks twice in a row"),
-            ContentIssueKind::NothingToLearn => (&NOTHING, "the model says nothing in this row"),
+            ContentIssueKind::ModelAgain => (&AGAIN, "two assistant messages in a row"),
+            ContentIssueKind::NothingToLearn => (&NOTHING, "no assistant message in this row"),
             _ => continue,
         };
         if own.code() == rule.code() {
@@ -133,7 +133,7 @@ fn arguments(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fau
             _ => false,
         };
         if !is_object {
-            let message = "the arguments of the call are no JSON object";
+            let message = "the call's arguments are not a JSON object";
             out.push(about_call(&ARGUMENTS, session, index, Severity::Warning, message));
         }
     }

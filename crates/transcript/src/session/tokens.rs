@@ -36,7 +36,7 @@ use usage::Usage;
 
 /// How much of a file is searched, from the end, for the newest number.
 const SEARCH_BYTES_MAX: u64 = 4 << 20;
-/// An entry that is no message and is longer than this holds no numbers.
+/// An entry that is not a message and is longer than this holds no numbers.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
 /// By how many percent a number has to be lower than the one before it to show that the agent has read a shorter context.
 /// When old thinking is left out, numbers mostly fall by less; in two real sessions they fall by 15 and 18 percent. Then a cut
@@ -120,7 +120,7 @@ fn count(session: &Session<'_>) -> Result<Count, Fault> {
     Ok(count)
 }
 
-/// The cost of entries after the newest message of a graph that are no messages. They are in context once a message follows
+/// The cost of entries after the newest message of a graph that are not messages. They are in context once a message follows
 /// them.
 fn waiting(session: &Session<'_>, rates: Rates) -> u64 {
     let up = core::iter::successors(session.ends.tip, |&entry| session.parent(entry));
@@ -134,8 +134,8 @@ pub(crate) fn model_of<'s>(session: &'s Session<'_>) -> &'s [u8] {
     session.transcript.id_text(model)
 }
 
-/// What a context is estimated at if only part of it stays: first what stays whatever else goes, and then for each of these
-/// entries, which are in the order of the model, what it takes together with all after it.
+/// The estimated tokens of a context of which only a part stays: first of what always stays, and then for each of these
+/// entries, in model order, of that entry and all after it.
 pub(crate) fn tokens_from(session: &Session<'_>, entries: &[u32]) -> (u64, Vec<u64>) {
     let costs = Costs::of(session, Rates::of(session));
     let stays = |entry: u32| session.entry(entry).kind == Kind::Message(Role::System);
@@ -289,7 +289,7 @@ fn may_count(format: &Format, found: &Entry) -> bool {
     kind && !found.is_sidechain
 }
 
-/// Whether an entry is no message of another branch.
+/// Whether an entry is not a message of another branch.
 fn is_of_branch(session: &Session<'_>, entry: u32) -> bool {
     session.entry(entry).kind == Kind::Opaque || session.is_live(entry)
 }
@@ -308,10 +308,10 @@ fn usage_of(all: Entries<'_>, found: &Entry) -> Result<Option<Usage>, Fault> {
     Ok(doc.as_ref().and_then(json::Doc::root).and_then(usage::usage))
 }
 
-/// How many tokens went before an entry whose number does not know of that; `None` if that number says nothing about
-/// what stands there. And the same of the next number, unless it is lower; `None` if only a look can tell.
+/// How many tokens were removed before an entry after its number was reported; `None` if that number says nothing about
+/// what is there now. And the same for the next number, unless it is lower; `None` if only a look can tell.
 fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<(Option<u64>, Option<u64>), Fault> {
-    // Where compactions are appended, what stands behind one came later.
+    // Where compactions are appended, what follows one is newer.
     if session.shape.compacts != Compacts::AtEnd
         && let Some(boundary) = last_boundary(session)?
         && !knows_of(session, costs, boundary, at)?
@@ -337,8 +337,8 @@ fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<(Option<u
     Ok((Some(gone), (later == 0).then_some(gone)))
 }
 
-/// Whether the number of an entry behind a compaction was reported after it. `recover` puts one before entries that
-/// have been there for long, with their numbers.
+/// Whether the number of an entry that follows a compaction was reported after it. `recover` inserts one before entries that
+/// are older and keep their numbers.
 fn knows_of(session: &Session<'_>, costs: &Costs, boundary: u32, at: u32) -> Result<bool, Fault> {
     let mut first = None;
     for entry in boundary..=at {

@@ -111,6 +111,35 @@ pub enum Unable {
     Worse(Worse),
 }
 
+/// Why a compaction was not drawn.
+enum Stop {
+    Unable(Unable),
+    Fault(Fault),
+}
+
+impl From<Unable> for Stop {
+    fn from(unable: Unable) -> Self {
+        Self::Unable(unable)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl Stop {
+    /// What cannot be done is an answer; a source that cannot be read is an error.
+    fn answer<T>(done: Result<T, Self>) -> Result<Result<T, Unable>, Fault> {
+        match done {
+            Ok(done) => Ok(Ok(done)),
+            Err(Self::Unable(unable)) => Ok(Err(unable)),
+            Err(Self::Fault(fault)) => Err(fault),
+        }
+    }
+}
+
 impl fmt::Display for Unable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -154,11 +183,11 @@ impl fmt::Display for Unable {
 /// assert_eq!(plan.edits().len(), 1);
 /// ```
 pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> Result<Compacted, Fault> {
-    let mut drawn = Ok(Err(Unable::UnknownFormat));
+    let mut drawn = Err(Unable::UnknownFormat.into());
     let before = look(source, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
         drawn = draw(session, request);
     })?;
-    let drawing = match drawn? {
+    let drawing = match Stop::answer(drawn)? {
         Ok(drawing) => drawing,
         Err(unable) => return Ok(Compacted { before, repair: Err(unable), shares: Shares::default() }),
     };
@@ -188,7 +217,7 @@ pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Result
         return Ok(Err(Unable::UnknownFormat));
     };
     let request = Request { stay, summary: None, message_chars_max: 0 };
-    Ok(draw(&session, &request)?.map(|drawing| drawing.shares))
+    Stop::answer(draw(&session, &request).map(|drawing| drawing.shares))
 }
 
 /// Identifies the messages among these entries by their ids, or by their content if they have none.
@@ -204,15 +233,14 @@ struct Drawing {
     kept: Vec<Vec<u8>>,
 }
 
-fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, Unable>, Fault> {
+fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Drawing, Stop> {
     if let Some(why) = session.read_only() {
-        return Ok(Err(Unable::Held(Held::ReadOnly(why))));
+        return Err(Unable::Held(Held::ReadOnly(why)).into());
     }
     let context = Context::of(session);
-    let place = match place(session, &context, request.stay)? {
-        Ok(place) => place,
-        Err(Unable::Nothing) if request.message_chars_max > 0 => 0,
-        Err(unable) => return Ok(Err(unable)),
+    let place = match place(session, &context, request.stay) {
+        Err(Stop::Unable(Unable::Nothing)) if request.message_chars_max > 0 => 0,
+        place => place?,
     };
     let (gone, kept) = context.entries.split_at(place);
     let mut shares = Shares {
@@ -227,12 +255,8 @@ fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, 
     let mut steps = Vec::new();
     if place > 0 {
         shares.left_out = left_out(session, gone)?;
-        let Some(unbound) = unbind(session, kept) else { return Ok(Err(Unable::SignedThinking)) };
-        steps.extend(unbound);
-        match insert(session, &context, place, request, shares.left_out)? {
-            Ok(inserted) => steps.extend(inserted),
-            Err(unable) => return Ok(Err(unable)),
-        }
+        steps.extend(unbind(session, kept).ok_or(Unable::SignedThinking)?);
+        steps.extend(insert(session, &context, place, request, shares.left_out)?);
         if session.shape.compacts == Compacts::InPlace {
             // The new message counts, and has no id.
             names.push(Vec::new());
@@ -247,41 +271,38 @@ fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, 
         }
     }
     if steps.is_empty() {
-        return Ok(Err(Unable::Nothing));
+        return Err(Unable::Nothing.into());
     }
     if let Some(held) = forbidden(session, &steps)? {
-        return Ok(Err(Unable::Held(held)));
+        return Err(Unable::Held(held).into());
     }
     let mut plan = plan::draw(session, &mut steps.iter())?;
     plan.unsettles_memory = bound_thinking::binds(session);
-    Ok(Ok(Drawing { plan, shares, kept: names }))
+    Ok(Drawing { plan, shares, kept: names })
 }
 
 /// The position of the first entry that stays.
-fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<Result<usize, Unable>, Fault> {
+fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<usize, Stop> {
     let entries = &context.entries;
     let suits = Suits::of(session, context);
     if session.shape.compacts == Compacts::AtEnd
         && entries.iter().all(|&entry| session.entry(entry).id.is_none())
         && left_out(session, entries)? > 0
     {
-        return Ok(Err(Unable::NoIds));
+        return Err(Unable::NoIds.into());
     }
     let place = match stay {
         Stay::From { at, left_out: expected } => {
             let found = entries.iter().position(|&entry| session.entry(entry).span.start == at);
-            let Some(found) = found.filter(|&at| suits.at(at)) else { return Ok(Err(Unable::Moved)) };
+            let found = found.filter(|&at| suits.at(at)).ok_or(Unable::Moved)?;
             let gone = left_out(session, &entries[..found])?;
-            return Ok(if gone == expected { Ok(found) } else { Err(Unable::Moved) });
+            return if gone == expected { Ok(found) } else { Err(Unable::Moved.into()) };
         }
         Stay::Last(keep) => last(session, context, &suits, keep.max(1))?,
-        Stay::Fitting(tokens) => fitting(session, context, &suits, tokens),
+        Stay::Fitting(tokens) => fitting(session, context, &suits, tokens)?,
     };
     // Keeping more may have left nothing to leave out.
-    Ok(match place {
-        Ok(place) if left_out(session, &entries[..place])? == 0 => Err(Unable::Nothing),
-        place => place,
-    })
+    if left_out(session, &entries[..place])? == 0 { Err(Unable::Nothing.into()) } else { Ok(place) }
 }
 
 /// Whether the message at a position is the user's.
@@ -291,12 +312,7 @@ fn is_person(session: &Session<'_>, context: &Context, at: usize) -> bool {
 }
 
 /// The position from which on this many messages stay.
-fn last(
-    session: &Session<'_>,
-    context: &Context,
-    suits: &Suits<'_>,
-    keep: u64,
-) -> Result<Result<usize, Unable>, Fault> {
+fn last(session: &Session<'_>, context: &Context, suits: &Suits<'_>, keep: u64) -> Result<usize, Stop> {
     let entries = &context.entries;
     let (mut counted, mut from) = (0, entries.len());
     for at in (0..entries.len()).rev().filter(|&at| Context::counts(session, entries[at])) {
@@ -309,12 +325,13 @@ fn last(
         from = at;
     }
     if left_out(session, &entries[..from.min(entries.len())])? == 0 {
-        return Ok(Err(Unable::Nothing));
+        return Err(Unable::Nothing.into());
     }
     let person = |&at: &usize| is_person(session, context, at);
     let suiting = || (from..entries.len()).filter(|&at| suits.at(at));
     let further = || (1..from).rev().find(|&at| suits.at(at));
-    Ok(suiting().find(person).or_else(|| suiting().next()).or_else(further).ok_or(Unable::NoPlace))
+    let found = suiting().find(person).or_else(|| suiting().next()).or_else(further);
+    Ok(found.ok_or(Unable::NoPlace)?)
 }
 
 /// The position from which on the messages fit into this many tokens.
@@ -426,14 +443,14 @@ fn insert(
     place: usize,
     request: &Request<'_>,
     left_out: u64,
-) -> Result<Result<Vec<Op>, Unable>, Fault> {
+) -> Result<Vec<Op>, Stop> {
     let compacts = session.shape.compacts;
-    let Some(first) = head(session, context, place) else { return Ok(Err(Unable::NoPlace)) };
+    let first = head(session, context, place).ok_or(Unable::NoPlace)?;
     let summary = words(compacts, request.summary, left_out);
     if compacts == Compacts::AtEnd
         && session.transcript.damage.iter().any(|found| found.kind == DamageKind::Torn)
     {
-        return Ok(Err(Unable::Torn));
+        return Err(Unable::Torn.into());
     }
     let before = match compacts {
         Compacts::AtEnd => session.live.last().copied(),
@@ -441,9 +458,7 @@ fn insert(
         Compacts::Before | Compacts::InPlace => None,
     };
     let near = if compacts == Compacts::AtEnd { before.unwrap_or(first) } else { first };
-    let Some(doc) = json::parse(session.source, session.entry(near).span)? else {
-        return Ok(Err(Unable::NoPlace));
-    };
+    let doc = json::parse(session.source, session.entry(near).span)?.ok_or(Unable::NoPlace)?;
     let time = moment(session, before.filter(|_| compacts == Compacts::Linked), &doc)?;
     let id = |n: &[u8], taken: &str| {
         fresh_id(session, near, (session.entry(near).span.start, n), &|id| id == taken)
@@ -470,10 +485,10 @@ fn insert(
         tokens_before: tokens_of(session)?.tokens,
     });
     if let Some(fault) = failed.get() {
-        return Err(fault);
+        return Err(fault.into());
     }
     if let Some(why) = unreadable(session, &lines) {
-        return Ok(Err(why));
+        return Err(why.into());
     }
     let mut steps = Vec::new();
     let hung = if compacts == Compacts::Linked { Some(two) } else { None };
@@ -487,7 +502,7 @@ fn insert(
         steps.extend(context.entries[..place].iter().filter(goes).map(|&entry| Op::DropEntry(entry)));
     }
     steps.push(whole_lines(session, context.entries[place], &lines)?);
-    Ok(Ok(steps))
+    Ok(steps)
 }
 
 /// Why the agent would not read such a compaction.

@@ -2,6 +2,7 @@
 
 use super::Daemon;
 use super::report::{LastReport, name};
+use crate::config::Mode;
 use crate::event::{Answer, RootState};
 use crate::metrics::whole;
 use crate::queue::Tick;
@@ -19,6 +20,7 @@ impl Daemon {
     pub(super) fn answer(&mut self, now: Tick) -> Answer {
         let metrics = &self.metrics;
         metrics.enforce.set(i64::from(self.looker.enforces()));
+        metrics.enforce_stores.set(i64::from(self.config.stores == Mode::Enforce));
         metrics.files.set(whole(self.queue.files() as u64));
         metrics.waiting.set(whole(self.queue.waiting() as u64));
         metrics.at_work.set(whole(self.at_work as u64));
@@ -72,6 +74,7 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION").to_string(),
             pid: std::process::id(),
             mode: self.config.mode.name().to_string(),
+            stores_mode: self.config.stores.name().to_string(),
             uptime_seconds: now.since(Tick::from_millis(0)).as_secs(),
             roots: self.roots(),
             files: self.queue.files() as u64,

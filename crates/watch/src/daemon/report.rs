@@ -3,7 +3,7 @@
 use super::Daemon;
 use crate::look::{Findings, Report, Seen};
 use crate::metrics::whole;
-use crate::queue::{After, Cure, Done, Tick};
+use crate::queue::{After, Cure, Done, Job, Tick};
 use keeper::Tokens;
 use std::path::Path;
 use std::time::Duration;
@@ -26,6 +26,9 @@ pub(super) struct LastReport {
 impl Daemon {
     /// Handles a worker's report on a file.
     pub(super) fn looked(&mut self, report: &Report, now: Tick) {
+        if matches!(report.done, Done::Listed { .. } | Done::Gone) {
+            self.listed(report, now);
+        }
         let after = self.queue.done(&report.job, &report.done, now);
         if let Done::Deferred { cure: Cure::Exit(pid), .. } = report.done {
             self.exits.wait_for(pid, &report.job.path);
@@ -33,11 +36,15 @@ impl Daemon {
         self.metrics.look_seconds.observe(report.took.as_secs_f64());
         self.metrics.read_bytes.inc_by(report.read_bytes);
         let Some(seen) = &report.seen else {
-            let word = if report.done == Done::Gone { "gone" } else { "unchanged" };
+            let word = match report.done {
+                Done::Gone => "gone",
+                Done::Listed { .. } => "listed",
+                _ => "unchanged",
+            };
             self.metrics.looks.get_or_create(&[("outcome", word)]).inc();
-            if report.done == Done::Gone {
-                self.too_long.remove(&report.job.path);
-                self.remember(&report.job.path, None);
+            // What was wrong with a store that can be listed again is over.
+            if matches!(report.done, Done::Gone | Done::Listed { .. }) {
+                self.forget(&report.job.path);
             }
             return;
         };
@@ -49,7 +56,7 @@ impl Daemon {
         if seen.outcome == "deferred" {
             self.metrics.deferrals.get_or_create(&[("reason", seen.cause)]).inc();
         }
-        self.report_too_long(&report.job.path, seen);
+        self.report_too_long(&report.job, seen);
         // The last report still holds.
         if seen.outcome == "same" {
             return;
@@ -87,8 +94,23 @@ impl Daemon {
         self.remember(&report.job.path, (!quiet).then_some(news));
     }
 
+    /// Takes note of the sessions in a store, and of those that are gone; all of them if the store is.
+    fn listed(&mut self, report: &Report, now: Tick) {
+        let (gone, has_room) = self.queue.listed(&report.job.path, &report.sessions, now);
+        for path in &gone {
+            self.forget(path);
+        }
+        self.is_full(!has_room);
+    }
+
+    fn forget(&mut self, path: &std::sync::Arc<Path>) {
+        self.too_long.remove(path);
+        self.remember(path, None);
+    }
+
     /// Logs it, once, if an agent says that its session is too long.
-    fn report_too_long(&mut self, path: &std::sync::Arc<Path>, seen: &Seen) {
+    fn report_too_long(&mut self, job: &Job, seen: &Seen) {
+        let path = &job.path;
         // A look that did not read the file cannot tell.
         if seen.too_long.is_none() && !seen.counted && seen.outcome != "same" {
             return;
@@ -104,13 +126,17 @@ impl Daemon {
         }
         let (file, cause, line) = (name(path), failure.cause.name(), failure.line);
         self.metrics.too_long_said.inc();
+        let way_out = match job.store {
+            Some(_) => "tailor export prints a copy, which tailor recover can shorten",
+            None => "to shorten it, run: tailor recover",
+        };
         warn!(
             event = "too-long",
             file,
             line,
             agent = seen.agent,
             reason = cause,
-            "{file}: line {line} records that the API refused it as too long ({cause}); to shorten it, run: tailor recover"
+            "{file}: line {line} records that the API refused it as too long ({cause}); {way_out}"
         );
     }
 

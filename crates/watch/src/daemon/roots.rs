@@ -8,7 +8,7 @@ use crate::instance::{Claim, Taken, claim};
 use crate::queue::RootId;
 use crate::root_discovery::RootDiscovery;
 use crate::root_watcher::{RootWatch, Task};
-use keeper::known_roots;
+use keeper::{known_roots, known_stores};
 use std::path::{Path, PathBuf};
 use tracing::{error, info, warn};
 
@@ -26,7 +26,7 @@ pub(super) struct Watched {
 impl Daemon {
     fn wanted(&self) -> Vec<PathBuf> {
         let mut wanted = match &self.config.roots {
-            Roots::Known => known_roots(),
+            Roots::Known => known_roots().into_iter().chain(known_stores()).collect(),
             Roots::These(paths) => paths.clone(),
         };
         for path in &mut wanted {

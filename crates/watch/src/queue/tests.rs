@@ -367,3 +367,57 @@ proptest! {
         prop_assert!(touched.is_empty(), "never looked at: {touched:?}");
     }
 }
+
+fn session(name: &str, stamp: Stamp, quiet: Duration) -> Listed {
+    Listed { path: Path::new("opencode.db#").join(name), stamp, quiet }
+}
+
+fn listed() -> Done {
+    Done::Listed { now: stamp(1), rest: Duration::from_secs(1) }
+}
+
+#[test]
+fn a_store_is_listed_however_often_it_is_written_to() {
+    let mut queue = queue(None);
+    let store = Path::new("opencode.db");
+    if !may_be_read(store) {
+        return; // built without the feature `stores` of `keeper`
+    }
+    for second in 0..4 {
+        queue.touch(store, 0, at(second));
+    }
+    let job = take(&mut queue, 5);
+    queue.touch(store, 0, at(6));
+    let due = Done::Listed { now: stamp(1), rest: Duration::from_secs(20) };
+    assert_eq!(queue.done(&job, &due, at(7)), After::Rests);
+    // Not before it has rested.
+    take(&mut queue, 27);
+}
+
+#[test]
+fn sessions_are_due_each_by_itself_and_go_with_their_store() {
+    let mut queue = queue(None);
+    queue.found(Path::new("opencode.db"), 0, (stamp(1), 1), LATE, at(0));
+    let job = queue.next(at(0)).unwrap();
+    let both = [session("a", stamp(1), LATE), session("b", stamp(2), Duration::from_secs(1))];
+    assert_eq!(queue.listed(&job.path, &both, at(0)), (Vec::new(), true));
+    assert_eq!(queue.done(&job, &listed(), at(0)), After::Rests);
+    let first = queue.next(at(0)).unwrap();
+    assert_eq!((&*first.path, first.store.as_deref()), (&*both[0].path, Some(&*job.path)));
+    // It is written to while it is looked at.
+    queue.listed(&job.path, &[session("a", stamp(3), Duration::ZERO), both[1].clone()], at(1));
+    queue.done(&first, &Done::Settled(stamp(1)), at(2));
+    let second = queue.next(at(4)).unwrap();
+    assert_eq!(&*second.path, &*both[1].path);
+    queue.done(&second, &Done::Settled(stamp(2)), at(4));
+    assert!(queue.next(at(6)).is_some_and(|job| job.path == first.path));
+    // A walk sees no sessions.
+    queue.found(Path::new("opencode.db"), 0, (stamp(1), 2), LATE, at(10));
+    queue.walked(0, 2);
+    assert_eq!(queue.files(), 3);
+    let (gone, _) = queue.listed(&job.path, &both[..1], at(11));
+    assert_eq!(gone, [Arc::from(&*both[1].path)]);
+    queue.done(&first, &Done::Settled(stamp(3)), at(11));
+    queue.walked(0, 3);
+    assert_eq!((queue.files(), queue.waiting()), (0, 0));
+}

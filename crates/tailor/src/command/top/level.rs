@@ -1,4 +1,4 @@
-//! A list of which as much is shown as fits, the line in it that is chosen, and the keys that choose another.
+//! A scrolling list: the part of it that fits the screen, its selected line, and the keys that move the selection.
 
 use std::ops::Range;
 
@@ -20,10 +20,10 @@ pub(super) enum Key {
     End,
 }
 
-/// By what a list is sorted.
+/// How a list is sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// What is broken, then what is too long, then what is largest.
+    /// Broken first, then too long, then the largest.
     Worst,
     Size,
     Tokens,
@@ -53,18 +53,18 @@ impl Sort {
     }
 }
 
-/// A list: what is in it, in its order, and where the user is.
+/// A list: its items in order, and the user's position.
 pub(super) struct Level {
     pub(super) sort: Sort,
-    /// What is listed, as indices of what there is.
+    /// Indices of the listed items.
     pub(super) order: Vec<usize>,
-    /// A line for each. Empty if they have to be written anew.
+    /// A line for each. Empty if they have to be formatted again.
     pub(super) lines: Vec<String>,
-    /// The chosen one, as an index of `order`.
+    /// The selected item, as an index into `order`.
     pub(super) at: usize,
-    /// The first that is shown.
+    /// The first visible item.
     top: usize,
-    /// How many are shown.
+    /// How many items are visible.
     page: usize,
 }
 
@@ -73,12 +73,12 @@ impl Level {
         Self { sort, order: Vec::new(), lines: Vec::new(), at: 0, top: 0, page: 1 }
     }
 
-    /// The chosen one.
+    /// The selected item.
     pub(super) fn chosen(&self) -> Option<usize> {
         self.order.get(self.at).copied()
     }
 
-    /// Takes another order. The chosen one stays chosen, except the first, which stays the first.
+    /// Takes another order. The selected item stays selected, but a selected first line stays on the first line.
     pub(super) fn reorder(&mut self, order: Vec<usize>) {
         let chosen = self.chosen().filter(|_| self.at > 0);
         self.order = order;
@@ -87,7 +87,7 @@ impl Level {
         self.lines.clear();
     }
 
-    /// Moves, if the key is for that.
+    /// Moves the selection, if the key does that.
     pub(super) fn moved(&mut self, key: Key) {
         let last = self.order.len().saturating_sub(1);
         self.at = match key {
@@ -102,7 +102,7 @@ impl Level {
         .min(last);
     }
 
-    /// What of it is shown on so many lines.
+    /// The part that is visible on this many lines.
     pub(super) fn shown(&mut self, lines: usize) -> Range<usize> {
         self.page = lines.max(1);
         let furthest = self.order.len().saturating_sub(self.page);

@@ -1,5 +1,5 @@
-//! `top` on a terminal: reads keys, looks at sessions meanwhile, and draws. Whatever happens, the terminal is given back as
-//! it was.
+//! `top` on a terminal: reads keys, examines sessions meanwhile, and draws. Whatever happens, the terminal is restored
+//! at the end.
 
 use super::level::Key;
 use super::measure::one;
@@ -30,14 +30,14 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 use terminal_size::{Height, Width, terminal_size_of};
 
-/// How many entries of a session are listed at most: its largest.
+/// How many of a session's largest entries are listed.
 const ENTRIES_MAX: usize = 20_000;
-/// How long a key is waited for, while news may come and when none is to come.
+/// Timeouts of waiting for a key: while results may arrive, and when none are expected.
 const WAIT: Duration = Duration::from_millis(50);
 const WAIT_LONG: Duration = Duration::from_millis(250);
-/// How often news alone has the screen drawn anew.
+/// How often arriving results redraw the screen.
 const FRAME: Duration = Duration::from_millis(200);
-/// A terminal that does not say how large it is.
+/// The assumed size of a terminal that does not report one.
 const SIZE: (usize, usize) = (80, 24);
 
 pub(super) fn run(top: &Top, config: &Loaded) -> Status {
@@ -71,7 +71,7 @@ pub(super) fn run(top: &Top, config: &Loaded) -> Status {
     Status::Clean
 }
 
-/// Draws, and does what keys ask for, until it is to end.
+/// Draws and handles keys until the user quits.
 fn walk(mut view: View, work: &Arc<Work>, news: &Receiver<News>, ended: &AtomicUsize) -> io::Result<()> {
     work.begin(Work::look_at_all)?;
     let (mut size, mut is_stale, mut drawn) = (None, true, Instant::now());
@@ -93,7 +93,7 @@ fn walk(mut view: View, work: &Arc<Work>, news: &Receiver<News>, ended: &AtomicU
         if !event::poll(if view.is_complete() && !is_stale { WAIT_LONG } else { WAIT })? {
             continue;
         }
-        // What was typed meanwhile is drawn at once.
+        // Handle all keys that were typed meanwhile before drawing again.
         while event::poll(Duration::ZERO)? {
             let key = meaning(&event::read()?);
             if key.is_some_and(|key| obey(&view.press(key), work)) {
@@ -105,7 +105,7 @@ fn walk(mut view: View, work: &Arc<Work>, news: &Receiver<News>, ended: &AtomicU
     Ok(())
 }
 
-/// Takes in what there is. Whether that was anything.
+/// Takes in the results that have arrived. Returns whether there were any.
 fn heard(view: &mut View, news: &Receiver<News>) -> bool {
     let mut count = 0;
     for one in news.try_iter() {
@@ -115,18 +115,18 @@ fn heard(view: &mut View, news: &Receiver<News>) -> bool {
     count > 0
 }
 
-/// Whether that is the end.
+/// Whether the user wants to quit.
 fn obey(request: &Request, work: &Arc<Work>) -> bool {
     if let &Request::Weigh(session) = request
         && work.begin(move |work| work.weigh(session)).is_err()
     {
-        // There is no other thread to be had.
+        // No thread could be started.
         work.weigh(session);
     }
     *request == Request::Quit
 }
 
-/// What an event means, if anything.
+/// The key of an event, if it is one that counts.
 fn meaning(event: &Event) -> Option<Key> {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, .. }) =
         event
@@ -151,7 +151,7 @@ fn meaning(event: &Event) -> Option<Key> {
     })
 }
 
-/// What is done while the user looks at the screen.
+/// Work in the background.
 struct Work {
     candidates: Vec<Candidate>,
     looks: Looks,
@@ -161,13 +161,13 @@ struct Work {
 }
 
 impl Work {
-    /// Has something done beside the user. Nobody waits for it when the program ends: it only reads.
+    /// Runs something in the background. Quitting does not wait for it, because it only reads.
     fn begin(self: &Arc<Self>, what: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
         let work = self.clone();
         Builder::new().name("top".to_string()).spawn(move || what(&work)).map(drop)
     }
 
-    /// First what is known already, then the others, the newest first.
+    /// First the sessions that the index knows, then the others, newest first.
     fn look_at_all(&self) {
         let mut unknown = Vec::new();
         for n in 0..self.candidates.len() {
@@ -197,10 +197,10 @@ impl Work {
 
 // --- the terminal ---
 
-/// Whether the terminal is ours at the moment.
+/// Whether the terminal is in raw mode with our screen.
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 
-/// The terminal while it is ours: a screen of its own, and keys as they are pressed.
+/// The terminal in raw mode, with a screen of its own.
 struct Held;
 
 impl Held {
@@ -224,7 +224,7 @@ impl Drop for Held {
     }
 }
 
-/// Gives the terminal back as it was. If nobody is there any more, there is nothing to give back.
+/// Restores the terminal. Errors are ignored: the terminal may be gone.
 fn give_back() {
     if IS_HELD.swap(false, Ordering::SeqCst) {
         let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
@@ -232,7 +232,7 @@ fn give_back() {
     }
 }
 
-/// Shows these lines and nothing else, all at once.
+/// Replaces the whole screen by these lines in one write.
 fn show(lines: &[Drawn]) -> io::Result<()> {
     let screen = Screen::of_stdout();
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! What `top` shows on a terminal: keys and news in, lines out. It knows no terminal, no file and no clock.
+//! What `top` shows on a terminal: keys and results in, lines out. It uses no terminal, no file and no clock.
 
 use super::level::{Key, Level, Sort};
 use super::words::{entry_name, in_short, lines_of, part, standing_word};
@@ -11,10 +11,10 @@ use crate::table::{Line, TableWriter};
 use anstyle::Style;
 use std::cmp::Reverse;
 
-/// Fewer lines than this show the list and nothing else.
+/// On fewer lines than this, only the list is shown.
 const LINES_MIN: usize = 8;
 
-/// What is to be done after a key.
+/// What the caller has to do after a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
     Nothing,
@@ -23,9 +23,9 @@ pub(super) enum Request {
     Quit,
 }
 
-/// What was learnt of a session, by its number.
+/// A result about a session, by its number.
 pub(super) enum News {
-    /// What it is; `None` if it is no session.
+    /// What it is; `None` if it is not a session.
     Session(usize, Option<Box<Session>>),
     /// It could not be read.
     Unread(usize),
@@ -40,30 +40,30 @@ pub(super) struct Drawn {
     pub(super) style: Style,
 }
 
-/// A session that was opened.
+/// An open session.
 struct Opened {
     session: usize,
-    /// What fills it, once that is known.
+    /// What fills it, once it has been weighed.
     weighed: Option<SizeReport>,
     turns: Level,
-    /// The entries of a turn that was opened.
+    /// The entries of an open turn.
     entries: Option<Level>,
-    /// The entry that is chosen was opened.
+    /// Whether the selected entry is open.
     entry: bool,
 }
 
-/// Where the user is, and all that is known.
+/// The user's position, and everything known about the sessions.
 pub(super) struct View {
     canvas: TableWriter,
     lines: usize,
-    /// The window that somebody asked for.
+    /// The window that the options ask for.
     window_tokens: Option<u64>,
     sessions: Vec<Option<Session>>,
     /// How many have been looked at, and how many of them could not be read.
     looked: usize,
     unread: usize,
     list: Level,
-    /// How wide the cells of its lines are.
+    /// The widths of the columns.
     widths: [usize; 7],
     find: String,
     is_typing: bool,
@@ -91,7 +91,7 @@ impl View {
         view
     }
 
-    /// The terminal has another size.
+    /// The terminal was resized.
     pub(super) fn resize(&mut self, columns: usize, lines: usize, ascii: bool) {
         (self.canvas, self.lines) = (TableWriter::of(columns, ascii), lines);
         self.widths = [0; 7];
@@ -106,7 +106,7 @@ impl View {
         self.looked >= self.sessions.len()
     }
 
-    /// Takes in what was learnt. `sort` has to follow.
+    /// Takes in a result. `sort` has to follow.
     pub(super) fn hear(&mut self, news: News) {
         match news {
             News::Session(n, session) => {
@@ -126,7 +126,7 @@ impl View {
         }
     }
 
-    /// Sorts the sessions anew.
+    /// Sorts the sessions again.
     pub(super) fn sort(&mut self) {
         let wanted = self.find.to_lowercase();
         let fits = |session: &Session| {
@@ -156,7 +156,7 @@ impl View {
         self.list.reorder(order.into_iter().map(|(n, _)| n).collect());
     }
 
-    /// Does what a key asks for.
+    /// Handles a key.
     pub(super) fn press(&mut self, key: Key) -> Request {
         if key == Key::End {
             return Request::Quit;
@@ -185,7 +185,7 @@ impl View {
         Request::Nothing
     }
 
-    /// Back, then to all sessions, then out.
+    /// Goes back one level; from the list of all sessions it quits.
     fn escape(&mut self) -> Request {
         if self.is_at_its_end() || (self.opened.is_none() && self.find.is_empty()) {
             return Request::Quit;
@@ -199,7 +199,7 @@ impl View {
         Request::Nothing
     }
 
-    /// A key while something to find is being typed.
+    /// A key while a search text is being typed.
     fn typed(&mut self, key: Key) {
         match key {
             Key::Type(c) if !c.is_control() => self.find.push(c),
@@ -215,7 +215,7 @@ impl View {
         self.sort();
     }
 
-    /// The list that is shown; `None` where one entry is.
+    /// The visible list; `None` if an entry is shown instead.
     fn level(&mut self) -> Option<&mut Level> {
         match &mut self.opened {
             None => Some(&mut self.list),
@@ -261,7 +261,7 @@ impl View {
         Request::Nothing
     }
 
-    /// One session was named, and nothing of it is open.
+    /// Only one session was named, and none of its turns is open.
     fn is_at_its_end(&self) -> bool {
         self.sessions.len() == 1 && self.opened.as_ref().is_some_and(|opened| opened.entries.is_none())
     }
@@ -276,7 +276,7 @@ impl View {
     }
 }
 
-/// What the letters of a list mean.
+/// The actions of a list's letter keys.
 fn letter(key: Key) -> Key {
     match key {
         Key::Type('k') => Key::Up,
@@ -335,7 +335,7 @@ impl View {
         self.fitted(head)
     }
 
-    /// No line is wider than the screen, and none holds what it must not hold.
+    /// Cuts lines to the width of the screen, and escapes what must not reach a terminal.
     fn fitted(&self, mut lines: Vec<(String, Style)>) -> Vec<Drawn> {
         lines.resize_with(self.lines, || (String::new(), PLAIN));
         let fit = |(text, style): (String, Style)| Drawn {
@@ -345,7 +345,7 @@ impl View {
         lines.into_iter().map(fit).collect()
     }
 
-    /// What stands above the list.
+    /// The lines above the list.
     fn head(&self) -> Vec<(String, Style)> {
         let Some(opened) = &self.opened else { return self.head_of_all() };
         let Some(session) = &self.sessions[opened.session] else { return Vec::new() };
@@ -414,12 +414,12 @@ impl View {
         head
     }
 
-    /// A sentence on as many lines as it takes.
+    /// A sentence, wrapped.
     fn wrapped(&self, text: &str, style: Style) -> Vec<(String, Style)> {
         self.canvas.wrap(text).lines().map(|line| (line.to_string(), style)).collect()
     }
 
-    /// A command on as many lines as it takes, without a character more or less, so that it can be copied.
+    /// A command, wrapped without adding or dropping a character, so that it can be copied.
     fn folded(&self, text: &str) -> Vec<(String, Style)> {
         let mut lines = vec![String::new()];
         for c in self.canvas.spell(text).chars() {
@@ -432,7 +432,7 @@ impl View {
         lines.into_iter().map(|line| (line, BOLD)).collect()
     }
 
-    /// The list, or what there is instead of one, on so many lines.
+    /// The list, or the message shown instead of an empty one, on this many lines.
     fn body(&mut self, room: usize) -> Vec<(String, Style)> {
         let canvas = self.canvas;
         match &mut self.opened {
@@ -464,7 +464,7 @@ impl View {
         }
     }
 
-    /// Only what is shown is written: there may be thousands. Columns never get narrower again, so that they do not jump.
+    /// Formats only the visible items, because there may be thousands. Columns never get narrower, so that they do not jump.
     fn session_lines(&mut self, room: usize) -> Vec<(String, Style)> {
         let canvas = TableWriter::of(self.canvas.columns().saturating_sub(2), self.canvas.ascii());
         let shown = self.list.shown(room.saturating_sub(1));
@@ -487,7 +487,7 @@ impl View {
         lines
     }
 
-    /// Where the user is, and which keys there are.
+    /// The user's position, and the available keys.
     fn foot(&mut self) -> String {
         if self.is_typing {
             return format!("Find: {}_  (Enter keeps it, Esc shows all)", self.find);
@@ -511,7 +511,7 @@ impl View {
     }
 }
 
-/// The lines that are shown, the chosen one marked.
+/// The visible lines, with the selected one marked.
 fn visible(level: &mut Level, room: usize) -> Vec<(String, Style)> {
     let shown = level.shown(room);
     let mark = |n: usize| {
@@ -552,7 +552,7 @@ fn turn_in_full(weighed: &SizeReport, turn: Option<usize>) -> String {
     parts.join(", ")
 }
 
-/// Writes the lines of a list anew if they were let go.
+/// Formats the lines of a list again if they were dropped.
 fn tabulate(canvas: TableWriter, level: &mut Level, whole: u64, line: impl Fn(usize) -> Line) {
     if level.lines.is_empty() {
         let rows: Vec<Line> = level.order.iter().map(|&n| line(n)).collect();
@@ -590,7 +590,7 @@ fn entry_table(canvas: TableWriter, entries: &mut Level, weighed: &SizeReport, t
     });
 }
 
-/// All about one entry.
+/// Everything about one entry.
 fn entry_lines(canvas: TableWriter, entry: &LargeEntry, weighed: &SizeReport) -> Vec<(String, Style)> {
     let mut lines = vec![
         (format!("line {}: {}", grouped(entry.line), entry_name(entry)), BOLD),
@@ -657,7 +657,7 @@ mod tests {
     use std::path::Path;
     use transcript::weight::weigh;
 
-    /// A pi session: so many turns, each with a question and an answer that is longer each time.
+    /// A pi session of this many turns, each with a question and an answer that is longer each time.
     fn text(turns: usize) -> String {
         let mut text = String::from("{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n");
         let mut parent = "null".to_string();
@@ -675,7 +675,7 @@ mod tests {
         text
     }
 
-    /// A view of so many sessions of which nothing but the path is known.
+    /// A view of this many sessions of which only the paths are known.
     fn view(count: usize) -> View {
         let dir = tempfile::tempdir().unwrap();
         for n in 0..count {

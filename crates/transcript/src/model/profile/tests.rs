@@ -352,7 +352,7 @@ fn chatcli_turn_budget() {
     let tight = Policy { turn_chars_max: 6_000, ..policy("chatcli") };
     assert_eq!(turn(&[5_200, 5_200]).said("ok").left(&tight), [Whole(5_200), Whole(5_200)]);
     let found = examine(&&turn(&[5_200, 5_200]).said("ok").bytes()[..], &tight).unwrap();
-    assert!(found.findings.iter().any(|finding| finding.message.contains("all at their floor")));
+    assert!(found.findings.iter().any(|finding| finding.message.contains("each at its minimum")));
 }
 
 /// `microcompact_test.go`, and the golden numbers.
