@@ -1,6 +1,7 @@
 """Whatever stands in a row, it ends no other row, and every row comes back."""
 
 import json
+import os
 
 import pyarrow as pa
 import pytest
@@ -212,6 +213,30 @@ def test_100_megabytes_in_a_row():
     mended = session_tailor.mend(column, threads=2).to_pyarrow()
     assert mended["tailor_outcome"].to_pylist() == ["clean", "fixed", "unreadable"]
     assert len(mended["session"][1].as_py()) < 100_000
+
+
+def test_a_dictionary_whose_keys_have_no_room_for_both():
+    """100 distinct texts, and as many repaired ones, under keys of one byte."""
+    texts = [BAD.replace(b"a.txt", f"{n}.txt".encode()).decode() for n in range(100)]
+    column = pa.array(texts).cast(pa.dictionary(pa.int8(), pa.string()))
+    mended = session_tailor.mend(column, **CODES).to_pyarrow()
+    assert mended["session"].type == column.type
+    assert mended["tailor_outcome"].to_pylist() == ["fixed"] * 100
+    assert mended["session"].to_pylist() == [text[: text.rindex('{"role"')] for text in texts]
+
+
+@pytest.mark.skipif(os.environ.get("TAILOR_ENGINES") != "all", reason="takes 8 GB of memory")
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.large_binary(), pa.binary_view()], ids=str)
+def test_more_than_2_gib_of_mended_text(kind):
+    long = GOOD[: GOOD.rindex(b"{")] + json.dumps({"role": "user", "content": "x" * 150_000_000}).encode() + b"\n"
+    text = pa.scalar(long + BAD.splitlines(True)[-1]).cast(kind)
+    given = pa.repeat(text, 15)
+    del text
+    mended = session_tailor.mend(given, threads=2, allow=["P2"], ignore=["S1"]).to_pyarrow()
+    del given
+    assert mended["session"].type == kind and mended.num_rows == 15
+    assert set(mended["tailor_outcome"].to_pylist()) <= {"fixed"}
+    assert sum(len(row.as_buffer()) for row in mended["session"].cast(pa.large_binary())) > 2**31
 
 
 def test_what_nobody_can_mean():
