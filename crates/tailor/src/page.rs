@@ -28,9 +28,9 @@ const POINTS: usize = 9_000;
 const ROWS: usize = 2_500;
 /// How many sessions are drawn one by one: those with most errors, and the largest. Of the others a row is told.
 const DRAWN: usize = 400;
-/// How long all titles may be together, and one of them.
-const TITLE_CHARS: usize = 500_000;
-const TITLE_CHARS_MAX: usize = 120;
+/// How many bytes all titles may take together in the page, and one of them.
+const TITLE_BYTES: usize = 500_000;
+const TITLE_BYTES_MAX: usize = 400;
 /// How many rows tables over all sessions have.
 const ROWS_OVERALL: usize = 24;
 
@@ -348,9 +348,9 @@ impl Page {
         self.looked.sort_by(|a, b| (key(a), &a.weighed.path).cmp(&(key(b), &b.weighed.path)));
         let (mut tools, mut names) = (Names::default(), Names::default());
         let tool_rows = tools.rows(&summary.tools, ROWS_OVERALL);
-        let chars = if shown.titles { TITLE_CHARS / self.looked.len().max(1) } else { 0 };
-        let chars = chars.min(TITLE_CHARS_MAX);
-        let sessions = self.looked.iter().map(|looked| session_row(looked, chars, &mut names)).collect();
+        let bytes = if shown.titles { TITLE_BYTES / self.looked.len().max(1) } else { 0 };
+        let bytes = bytes.min(TITLE_BYTES_MAX);
+        let sessions = self.looked.iter().map(|looked| session_row(looked, bytes, &mut names)).collect();
         self.looked.truncate(DRAWN);
         let count = self.looked.len().max(1);
         let (points, rows) = ((POINTS / count).clamp(8, 240), (ROWS / count).clamp(2, 12));
@@ -404,7 +404,19 @@ impl Page {
 }
 
 /// What is told of every session, with so many characters of its title.
-fn session_row(looked: &ScanResult, title_chars: usize, names: &mut Names) -> SessionRow {
+/// As much of a title as fits, as the page spells it.
+fn begin(title: &str, bytes: usize) -> String {
+    let mut left = bytes;
+    let fits = |c: &char| {
+        let is_escaped = c.is_control() || "<>&\"\\".contains(*c);
+        let fitting = left.checked_sub(if is_escaped { 6 } else { c.len_utf8() });
+        left = fitting.unwrap_or(0);
+        fitting.is_some()
+    };
+    title.chars().take_while(fits).collect()
+}
+
+fn session_row(looked: &ScanResult, title_bytes: usize, names: &mut Names) -> SessionRow {
     let weighed = &looked.weighed;
     let path = Path::new(&weighed.path);
     let name = path.file_name().map_or(weighed.path.as_str(), |name| name.to_str().unwrap_or_default());
@@ -415,7 +427,7 @@ fn session_row(looked: &ScanResult, title_chars: usize, names: &mut Names) -> Se
         names.id(folder),
         name.to_string(),
         weighed.format.unwrap_or_default(),
-        title.chars().take(title_chars).collect(),
+        begin(title, title_bytes),
         project(&looked.headline).map_or(-1, |name| names.id(name)),
         looked.modified.unwrap_or(0),
         looked.state.name(),
