@@ -46,7 +46,7 @@ class Agent:
     keeps_thinking = False  # sends signed thinking back
     slow = False  # takes so long to start that fewer cases are tried
     integration = None  # how to install what integrations/ has for it: the words of the command
-    only_read = False  # its sessions are not changed
+    only_read = False  # no line of its sessions is added or taken out
     head = None  # variables with which it writes a side file of offsets into a long session
     more_env = {}
     same_program = False  # as another agent: only how it is driven is tried

@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 
 import agents
+import reads
 
 HISTORY = ".codex/thread_history_1.sqlite"
 KEPT = ("thread_turns", "thread_items", "thread_realtime_items", "thread_history_projection_state")
@@ -196,6 +197,32 @@ def forked(agent, kept_home, edit, beside):
     child = next(agent.home.glob(f".codex/sessions/**/*{wire.thread}.jsonl"))
     edited(agent, path, edit, beside)
     return resume(agent, child, 9)[0].partition(" /")[0]  # the rest is a path
+
+
+def mended(tailor, agent, kept_home):
+    """What is wrong with a thread that `tailor fix` shortens, and with a fork that was made before: empty if nothing is. Both
+    go on, and the API gets the shortened texts; `tailor undo` gives the lines back."""
+    restore(agent, kept_home)
+    path, vault = agent.session(), agent.home / "vault"
+    with agent.live(resume=True) as wire:
+        wire.thread = wire.call("thread/fork", {"threadId": wire.thread})["thread"]["id"]
+        wire.say("prompt-4: calls=0")
+    child = next(agent.home.glob(f".codex/sessions/**/*{wire.thread}.jsonl"))
+    before = lines_of(path)
+    run = lambda command, *rest: reads.Told(tailor, command, "--settle", "0", "--vault", vault, *rest, path)
+    told = run("fix", "--json", "--cut-results", "2000")
+    if [file["outcome"] for file in told.lines() if file["type"] == "file"] != ["fixed"]:
+        return f"fix exits {told.code}: {told.out[-300:]} {told.error[-300:]}"
+    after, wrong = lines_of(path), []
+    if list(map(len, after)) != list(map(len, before)):
+        wrong.append("lines have moved")
+    for what, thread, number, wanted in (("thread", path, 8, "accepted 4/3/5/5"), ("fork", child, 9, "accepted 5/4/5/5")):
+        came = resume(agent, thread, number)[0].partition(" /")[0]
+        sent = json.dumps(agent.stub.log[-1].body).count("[tailor: ")
+        wrong += [] if (came, sent) == (wanted, 5) else [f"{what}: {came}, {sent} sent cut, not {wanted}, 5"]
+    told = run("undo")
+    wrong += [] if told.code == 0 and lines_of(path)[: len(before)] == before else [f"undo exits {told.code}: {told.error[-300:]}"]
+    return "; ".join(wrong)
 
 
 def while_loaded(agent, kept_home, edit, beside):

@@ -35,6 +35,11 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
+    /// Why a new text of another length is refused; `None` if it may have any.
+    pub(crate) fn keeps_length(&self) -> Option<&'static str> {
+        self.held.iter().find_map(|held| held.keeps_length())
+    }
+
     /// Whether it holds a lock of an agent.
     pub(crate) fn holds_lock(&self) -> bool {
         !self.held.is_empty()

@@ -83,6 +83,7 @@ pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
 pub use own::Own;
 pub use platform::exits::{Process, Processes};
 pub use platform::limits::confine;
+pub use platform::memory::give_back;
 pub use platform::metadata::Metadata;
 pub use platform::network::network;
 #[cfg(windows)]

@@ -133,7 +133,7 @@ impl fmt::Display for Refusal {
                 f,
                 "it is a database of {sessions} sessions; name one as 'FILE#SESSION' (tailor scan FILE lists them)"
             ),
-            Self::StoreStays(why) => write!(f, "its database is only read: {why}"),
+            Self::StoreStays(why) => write!(f, "its rows stay as they are: {why}"),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::AnothersFile => {

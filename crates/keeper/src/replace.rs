@@ -312,6 +312,9 @@ impl<'a> Replacement<'a> {
         if pass.holds_lock() && !self.old.is_current()? {
             return Err(Deferral::Changed.into());
         }
+        if let Some(why) = pass.keeps_length().filter(|_| text.length() != self.old.bytes()) {
+            return Err(Refusal::CountedElsewhere(why).into());
+        }
         let WritersShutOut { lease, guarantee, compared } = self.shut_out_writers(run, text)?;
         self.catch_up_last(run)?;
         let new_lease = self.lease_new()?;

@@ -159,6 +159,13 @@ pub(crate) fn session_path(file: &Path, session: &str) -> PathBuf {
     path.into()
 }
 
+/// A file beside a database.
+pub(crate) fn beside(file: &Path, end: &str) -> PathBuf {
+    let mut beside = file.as_os_str().to_os_string();
+    beside.push(end);
+    beside.into()
+}
+
 /// The path of a file, or of a session in a store, without links.
 ///
 /// # Errors

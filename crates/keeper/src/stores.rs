@@ -1,5 +1,5 @@
 //! Sessions that agents keep as rows of a SQLite database. They are read beside their owner, and of some kinds the texts of
-//! results are shortened there.
+//! results are shortened there; everything else is mended while their owner is stopped.
 //!
 //! A session becomes a text with one record a line, in a file without a name, and that is what everything else reads. The
 //! database is open only while this text is made, and no longer than a second in one transaction, because a reader keeps the
@@ -11,6 +11,7 @@
 //! Each kind of store is one file in `stores/`, with a `Kind`: the tables by which it is recognised, and how its rows are read.
 //! If they are written too, its `Mend` says how; `write` does it.
 
+mod alone;
 mod chat;
 mod crush;
 mod database;
@@ -21,6 +22,8 @@ mod kind;
 mod lines;
 mod openclaw;
 mod opencode;
+mod projection;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -33,6 +36,8 @@ use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::found::Found;
+use crate::identity::FileId;
+use crate::maintain::IN_DATABASE;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
@@ -40,7 +45,7 @@ use crate::store::{may_be_read, session_path, split};
 use database::{Database, is_foreign};
 use kind::{Key, Kind, Mend, Query, Trouble};
 use lines::{Lines, Stamp, Want};
-use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Statement};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Result as SqlResult, Statement};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -62,8 +67,7 @@ pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Er
     match list(file) {
         Ok(Some(sessions)) => {
             let found = |(id, millis): (String, Option<i64>)| {
-                let written = millis.and_then(time);
-                Ok(Found { written, ..Found::file(&session_path(file, &id), root) })
+                Ok(Found { written: millis.and_then(time), ..Found::file(&session_path(file, &id), root) })
             };
             sessions.into_iter().map(found).collect()
         }
@@ -72,7 +76,13 @@ pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Er
     }
 }
 
-/// When a session was last written, as its store says; `None` if it does not.
+/// What is said of repairs that are not made in stores.
+pub(crate) fn whys() -> Vec<&'static str> {
+    let mends = KINDS.iter().filter_map(|kind| kind.mend);
+    mends.flat_map(|mend| [mend.only, mend.no_rows]).chain([IN_DATABASE]).collect()
+}
+
+/// When a session was last written, as its store says.
 pub(crate) fn written(file: &Path, session: &str) -> Option<SystemTime> {
     let database = Database::open(file).ok()?;
     let kind = database.kind(KINDS).ok()??;
@@ -88,11 +98,13 @@ type Sessions = Vec<(String, Option<i64>)>;
 fn list(file: &Path) -> Result<Option<Sessions>, Error> {
     for _ in 0..TRIES {
         let database = Database::open(file)?;
-        let found =
-            database.kind(KINDS).and_then(|kind| kind.map(|kind| listed(&database, kind)).transpose());
-        match found {
-            Ok(sessions) if database.is_unchanged() => return Ok(sessions),
+        let kind = match database.kind(KINDS) {
             Err(error) if is_foreign(&error) => return Ok(None),
+            Err(error) if database.is_unchanged() => return Err(database.unlisted("list its tables", error)),
+            kind => kind,
+        };
+        match kind.and_then(|kind| kind.map(|kind| listed(&database, kind)).transpose()) {
+            Ok(sessions) if database.is_unchanged() => return Ok(sessions),
             Err(error) if database.is_unchanged() => return Err(database.error("list its sessions", error)),
             _ => {}
         }
@@ -120,12 +132,14 @@ pub(crate) struct Stored {
     pub(crate) content: Content,
     /// The database.
     file: PathBuf,
+    /// Which file it is.
+    id: FileId,
     session: String,
     kind: &'static Kind,
     /// Where in the text each row begins.
     rows: Vec<(Key, u64)>,
     lost: Vec<String>,
-    /// What is to be said about the version of the store, if it was not tried.
+    /// What is to be said about the store: that its log is gone, or its version was not tried.
     remark: Option<String>,
     /// Why it is only read, if its kind is not.
     hindrance: Option<String>,
@@ -135,6 +149,11 @@ impl Stored {
     /// What to say of the repairs that are not made here; `None` if none is.
     pub(crate) fn only(&self) -> Option<&'static str> {
         self.mend().ok().map(|mend| mend.only)
+    }
+
+    /// What to say of a row that would have to be added.
+    pub(crate) fn no_rows(&self) -> &'static str {
+        self.mend().map_or("", |mend| mend.no_rows)
     }
 
     /// Why it is only read, if its kind is not.
@@ -158,7 +177,7 @@ pub struct Export {
     content: Content,
     /// What could not be read, row by row.
     pub lost: Vec<String>,
-    /// What is to be said about the version of the store, if it was not tried.
+    /// What is to be said about the store: that its log is gone, or its version was not tried.
     pub remark: Option<String>,
 }
 
@@ -224,6 +243,9 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
     let kind = match database.kind(KINDS) {
         Ok(kind) => kind,
         Err(error) if is_foreign(&error) => None,
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            return Err(database.unlisted("list its tables", error).into());
+        }
         Err(error) => return Err(fail(error)),
     };
     let Some(kind) = kind else { return Ok(None) };
@@ -249,7 +271,8 @@ fn stored(
     (file, session): (&Path, &str),
     mut lines: Lines,
 ) -> Result<Stored, Stop> {
-    let names = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?.nlink();
+    let found = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
+    let (names, id) = (found.nlink(), FileId::of(&found));
     let hindrance = match kind.mend {
         None => None,
         // The log of another name is another file.
@@ -263,7 +286,8 @@ fn stored(
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
     let content = Content::of_temporary(&session_path(file, session), lines.finish(written)?)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
-    Ok(Stored { content, file, session, kind, rows, lost, remark: database.untried(kind), hindrance })
+    let remark = database.lost_log().or_else(|| database.untried(kind));
+    Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })
 }
 
 /// Reads all rows of a session, as they are at one instant. `false` if they were rewritten meanwhile.

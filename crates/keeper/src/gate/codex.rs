@@ -7,7 +7,8 @@
 //! leases and processes of the file's owner hide what they have open, the file counts as closed only after the quiet time
 //! that Codex itself requires before it compresses a file. A file outside Codex's folder is a copy that no Codex has open.
 //!
-//! Threads with a paginated history are refused: a database and their child threads hold byte offsets into them.
+//! A database and the threads that were forked from it hold byte offsets into a thread with a paginated history. Its lines have
+//! to stay where they are, so a new text of another length is refused.
 
 use super::target::{Answer, GateTarget, Held, first_line, is_plain_name, root_above};
 use crate::deferral::Deferral;
@@ -18,6 +19,7 @@ use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::writers;
 use serde::Deserialize;
+use serde_json::Value;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,9 +44,10 @@ pub(super) fn ask(target: &GateTarget<'_>, quiet: Option<Duration>) -> Answer {
     let line = first_line(target.file, LINE_BYTES_MAX).map_err(fail)?;
     // A byte order mark is damage, but the line after it still describes the thread.
     let line = line.as_deref().map(|line| line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
-    let thread = thread(line)?;
+    let (thread, keeps_length) = thread(line)?;
     let Some(home) = home(target.path) else { return Ok(None) };
-    let locks = Locks::take(home, &thread, target)?;
+    let mut locks = Locks::take(home, &thread, target)?;
+    locks.keeps_length = keeps_length;
     // The locks come first, so that a Codex that opens the file after this check has to wait for them.
     // One that has it open keeps it open for as long as it runs, so there is no point in waiting here.
     let lease = writers::keep_out(target.path, target.file, target.metadata, Duration::ZERO)?;
@@ -73,25 +76,25 @@ struct Line {
 struct Header {
     id: Option<String>,
     history_mode: Option<String>,
+    history_base: Option<Value>,
 }
 
-/// The id of the thread, if its history is of a kind that may be changed.
-fn thread(line: Option<&[u8]>) -> Result<String, Refusal> {
+/// The id of the thread, if its history is of a kind that may be changed, and whether something holds byte offsets into it.
+fn thread(line: Option<&[u8]>) -> Result<(String, bool), Refusal> {
     let line = line.and_then(|line| serde_json::from_slice::<Line>(line).ok());
     let Line { kind, ordinal, id, payload } = line.ok_or(Refusal::UnknownHistory)?;
-    let (id, mode) = match (kind.as_deref(), payload) {
-        (Some("session_meta"), Some(header)) => (header.id, header.history_mode),
-        (None, None) => (id, None),
+    let (id, mode, base) = match (kind.as_deref(), payload) {
+        (Some("session_meta"), Some(header)) => (header.id, header.history_mode, header.history_base),
+        (None, None) => (id, None, None),
         _ => return Err(Refusal::UnknownHistory),
     };
-    match mode.as_deref() {
-        None | Some("legacy") if ordinal.is_none() => {}
-        None | Some("legacy" | "paginated") => {
-            return Err(Refusal::CountedElsewhere("Codex keeps byte offsets into it (paginated history)"));
-        }
+    let keeps_length = match mode.as_deref() {
+        None | Some("legacy") => ordinal.is_some() || base.is_some_and(|base| !base.is_null()),
+        Some("paginated") => true,
         Some(_) => return Err(Refusal::UnknownHistory),
-    }
-    id.filter(|id| is_plain_name(id)).ok_or(Refusal::UnknownHistory)
+    };
+    let id = id.filter(|id| is_plain_name(id)).ok_or(Refusal::UnknownHistory)?;
+    Ok((id, keeps_length))
 }
 
 /// Why to wait because a process of the file's owner, one that hides its open files, may have it open.
@@ -106,9 +109,15 @@ struct Locks {
     /// The lock of the thread, with its path if we created it and so have to remove it.
     thread: Option<(File, Option<PathBuf>)>,
     folder: PathBuf,
+    keeps_length: bool,
 }
 
-impl Held for Locks {}
+impl Held for Locks {
+    fn keeps_length(&self) -> Option<&'static str> {
+        self.keeps_length
+            .then_some("Codex keeps byte offsets into it (paginated history), and its lines would move")
+    }
+}
 
 impl Locks {
     fn take(home: &Path, thread: &str, target: &GateTarget<'_>) -> Result<Self, Stop> {
@@ -116,7 +125,12 @@ impl Locks {
         if home.join("rollout-migrations").join(format!("{thread}.pending")).exists() {
             return busy("migration journal for this thread");
         }
-        let mut locks = Self { maintenance: None, thread: None, folder: home.join("thread-writer-locks") };
+        let mut locks = Self {
+            maintenance: None,
+            thread: None,
+            folder: home.join("thread-writer-locks"),
+            keeps_length: false,
+        };
         if let Some((file, _)) = open(&home.join(".tmp/rollout-maintenance.lock"), target)? {
             if !try_lock(&file, &home.join(".tmp"))? {
                 return busy("maintenance lock");
@@ -363,15 +377,26 @@ mod tests {
     }
 
     #[test]
-    fn histories_that_are_counted_elsewhere_are_refused() {
+    fn the_first_line_says_whether_lines_may_move() {
+        let _forks = NO_FORKS.read();
         let refusal = |text: &str| match ask(&case(BOTH, text).1.target(), Some(COLD)) {
             Err(Stop::Refused(refusal)) => refusal,
             Err(stop) => panic!("{stop}"),
             Ok(_) => panic!("the gate is open: {text}"),
         };
-        let counted = |text: &str| assert!(matches!(refusal(text), Refusal::CountedElsewhere(_)), "{text}");
-        counted(&header(r#","history_mode":"paginated""#));
-        counted(&header("").replace("\"timestamp\"", "\"ordinal\":0,\"timestamp\""));
+        let held = |text: &str| {
+            let case = case(BOTH, text);
+            let held = ask(&case.1.target(), Some(COLD)).unwrap().unwrap();
+            held.keeps_length()
+        };
+        assert_eq!(held(&header("")), None);
+        for text in [
+            header(r#","history_mode":"paginated""#),
+            header(r#","history_base":{"end_byte_offset":7}"#),
+            header("").replace("\"timestamp\"", "\"ordinal\":0,\"timestamp\""),
+        ] {
+            assert!(held(&text).is_some_and(|why| why.contains("byte offsets")), "{text}");
+        }
         let unknown = |text: &str| assert_eq!(refusal(text), Refusal::UnknownHistory, "{text:.200}");
         unknown(&header(r#","history_mode":"quantum""#));
         unknown(&header(r#","history_mode":7"#));

@@ -29,7 +29,12 @@ pub(crate) struct GateTarget<'a> {
 }
 
 /// A lock that a gate has taken. Dropping it gives it back.
-pub(super) trait Held {}
+pub(super) trait Held {
+    /// Why a new text of another length is refused; `None` if it may have any.
+    fn keeps_length(&self) -> Option<&'static str> {
+        None
+    }
+}
 
 /// What a gate answers: go ahead, with the lock if it took one, or a reason to stop.
 pub(super) type Answer = Result<Option<Box<dyn Held>>, Stop>;

@@ -1,11 +1,12 @@
 //! What fills a database: exactly where it is small, and by samples where reading all of it would take longer than anybody waits.
 
-use super::database::{Database, beside};
+use super::database::Database;
 use super::kind::Kind;
 use super::{KINDS, is_foreign};
 use crate::error::Error;
 use crate::found::Fill;
 use crate::platform::metadata::{self, MetadataExt};
+use crate::store::beside;
 use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Statement};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ const SAMPLE_TIME: Duration = Duration::from_millis(1_500);
 const SAMPLES_MAX: u32 = 400;
 /// How exactly parts of bytes are counted.
 const FRACTION_BITS: u32 = 16;
+/// A longer index for searching is not checked.
+const INDEX_BYTES_MAX: u64 = 16 << 20;
 /// What is worth a remark: this part of the database, and this much.
 const REMARK_PERCENT_MIN: u64 = 20;
 const REMARK_BYTES_MIN: u64 = 10 << 20;
@@ -33,7 +36,7 @@ pub fn measure_store(file: &Path) -> Result<Option<Fill>, Error> {
         Ok(Some(kind)) => kind,
         Ok(None) => return Ok(None),
         Err(error) if is_foreign(&error) => return Ok(None),
-        Err(error) => return Err(database.error(VERB, error)),
+        Err(error) => return Err(database.unlisted(VERB, error)),
     };
     let length = |path: &Path| metadata::at(path).map_or(0, |there| there.size());
     let log = length(&beside(file, "-wal"));
@@ -41,6 +44,10 @@ pub fn measure_store(file: &Path) -> Result<Option<Fill>, Error> {
     let mut measured = found.map_err(|error| database.error(VERB, error))?;
     measured.agent = kind.agent;
     measured.remark(kind);
+    if measured.is_exact {
+        measured.remarks.extend(damaged_indexes(&database.connection, &measured));
+    }
+    measured.remarks.extend(database.lost_log());
     Ok(Some(measured))
 }
 
@@ -84,6 +91,32 @@ impl Fill {
         }
         self.remarks = remarks;
     }
+}
+
+/// What is wrong with indexes for searching: SQLite checks them against the rows, which takes about a second for each 16 MB.
+fn damaged_indexes(connection: &Connection, fill: &Fill) -> Vec<String> {
+    const INDEXES: &str = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual'";
+    let names = connection
+        .prepare(INDEXES)
+        .and_then(|mut list| list.query_map([], |row| row.get(0))?.collect::<SqlResult<Vec<String>>>());
+    let is_short = |name: &String| {
+        let own = fill.tables.iter().filter(|(table, _)| table.starts_with(&format!("{name}_")));
+        own.map(|(_, bytes)| bytes).sum::<u64>() <= INDEX_BYTES_MAX
+    };
+    let wrong = |name: String| {
+        let check = "SELECT integrity_check FROM pragma_integrity_check(?1)";
+        let said: String = connection.query_row(check, [&name], |row| row.get(0)).ok()?;
+        // A tokenizer that only its owner has is no damage.
+        let is_damaged = said != "ok" && said.contains("malformed");
+        is_damaged.then(|| {
+            format!(
+                "{name}: this index for searching is damaged ({said}), so {} may fail when it writes; the sessions are read as they \
+                 are. To build it anew, stop {} and run: sqlite3 FILE \"INSERT INTO {name}({name}) VALUES('rebuild')\"",
+                fill.agent, fill.agent
+            )
+        })
+    };
+    names.unwrap_or_default().into_iter().filter(is_short).filter_map(wrong).collect()
 }
 
 /// The bytes of all pages of each table and its indexes.
@@ -204,6 +237,39 @@ mod tests {
         let emptied = measure_store(&path).unwrap().unwrap();
         assert!(emptied.free > length / 2 && emptied.bytes == length, "{emptied:?}");
         assert!(emptied.remarks.len() == 1 && emptied.remarks[0].contains("VACUUM"), "{:?}", emptied.remarks);
+    }
+
+    #[test]
+    fn an_index_that_is_damaged_alone_is_named_and_so_is_a_log_that_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("opencode.db");
+        let store = Connection::open(&path).unwrap();
+        store.execute_batch(&format!("PRAGMA journal_mode = WAL; {EVENTS}")).unwrap();
+        let texts = "CREATE VIRTUAL TABLE found USING fts5(text); INSERT INTO found VALUES ('list files'), ('thanks');
+                     CREATE VIRTUAL TABLE other USING fts5(text, tokenize = trigram); INSERT INTO other VALUES ('list files')";
+        store.execute_batch(texts).unwrap();
+        store.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        let remarks = |path: &Path| measure_store(path).unwrap().unwrap().remarks;
+        assert_eq!(remarks(&path).len(), 1);
+        store
+            .execute_batch("DELETE FROM found_content WHERE id = 2; PRAGMA wal_checkpoint(TRUNCATE)")
+            .unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let said = remarks(&path);
+        assert!(
+            said.len() == 2 && said[1].starts_with("found: ") && said[1].contains("'rebuild'"),
+            "{said:?}"
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        store.execute_batch("INSERT INTO session VALUES ('late', NULL, '/w', 't', '1', 1)").unwrap();
+        let copy = dir.path().join("copy.db");
+        for end in ["", "-shm"] {
+            std::fs::copy(beside(&path, end), beside(&copy, end)).unwrap();
+        }
+        let said = remarks(&copy);
+        assert!(said.len() == 3 && said[2].starts_with("its -wal was taken away"), "{said:?}");
+        assert_eq!(remarks(&path).len(), 2);
+        drop(store);
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub struct Format {
     pub level: Level,
     /// Why some of its files are never changed; `None` if all may be.
     pub single_files_read_only: Option<&'static str>,
+    /// What holds byte offsets into some of its files, so that their lines stay where they are. The text completes
+    /// "are kept in …".
+    pub single_files_offsets: Option<&'static str>,
     /// How to find out whether the owning program is at work on a file, in the order of asking. A format of level
     /// `Archive` has at least one gate.
     pub gates: &'static [Gate],
@@ -107,6 +110,7 @@ pub(super) const BASE: Format = Format {
     shape: Shape::List,
     level: Level::Archive,
     single_files_read_only: None,
+    single_files_offsets: None,
     gates: &[Gate::Idle],
     gates_know_memory: false,
     counted: None,

@@ -2,9 +2,9 @@
 //!
 //! Calls and outputs find each other by `call_id` and kind, wherever they are (`context_manager/normalize.rs`). Items
 //! before the newest compaction are not sent any more (`rollout_reconstruction.rs`). Events repeat outputs, and the
-//! model never sees those copies. Reasoning is encrypted, but not bound to earlier items. A thread with a paginated
-//! history numbers its lines and keeps byte offsets in a database, so its file is never changed. Facts:
-//! docs/format-facts.md.
+//! model never sees those copies. Reasoning is encrypted, but not bound to earlier items. Of a thread with a paginated
+//! history, a database and the threads that were forked from it keep byte offsets, so its lines stay where they are.
+//! Facts: docs/format-facts.md, docs/stores.md.
 
 use super::agent::{Agent, Index, Resume};
 use super::base::{Answer, BASE, Content, Format, Gate, Header, Level, Lost, Part, Root, Shape, Vote};
@@ -33,7 +33,8 @@ const TYPES: &[&str] = &[
     "event_msg",
 ];
 
-const PAGINATED: &str = "Codex numbers its lines and keeps byte offsets into it (paginated history)";
+const PAGINATED: &str = "Codex's database and in forks of the thread (paginated history)";
+const UNKNOWN: &str = "how Codex keeps its history (history_mode) is not known";
 
 /// Namespace of the ids that Codex gives to outputs it adds (`context_manager/normalize.rs`).
 const OUTPUT_IDS: Uuid = Uuid::from_u128(0x90d3_8d3e_6a5b_4d52_bfe2_2f1e_634b_fac4);
@@ -102,14 +103,15 @@ const THREADS: Index =
 pub(super) const FORMAT: Format = Format {
     name: "codex",
     written_by: "Codex rollouts, TraeX",
-    remark: "only while nobody holds it open; paginated threads are only read",
+    remark: "only while nobody holds it open; in paginated threads no line moves",
     agents: &[
         Agent::resumed("Codex", Resume { command: &["codex", "resume"], ..Resume::BY_FILE }).with(THREADS),
         Agent::at("TraeX", ".trae"),
     ],
     shape: Shape::Log,
     level: Level::LiveInsert,
-    single_files_read_only: Some(PAGINATED),
+    single_files_read_only: Some(UNKNOWN),
+    single_files_offsets: Some(PAGINATED),
     gates: &[Gate::CodexWriter],
     header: Header::Decides,
     roots: &[
@@ -150,7 +152,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     let Some(line) = doc.root() else { return };
     let [kind, payload, ordinal] = line.pick(["type", "payload", "ordinal"]);
     if let Some(ordinal) = ordinal {
-        draft.read_only(PAGINATED);
+        draft.offsets(PAGINATED);
         draft.ordinal(ordinal);
     }
     // Codex skips a line without a time.
@@ -231,10 +233,12 @@ fn header(payload: Value<'_>, draft: &mut Draft<'_>) {
     let [id, mode, base] = payload.pick(["id", "history_mode", "history_base"]);
     // Codex does not accept a header without an id.
     draft.entry.kind = if is_string(id) { Kind::Header } else { Kind::Opaque };
-    if base.is_some_and(|base| !base.is_null())
-        || mode.is_some_and(|mode| !mode.is("legacy") && !mode.is_null())
-    {
-        draft.read_only(PAGINATED);
+    let is = |known: &str| mode.is_some_and(|mode| mode.is(known));
+    if base.is_some_and(|base| !base.is_null()) || is("paginated") {
+        draft.offsets(PAGINATED);
+    }
+    if !is("paginated") && !is("legacy") && mode.is_some_and(|mode| !mode.is_null()) {
+        draft.read_only(UNKNOWN);
     }
 }
 

@@ -366,6 +366,11 @@ impl Draft<'_> {
         self.transcript.read_only.get_or_insert(why);
     }
 
+    /// Says that each line of this file has to stay where it is, and what holds byte offsets into it.
+    pub fn offsets(&mut self, place: &'static str) {
+        self.transcript.offsets.get_or_insert(place);
+    }
+
     /// Says that the session is stored in a database.
     pub fn in_database(&mut self) {
         self.transcript.in_database = true;

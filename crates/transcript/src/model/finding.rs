@@ -226,8 +226,12 @@ pub enum Held {
     ReadOnly(#[serde(skip)] &'static str),
     /// It does more than shorten texts of settled results of earlier turns, and here nothing else is changed.
     SettledOnly(#[serde(skip)] &'static str),
+    /// It would add an entry, or move one, and here each is a row of a database.
+    RowsOnly(#[serde(skip)] &'static str),
     /// It would change the number or the order of lines, which another file counts.
     Counted(#[serde(skip)] &'static str),
+    /// It would move lines whose byte offsets something else holds.
+    Offsets(#[serde(skip)] &'static str),
     /// The agent skips the line as it is, and would refuse the whole file because of the repaired line.
     Checked,
     /// An image cannot be replaced by words there.
@@ -254,7 +258,9 @@ impl Held {
             | Self::Referenced
             | Self::ReadOnly(_)
             | Self::SettledOnly(_)
+            | Self::RowsOnly(_)
             | Self::Counted(_)
+            | Self::Offsets(_)
             | Self::Checked
             | Self::NothingElse
             | Self::Tangled
@@ -294,9 +300,15 @@ impl fmt::Display for Held {
                 "the agent skips the line now, and would refuse the whole file over the replaced value"
             }
             Self::ReadOnly(why) => return write!(f, "Tailor only reads this file: {why}"),
-            Self::SettledOnly(why) => why,
+            Self::SettledOnly(why) | Self::RowsOnly(why) => why,
             Self::Counted(place) => {
                 return write!(f, "lines cannot be added, removed or moved here: their number is stored in {place}");
+            }
+            Self::Offsets(place) => {
+                return write!(
+                    f,
+                    "no line can move or become longer here, so texts are only shortened: byte offsets are kept in {place}"
+                );
             }
             Self::NothingElse => "only an image can be there, so no text can replace it",
             Self::NextRun => {

@@ -155,6 +155,7 @@ impl Transcript {
         self.add_user_texts(other.user_text, other.user_texts);
         self.reasons |= other.reasons;
         self.read_only = self.read_only.or(other.read_only);
+        self.offsets = self.offsets.or(other.offsets);
         self.session = self.session.or(other.session);
         self.ordinals = match (self.ordinals, other.ordinals) {
             (Some((first, _)), Some((_, last))) => Some((first, last)),
@@ -364,7 +365,7 @@ impl Transcript {
         alloc::format!(
             "{counts:?} {:?} {:?} {:?} {texts:?}\n{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
             self.reasons,
-            self.read_only,
+            (self.read_only, self.offsets),
             own.token_counts,
             own.entries,
             own.calls,

@@ -30,6 +30,8 @@ pub struct Transcript {
     pub damage: Vec<Damage>,
     /// Why nothing in it may be changed; `None` if it may.
     pub read_only: Option<&'static str>,
+    /// What holds byte offsets into it, so that each line has to stay where it is; `None` if nothing does.
+    pub offsets: Option<&'static str>,
     /// The session is stored in a database. Agents that do so complete half a pair when they send it, but load nothing of a
     /// session if they cannot read one of its rows.
     pub in_database: bool,

@@ -7,7 +7,7 @@ use super::{Edit, Piece, Plan};
 use crate::format::{Answer, Lost, results_message};
 use crate::model::entry::{DamageKind, Kind, Role};
 use crate::model::finding::Op;
-use crate::rule::next_user;
+use crate::rule::{next_user, record_of};
 use crate::session::Session;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -162,6 +162,7 @@ impl<'a> Drawing<'a> {
             || session.superseded(entry)
             || session.is_labelled(entry)
             || session.format.counted.is_some()
+            || session.transcript.offsets.is_some()
     }
 
     fn literal(&self, at: Span) -> Result<Vec<u8>, Fault> {
@@ -265,7 +266,7 @@ impl<'a> Drawing<'a> {
         let mut moved: Vec<Span> = self.moves.keys().map(|&entry| self.session.entry(entry).span).collect();
         moved.sort_unstable();
         let inside: Vec<_> = replace.iter().filter(|(at, _)| within(*at, &moved)).cloned().collect();
-        let mut edits: Vec<(u8, Edit)> = Vec::new();
+        let mut edits: Vec<(u8, Edit)> = self.padding(&replace);
         for (at, with) in replace {
             if !within(at, &gone) {
                 // At one offset, new lines come before the line break that separates glued objects.
@@ -304,6 +305,21 @@ impl<'a> Drawing<'a> {
         }
         let texts = self.texts.iter().map(|&text| vec![Piece::Kept(text)]).collect();
         Ok(Plan::new(self.session.transcript.bytes, merged, texts))
+    }
+
+    /// Spaces after the records that become shorter, if every line has to stay where it is.
+    fn padding(&self, replace: &[(Span, Vec<u8>)]) -> Vec<(u8, Edit)> {
+        let mut shorter: BTreeMap<u64, u64> = BTreeMap::new();
+        for (at, with) in replace.iter().filter(|_| self.session.transcript.offsets.is_some()) {
+            if let Some(record) = record_of(self.session, *at) {
+                *shorter.entry(record.end).or_default() += at.len().saturating_sub(with.len() as u64);
+            }
+        }
+        let spaces = |(end, count): (u64, u64)| {
+            let with = vec![Piece::New(vec![b' '; usize::try_from(count).unwrap_or_default()])];
+            (4, Edit { at: Span::new(end, end), with })
+        };
+        shorter.into_iter().map(spaces).collect()
     }
 
     /// The bytes of the entries that leave their place, sorted: whole lines, and elements of lists.

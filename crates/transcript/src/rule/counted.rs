@@ -1,4 +1,5 @@
-//! Not a rule: which records and lines must not be added, removed or moved, because another file counts them.
+//! Not a rule: which records and lines must not be added, removed or moved, because another file counts them or holds offsets
+//! of them.
 
 use crate::format::{Answer, Counted, Format};
 use crate::model::entry::ContentIssueKind;
@@ -20,6 +21,11 @@ pub(super) fn records_keep_their_order(format: &Format) -> bool {
 pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<Held>, Fault> {
     if let Some(why) = session.read_only() {
         return Ok(Some(Held::ReadOnly(why)));
+    }
+    if let Some(place) = session.transcript.offsets
+        && !steps.iter().all(|step| stays_in_place(session, step))
+    {
+        return Ok(Some(Held::Offsets(place)));
     }
     let (place, lines, from) = match session.format.counted {
         None => return Ok(None),
@@ -43,6 +49,25 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
         }
     }
     Ok(None)
+}
+
+/// Whether a step changes something within one record, and makes it no longer: then spaces after the record keep all
+/// other lines where they are.
+fn stays_in_place(session: &Session<'_>, step: &Op) -> bool {
+    match step {
+        Op::Keep(_) | Op::DropBlock { .. } => true,
+        Op::Cut { at, with, .. } | Op::Replace { at, with } => {
+            record_of(session, *at).is_some() && with.len() as u64 <= at.len() && !with.contains(&b'\n')
+        }
+        _ => false,
+    }
+}
+
+/// The record that these bytes are in.
+pub(crate) fn record_of(session: &Session<'_>, at: Span) -> Option<Span> {
+    let entries = &session.transcript.entries;
+    let next = entries.partition_point(|entry| entry.span.start <= at.start);
+    entries[..next].last().map(|entry| entry.span).filter(|record| record.contains(at))
 }
 
 /// The first entry after all that the file's own count covers. Unreadable lines may have been counted.
