@@ -34,6 +34,8 @@ use writers::{Kind, RESULT_CHARS_MAX, Site};
 const SECONDS: u64 = 8;
 const SCENARIOS: u64 = 5;
 const FIXERS: usize = 2;
+/// Each run takes more than a second there.
+const WITHOUT_LEASES_MIN: Duration = Duration::from_secs(5);
 /// A killed run can leave something to finish, and each later run finishes at least one thing.
 const SETTLING_RUNS_MAX: usize = 20;
 /// Used until the time of a run has been measured.
@@ -111,7 +113,10 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn check(name: &str, kinds: &[Kind], system: &System) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = number("TAILOR_LIVE_SEED", 1);
-    let time = Duration::from_secs(number("TAILOR_LIVE_SECONDS", SECONDS)) / SCENARIOS as u32;
+    let mut time = Duration::from_secs(number("TAILOR_LIVE_SECONDS", SECONDS)) / SCENARIOS as u32;
+    if system.refuses_leases {
+        time = time.max(WITHOUT_LEASES_MIN);
+    }
     let dir = Dir::new();
     let path = dir.write("s.jsonl", writers::OPENING);
     prepare(&path, system);
@@ -207,7 +212,8 @@ impl Tally {
         if system.guarantee.is_some_and(|expected| !given.iter().all(|given| *given == expected)) {
             wrong.push(format!("the guarantee was {given:?}"));
         }
-        if self.landed.is_empty() {
+        // Without leases a run lands only in a pause that is longer than it takes, which an emulated or busy machine may not find.
+        if self.landed.is_empty() && !system.refuses_leases {
             wrong.push("no rewrite landed".to_string());
         }
         let holds = site.holds.lock().unwrap();
