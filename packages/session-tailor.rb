@@ -13,6 +13,14 @@ $systems
     bash_completion.install "tailor.bash" => "tailor"
     zsh_completion.install "_tailor"
     fish_completion.install "tailor.fish"
+    pkgshare.install "launchd" if OS.mac?
+  end
+
+  service do
+    run [opt_bin/"tailor", "watch"]
+    keep_alive successful_exit: false
+    process_type :background
+    error_log_path var/"log/tailor.log"
   end
 
   test do

@@ -2,7 +2,7 @@
 //!
 //! `support` checks for each run that the program ends by itself and does not panic.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, give_to_powerless, is_root, make_old, run};
+use crate::support::{BROKEN, Dir, Run, WHOLE, give_to_powerless, is_root, make_old, run, skipped};
 use std::fs::{self, File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -371,7 +371,7 @@ fn a_file_of_somebody_else() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", BROKEN);
     if !is_root() {
-        eprintln!("SKIPPED: only root has files of two users");
+        skipped("only root has files of two users");
         return;
     }
     fs::set_permissions(dir.files(), Permissions::from_mode(0o777)).unwrap();
@@ -480,6 +480,46 @@ fn names_that_would_move_a_cursor() {
             assert!(!text.contains(bad), "{text:?}");
         }
     }
+}
+
+/// A path of 300 characters and the longest name that there can be are like any other.
+#[test]
+fn long_paths() {
+    let dir = Dir::new();
+    let deep = Path::new(&"d".repeat(150)).join("e".repeat(150)).join("s.jsonl");
+    for name in [deep, format!("{}.jsonl", "n".repeat(249)).into()] {
+        let path = dir.write(&name, BROKEN);
+        let fixed = fix(&dir, &path);
+        assert_eq!(fixed.file()["outcome"], "fixed", "{}", fixed.text());
+        let undone = dir.tailor(&["undo", "--settle", "0", "--format", "json", path.to_str().unwrap()]);
+        assert_eq!(undone.file()["outcome"], "undone", "{}", undone.text());
+        assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
+    }
+}
+
+/// Longer ones end in an error that names them, wherever they come from, and what is beside them is done.
+#[test]
+fn paths_that_are_too_long() {
+    let dir = Dir::new();
+    let [name, deep] = [format!("{}.jsonl", "m".repeat(300)), format!("{}s.jsonl", "x/".repeat(2100))];
+    for (path, why) in [(name, "File name too long"), (deep, "no file or session id of this name")] {
+        let run = fix(&dir, Path::new(&path));
+        assert_eq!(run.status, 2);
+        assert_reason(&run, "error", why);
+    }
+    let whole = dir.write("s.jsonl", BROKEN);
+    let script = "for n in $(seq 22); do mkdir $1; cd -P $1; done; : > s.jsonl";
+    let made = dir
+        .command_of("sh")
+        .env("PATH", "/usr/bin:/bin")
+        .args(["-c", script, "sh", &"x".repeat(200)])
+        .status();
+    assert!(made.unwrap().success());
+    let run = fix(&dir, Path::new("."));
+    let told = run.json();
+    let outcome = |of: &str| told.iter().any(|line| line["outcome"] == of);
+    assert!(run.status == 2 && outcome("error") && outcome("fixed"), "{}", run.text());
+    assert!(run.text().contains("File name too long") && fs::read_to_string(whole).unwrap() != BROKEN);
 }
 
 #[test]

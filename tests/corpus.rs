@@ -3,7 +3,7 @@
 //! The checks do not use Tailor's own code: edits are applied by hand, and a few lines of code build branches and count
 //! calls the way the agents do on loading.
 
-use crate::folder::gather;
+use crate::folder::real_files;
 use crate::support::{Dir, Run};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -18,13 +18,7 @@ use transcript::{Examination, Piece, Policy, Span, examine, mend};
 
 #[test]
 fn promises_hold_on_real_transcripts() {
-    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
-        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
-        return;
-    };
-    let mut files = Vec::new();
-    gather(Path::new(&corpus), &mut files);
-    assert!(!files.is_empty(), "{} holds no .jsonl file", Path::new(&corpus).display());
+    let Some(files) = real_files() else { return };
     let (mut known, mut changed, mut wrong) = (0, 0, Vec::new());
     for path in files {
         match check(&path) {
@@ -49,12 +43,7 @@ const LOOKED_BYTES_MAX: usize = 32 << 20;
 
 #[test]
 fn appends_to_real_transcripts_are_judged_as_looks_would() {
-    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
-        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
-        return;
-    };
-    let mut files = Vec::new();
-    gather(Path::new(&corpus), &mut files);
+    let Some(files) = real_files() else { return };
     let (mut counts, mut weights, mut wrong) = (BTreeMap::new(), Vec::new(), Vec::new());
     // As the daemon looks at recent appends.
     let in_use = |profile: &Profile| {

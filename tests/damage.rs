@@ -41,10 +41,10 @@ mod requests;
 #[allow(dead_code, reason = "shared with `promises`")]
 mod story;
 
+use folder::real_files;
 use harm::Harm;
 use judge::{End, Session};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// A small session of each live format: two requests, each with a call, its result and an answer.
 const SESSIONS: &[(&str, &str)] = &[
@@ -187,13 +187,10 @@ fn damage_is_mended_or_said() {
 
 #[test]
 fn damage_of_real_transcripts_is_mended_or_said() {
-    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
-        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
-        return;
-    };
+    let Some(files) = real_files() else { return };
     let samples = number("TAILOR_DAMAGE_REAL", REAL_SAMPLES);
     let formats: Vec<&str> = SESSIONS.iter().map(|(format, _)| *format).collect();
-    let sessions = real::sessions(Path::new(&corpus), &formats);
+    let sessions = real::sessions(files, &formats);
     for (of_lines, what) in [(false, "damages"), (true, "damages to lines")] {
         let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
         for (session, harm) in real::samples(&sessions, of_lines, samples) {

@@ -2,7 +2,7 @@
 //! session need, in a home folder with sessions of several agents.
 
 use crate::people::on_terminal;
-use crate::support::{BROKEN, Dir, Run, WHOLE, list, root, run};
+use crate::support::{BROKEN, Dir, Run, WHOLE, differs, list, root, run};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -701,12 +701,7 @@ fn the_list_fits_the_terminal() {
             command.arg("doctor").env("TERM", "xterm").envs(settings.map(|set| ("NO_COLOR", set)));
             let seen = on_terminal(columns, command).replace('\u{1b}', "␛");
             let path = root().join(format!("tests/screens/doctor-{columns}-{colour}.txt"));
-            if std::env::var_os("UPDATE").is_some() {
-                fs::write(&path, &seen).unwrap();
-            }
-            if fs::read_to_string(&path).ok().as_ref() != Some(&seen) {
-                wrong.push(format!("{}:\n{seen}", path.display()));
-            }
+            wrong.extend(differs(&path, &seen));
             // Commands are not wrapped, so that they can be pasted.
             let rows = seen.lines().filter(|line| colour == "plain" && !line.contains("tailor "));
             assert!(rows.into_iter().all(|line| line.chars().count() <= usize::from(columns)), "{seen}");

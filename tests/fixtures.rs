@@ -9,7 +9,7 @@
 //! The wording of findings is in tests/snapshots/messages.txt, and nowhere else.
 
 use crate::stories::{self, Outcome, Shown, Told};
-use crate::support::{Dir, root};
+use crate::support::{Dir, as_written, root, updates};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -162,10 +162,6 @@ fn findings_of_format(format: &Path) -> BTreeMap<String, String> {
     let text = fs::read_to_string(format.join(FINDINGS)).unwrap_or_default();
     let rows = text.lines().map(|line| line.split_once(':').unwrap());
     rows.map(|(case, findings)| (case.to_string(), findings.trim().to_string())).collect()
-}
-
-fn updates() -> bool {
-    std::env::var_os("UPDATE").is_some()
 }
 
 fn folders(of: &Path) -> Vec<PathBuf> {
@@ -382,15 +378,7 @@ fn message(finding: &Value) -> String {
 /// tests/snapshots/messages.txt: each message of each rule that a case shows.
 fn each_rule_has_its_words(words: &BTreeSet<String>) {
     let path = root().join("tests/snapshots/messages.txt");
-    let text = words.iter().map(|line| line.clone() + "\n").collect::<Vec<_>>().concat();
-    if updates() {
-        fs::write(&path, &text).unwrap();
-    }
-    let there = fs::read_to_string(&path).unwrap_or_default();
-    let known: BTreeSet<&str> = there.lines().collect();
-    let now: BTreeSet<&str> = text.lines().collect();
-    let differs: Vec<_> = known.symmetric_difference(&now).collect();
-    assert!(differs.is_empty(), "tests/snapshots/messages.txt (UPDATE=1 writes it): {differs:#?}");
+    as_written(&path, &words.iter().map(|line| line.clone() + "\n").collect::<String>());
 }
 
 #[test]

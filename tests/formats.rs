@@ -1,7 +1,7 @@
 //! Which format a file has: the right one or none, but never a wrong one.
 
 use crate::fixtures::Fixture;
-use crate::folder::gather;
+use crate::folder::real_files;
 use crate::plainer::is_plainer;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,10 +55,7 @@ fn without_its_first_line_a_fixture_is_of_no_other_format() {
 
 #[test]
 fn real_files_are_of_one_format_or_of_none() {
-    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
-        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
-        return;
-    };
+    let Some(files) = real_files() else { return };
     // Folders of the corpus with files of a single agent.
     let folders = [
         ("pi", "pi"),
@@ -67,8 +64,7 @@ fn real_files_are_of_one_format_or_of_none() {
         ("copilot-cli", "copilot-cli"),
         ("kimi", "kimi-cli"),
     ];
-    let (mut files, mut wrong, mut counts) = (Vec::new(), Vec::new(), BTreeMap::new());
-    gather(Path::new(&corpus), &mut files);
+    let (mut wrong, mut counts) = (Vec::new(), BTreeMap::new());
     for path in files {
         let bytes = std::fs::read(&path).unwrap();
         let (name, found) = (path.display().to_string(), claimed(&lines(&bytes).concat()));
@@ -215,16 +211,12 @@ fn the_page_lists_each_format() {
     let path = crate::support::root().join("docs/formats.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (above, rest) = page.split_once("|---|---|---|---|\n").unwrap();
-    let (there, below) = rest.split_once("\n\n").unwrap();
+    let (_, below) = rest.split_once("\n\n").unwrap();
     let row = |format: &&Format| {
         let Format { name, written_by, remark, level, .. } = format;
         assert!(!written_by.is_empty(), "{name}");
         format!("| `{name}` | {written_by} | {} | {remark} |", level.name())
     };
     let table = FORMATS.iter().map(row).collect::<Vec<_>>().join("\n");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, format!("{above}|---|---|---|---|\n{table}\n\n{below}")).unwrap();
-        return;
-    }
-    assert!(there == table, "docs/formats.md should hold this table (UPDATE=1 writes it):\n{table}");
+    crate::support::as_written(&path, &format!("{above}|---|---|---|---|\n{table}\n\n{below}"));
 }

@@ -3,10 +3,10 @@
 //! What is shown stands in `tests/snapshots/keys-*.txt`; `UPDATE=1` writes it anew. Read the difference.
 
 use crate::people::{COMPLETED, begun_on_terminal, shell_with_session};
-use crate::support::{BROKEN, Dir, WHOLE, root, skipped};
+use crate::support::{BROKEN, Dir, WHOLE, as_written, root, skipped};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -136,11 +136,7 @@ fn walk(columns: u16) {
     assert!(text.lines().all(|line| line.chars().count() <= usize::from(columns)), "{text}");
     assert!(!text.contains("row of many"), "no content unless asked for: {text}");
     let path = root().join(format!("tests/snapshots/keys-{columns}.txt"));
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, &text).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == expected, "not as in {}; UPDATE=1 takes this over:\n{text}", path.display());
+    as_written(&path, &text);
 }
 
 #[test]

@@ -6,45 +6,101 @@
 //! `TAILOR_LIVE_SECONDS` is the time for all scenarios together, `TAILOR_LIVE_SEED` the seed of random numbers, and
 //! `TAILOR_LIVE_PROGRAM` another program to test: an optimised build makes more runs in the same time.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stderr, reason = "the report is what a long run is for")]
+
+#[allow(dead_code, reason = "shared with `integration`")]
+mod folder; // Says what is skipped.
+#[path = "live/ledger.rs"]
 mod ledger; // Compares the writers' logs with the file.
+mod rng;
+#[allow(dead_code, reason = "shared with `integration`")]
+mod support;
+#[path = "live/writers.rs"]
 mod writers; // Programs that append to a session as agents do.
 
-use crate::support::{Dir, make_old};
-use std::collections::BTreeMap;
+use rng::Rng;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::{Dir, make_old};
 use writers::{Kind, RESULT_CHARS_MAX, Site};
 
 const SECONDS: u64 = 8;
-const SCENARIOS: u64 = 3;
+const SCENARIOS: u64 = 5;
 const FIXERS: usize = 2;
 /// A killed run can leave something to finish, and each later run finishes at least one thing.
 const SETTLING_RUNS_MAX: usize = 20;
 /// Used until the time of a run has been measured.
 const KILLED_AFTER_MAX: Duration = Duration::from_millis(30);
-const MODE: u32 = 0o640;
 
 #[test]
 fn no_line_is_lost_beside_programs_that_append_by_path() {
-    check("by path", &[Kind::Node, Kind::ByPath, Kind::ByPath]);
+    check("by path", &[Kind::Node, Kind::ByPath, Kind::ByPath], &System::HERE);
 }
 
 #[test]
 fn a_program_that_holds_the_file_open_is_never_raced() {
-    check("held open", &[Kind::Held, Kind::ByPath]);
+    check("held open", &[Kind::Held, Kind::ByPath], &System::HERE);
 }
 
 #[test]
 fn no_line_is_lost_beside_all_kinds_of_writers() {
-    check("all kinds", &[Kind::Node, Kind::ByPath, Kind::Held, Kind::InPieces]);
+    check("all kinds", &[Kind::Node, Kind::ByPath, Kind::Held, Kind::InPieces], &System::HERE);
+}
+
+/// As on macOS: there are no leases, and all programs that have the file open are seen.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_line_is_lost_without_leases() {
+    if may_refuse_leases() {
+        let system = System { mode: 0o644, refuses_leases: true, guarantee: Some("drained") };
+        check("without leases", &[Kind::ByPath, Kind::Held, Kind::ByPath], &system);
+    }
+}
+
+/// As on Windows: others may have the file open without being seen.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_line_is_lost_where_nobody_is_seen() {
+    if may_refuse_leases() {
+        let system = System { mode: 0o666, refuses_leases: true, guarantee: Some("quiet") };
+        check("nobody seen", &[Kind::Seldom, Kind::Seldom], &system);
+    }
+}
+
+/// What the system does for the program.
+struct System {
+    /// Of the session, on Unix. Programs of users that may write to it are not all seen.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "Windows has none"))]
+    mode: u32,
+    /// The session belongs to another user, and the program may take leases only on files of its own (`CAP_LEASE`).
+    refuses_leases: bool,
+    /// What the program should say that it gives; anything, where that is what is to be found out.
+    guarantee: Option<&'static str>,
+}
+
+impl System {
+    const HERE: Self = Self {
+        mode: 0o640,
+        refuses_leases: false,
+        guarantee: if cfg!(target_os = "linux") { Some("lease") } else { None },
+    };
+}
+
+/// Whether we can have the system refuse leases: only to root, who may write to files of others.
+#[cfg(target_os = "linux")]
+fn may_refuse_leases() -> bool {
+    let may = support::is_root() && std::process::Command::new("setpriv").arg("--version").output().is_ok();
+    if !may {
+        support::skipped("no leases: it takes root and setpriv to have the system refuse them");
+    }
+    may
 }
 
 /// One scenario at a time, because they would slow each other down.
@@ -52,13 +108,13 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Runs the writers and `fix` at full speed, then compares.
 #[track_caller]
-fn check(name: &str, kinds: &[Kind]) {
+fn check(name: &str, kinds: &[Kind], system: &System) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = number("TAILOR_LIVE_SEED", 1);
     let time = Duration::from_secs(number("TAILOR_LIVE_SECONDS", SECONDS)) / SCENARIOS as u32;
     let dir = Dir::new();
     let path = dir.write("s.jsonl", writers::OPENING);
-    fs::set_permissions(&path, Permissions::from_mode(MODE)).unwrap();
+    prepare(&path, system);
     make_old(&path);
     let site = Site::new(path, dir.home());
 
@@ -70,18 +126,18 @@ fn check(name: &str, kinds: &[Kind]) {
         let fixers: Vec<_> = (1..=FIXERS as u64)
             .map(|n| {
                 let (site, dir) = (&site, &dir);
-                scope.spawn(move || fix_until_stopped(site, dir, Rng::new(seed * 1000 + n)))
+                scope.spawn(move || fix_until_stopped(site, dir, system, Rng::new(seed * 1000 + n)))
             })
             .collect();
         thread::sleep(time);
         site.stop.store(true, Ordering::Relaxed);
         fixers.into_iter().map(|fixer| fixer.join().unwrap()).fold(Tally::default(), Tally::and)
     });
-    let mut wrong = tally.wrong(&site);
-    wrong.extend(settle(&dir));
+    let mut wrong = tally.wrong(&site, system);
+    wrong.extend(settle(&dir, system));
     let account = ledger::account(&site);
     wrong.extend(account.wrong());
-    wrong.extend(left_over(&dir, &site));
+    wrong.extend(left_over(&dir, &site, system));
 
     let report = format!("{name}, {:.1} s, seed {seed}\n{tally}\n{account}", time.as_secs_f64());
     assert!(
@@ -106,6 +162,8 @@ struct Tally {
     outcomes: BTreeMap<String, usize>,
     /// The start and end of each run that replaced the file.
     landed: Vec<(Instant, Instant)>,
+    /// What each of them said that kept the lines of others safe.
+    guarantees: BTreeSet<String>,
     errors: Vec<String>,
 }
 
@@ -116,21 +174,25 @@ impl Tally {
             *self.outcomes.entry(outcome).or_default() += runs;
         }
         self.landed.extend(other.landed);
+        self.guarantees.extend(other.guarantees);
         self.errors.extend(other.errors);
         self
     }
 
     fn add(&mut self, began: Instant, output: &Output, was_killed: bool) {
-        if was_killed && output.status.signal().is_some() {
-            self.killed += 1;
-            return;
-        }
-        let Some((outcome, reason)) = outcome(output) else {
+        let Some(Answer { outcome, reason, guarantee }) = Answer::of(output) else {
+            if was_killed {
+                self.killed += 1;
+                return;
+            }
             self.errors.push(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
             return;
         };
         match outcome.as_str() {
-            "fixed" => self.landed.push((began, Instant::now())),
+            "fixed" => {
+                self.landed.push((began, Instant::now()));
+                self.guarantees.insert(guarantee);
+            }
             "error" => self.errors.push(reason.clone()),
             _ => {}
         }
@@ -139,8 +201,12 @@ impl Tally {
         *self.outcomes.entry(format!("{outcome} {reason}").trim_end().to_string()).or_default() += 1;
     }
 
-    fn wrong(&self, site: &Site) -> Vec<String> {
+    fn wrong(&self, site: &Site, system: &System) -> Vec<String> {
         let mut wrong = Vec::new();
+        let given: Vec<&str> = self.guarantees.iter().map(String::as_str).collect();
+        if system.guarantee.is_some_and(|expected| !given.iter().all(|given| *given == expected)) {
+            wrong.push(format!("the guarantee was {given:?}"));
+        }
         if self.landed.is_empty() {
             wrong.push("no rewrite landed".to_string());
         }
@@ -160,22 +226,42 @@ impl Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runs = self.killed + self.outcomes.values().sum::<usize>();
-        write!(f, "  {runs} runs: {} landed, {} killed", self.landed.len(), self.killed)?;
+        write!(
+            f,
+            "  {runs} runs: {} landed {:?}, {} killed",
+            self.landed.len(),
+            self.guarantees,
+            self.killed
+        )?;
         self.outcomes.iter().try_for_each(|(outcome, runs)| write!(f, "\n    {runs:6} {outcome}"))
     }
 }
 
-/// The outcome of the only file and its reason; `None` if the program printed none.
-fn outcome(output: &Output) -> Option<(String, String)> {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let file: serde_json::Value = serde_json::from_str(text.lines().next()?).ok()?;
-    let reason = file["reason"].as_str().unwrap_or_default();
-    Some((file["outcome"].as_str()?.to_string(), reason.to_string()))
+/// What the program said of the only file.
+struct Answer {
+    outcome: String,
+    reason: String,
+    guarantee: String,
 }
 
-fn command(dir: &Dir) -> std::process::Command {
-    let program = std::env::var_os("TAILOR_LIVE_PROGRAM");
-    let mut command = program.map_or_else(|| dir.command(), |program| dir.command_of(Path::new(&program)));
+impl Answer {
+    /// `None` if the program printed none.
+    fn of(output: &Output) -> Option<Self> {
+        let text = String::from_utf8_lossy(&output.stdout);
+        let file: serde_json::Value = serde_json::from_str(text.lines().next()?).ok()?;
+        let [reason, guarantee] =
+            ["reason", "guarantee"].map(|key| file[key].as_str().unwrap_or_default().to_string());
+        Some(Self { outcome: file["outcome"].as_str()?.to_string(), reason, guarantee })
+    }
+}
+
+fn command(dir: &Dir, system: &System) -> std::process::Command {
+    let program = std::env::var_os("TAILOR_LIVE_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_tailor").into());
+    let mut command =
+        dir.command_of(if system.refuses_leases { "setpriv".as_ref() } else { Path::new(&program) });
+    if system.refuses_leases {
+        command.env("PATH", "/usr/bin:/bin").arg("--bounding-set=-lease").arg(&program);
+    }
     let limit = RESULT_CHARS_MAX.to_string();
     command.args(["fix", "s.jsonl", "--settle", "0", "--format", "json", "--result-chars-max", &limit]);
     // The writers do not write a conversation: there are no requests or answers, and each writer has its own branch.
@@ -185,12 +271,12 @@ fn command(dir: &Dir) -> std::process::Command {
 }
 
 /// Runs `fix` repeatedly, and kills every third run, usually within the time that a successful run takes.
-fn fix_until_stopped(site: &Site, dir: &Dir, mut rng: Rng) -> Tally {
+fn fix_until_stopped(site: &Site, dir: &Dir, system: &System, mut rng: Rng) -> Tally {
     let mut tally = Tally::default();
     let mut usual = KILLED_AFTER_MAX;
     while !site.stop.load(Ordering::Relaxed) {
         let (began, landed) = (Instant::now(), tally.landed.len());
-        let mut child = command(dir).spawn().unwrap();
+        let mut child = command(dir, system).spawn().unwrap();
         let kill = rng.below(3) == 0;
         if kill {
             let latest = [KILLED_AFTER_MAX, usual, usual, 2 * usual][rng.below(4) as usize];
@@ -206,13 +292,13 @@ fn fix_until_stopped(site: &Site, dir: &Dir, mut rng: Rng) -> Tally {
 }
 
 /// Once all writers have stopped, `fix` finishes its work.
-fn settle(dir: &Dir) -> Option<String> {
+fn settle(dir: &Dir, system: &System) -> Option<String> {
     let mut last = String::new();
     for _ in 0..SETTLING_RUNS_MAX {
-        let output = command(dir).output().unwrap();
-        match outcome(&output) {
-            Some((outcome, _)) if outcome == "clean" => return None,
-            Some((outcome, reason)) => last = format!("{outcome} {reason}"),
+        let output = command(dir, system).output().unwrap();
+        match Answer::of(&output) {
+            Some(Answer { outcome, .. }) if outcome == "clean" => return None,
+            Some(Answer { outcome, reason, .. }) => last = format!("{outcome} {reason}"),
             None => last = format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)),
         }
     }
@@ -220,28 +306,35 @@ fn settle(dir: &Dir) -> Option<String> {
 }
 
 /// Files in the folder that should not be there, and a changed mode.
-fn left_over(dir: &Dir, site: &Site) -> Vec<String> {
+fn left_over(dir: &Dir, site: &Site, system: &System) -> Vec<String> {
     let names = dir.names().into_iter().filter(|name| name != "s.jsonl");
     let mut wrong: Vec<String> = names.map(|name| format!("{name} is left over")).collect();
-    let mode = fs::metadata(&site.path).unwrap().permissions().mode() & 0o7777;
-    if mode != MODE {
-        wrong.push(format!("the mode was {MODE:o} and is {mode:o}"));
-    }
+    wrong.extend(changed_mode(&site.path, system));
     wrong
 }
 
-/// Repeatable random numbers (xorshift).
-pub(crate) struct Rng(u64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+/// Gives the session its mode and owner.
+#[cfg(unix)]
+fn prepare(path: &Path, system: &System) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(system.mode)).unwrap();
+    if system.refuses_leases {
+        support::give_to_powerless(path);
     }
+}
 
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
+#[cfg(unix)]
+fn changed_mode(path: &Path, system: &System) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let (was, mode) = (system.mode, std::fs::metadata(path).unwrap().permissions().mode() & 0o7777);
+    (mode != was).then(|| format!("the mode was {was:o} and is {mode:o}"))
+}
+
+/// Windows has neither.
+#[cfg(not(unix))]
+fn prepare(_: &Path, _: &System) {}
+
+#[cfg(not(unix))]
+fn changed_mode(_: &Path, _: &System) -> Option<String> {
+    None
 }

@@ -1,6 +1,7 @@
 //! Black-box tests: the built program, its arguments, and files. The comment beside each module says what it tests.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+#![cfg(unix)]
 
 mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outcome, and no byte lost.
 mod cache; // The index of verdicts: unchanged files are not read again, and results stay the same.
@@ -14,7 +15,7 @@ mod explain; // `tailor explain` with errors: what they are about, which lines c
 mod fix; // `tailor fix`: what it changes, keeps and prints.
 mod fixtures; // The stories and all fixtures: what is found, and what `fix` makes of it.
 mod floors; // The direction of imports.
-mod folder; // The transcripts in a folder.
+mod folder; // Real transcripts, and what is said where there are none.
 mod formats; // Which format a file has.
 mod gate; // What agents reveal about being at work, and that `tailor fix` obeys it.
 mod hooks; // `tailor hook`, which agents run, and `fix --wait`.
@@ -24,8 +25,7 @@ mod images; // `--images downscale`: what is made small, what is not, and that i
 mod keys; // `tailor top` driven by keys: what a terminal shows, and that it is given back.
 mod limits; // Few threads, little memory, unknown groups: done all the same, or a clear message; never a panic.
 mod lines; // `--lines`: many sessions on one standard input, told of, repaired, packed and set aside.
-mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
-mod mounts; // Files that are mount points or in container layers are refused; folders are not.
+mod mounts; // Files that are mount points or in container layers are refused; folders are not. And a home on a network.
 mod order; // The system calls of a run: their order, and what remains if any of them fails or the program dies there.
 mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
 mod plainer; // Formats that may be taken for a plainer one.
@@ -33,6 +33,7 @@ mod power; // `tailor fix` and a power cut: nothing is lost but what the disk lo
 mod profiles; // docs/profiles.md: its cases are in the tests; and the profiles on real transcripts.
 mod readme; // README.md and docs/: examples that run, links that work, a picture that is up to date.
 mod recover; // `tailor recover`, `compact` and `chunk`: a long session can continue, and undo restores every byte.
+mod rng; // Repeatable random numbers.
 mod scan; // `tailor scan`: exit codes, selection, its JSON.
 mod stories; // What happens in sessions of every agent, written once and spelled in each format.
 mod support; // A folder for each test, and how to run the program in it.

@@ -1,5 +1,5 @@
 //! Files that containers mount by another path than their folder: a new file could not replace them there, so none is
-//! written.
+//! written. And a home on a network, which is served by a program here.
 //!
 //! Each case has a mount namespace of its own. Skipped with a message where that is not permitted.
 
@@ -135,5 +135,34 @@ fn undo_is_refused_as_well() {
     if in_own_mounts(&dir, script).is_some() {
         let answer = fs::read_to_string(dir.path("answer")).unwrap();
         assert!(answer.contains(MOUNTED_ALONE), "{answer}");
+    }
+}
+
+/// A home on a network (FUSE): others may write to it without being seen, and `bindfs` does not exchange names. Both is named.
+#[test]
+fn on_a_network_that_cannot_exchange_names_the_guarantee_is_quiet() {
+    let dir = sessions(&["real/s.jsonl"]);
+    let script = r#"
+        command -v bindfs > tool || exit 77
+        mkdir net; bindfs real net || exit 77
+        "$1" fix --settle 0 --format json net > answer || :
+        cp net/s.jsonl fixed
+        "$1" undo --settle 0 --format json net/s.jsonl > undone || :
+        ls -A net > names
+        umount net
+    "#;
+    if in_own_mounts(&dir, script).is_some() {
+        let said = |name| fs::read_to_string(dir.path(name)).unwrap();
+        for (answer, outcome) in [("answer", "fixed"), ("undone", "undone")] {
+            let answer: serde_json::Value =
+                serde_json::from_str(said(answer).lines().next().unwrap()).unwrap();
+            assert_eq!(
+                (&answer["outcome"], &answer["guarantee"]),
+                (&outcome.into(), &"quiet".into()),
+                "{answer}"
+            );
+        }
+        assert!(said("fixed") != BROKEN && said("real/s.jsonl") == BROKEN);
+        assert_eq!(said("names"), "s.jsonl\n");
     }
 }

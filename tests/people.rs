@@ -2,7 +2,7 @@
 //!
 //! `tests/screens/` holds what terminals show; `UPDATE=1` rewrites it. Read the difference.
 
-use crate::support::{BROKEN, Dir, WHOLE, root, skipped};
+use crate::support::{BROKEN, Dir, WHOLE, differs, root, skipped};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -114,12 +114,7 @@ fn screens_look_as_they_should() {
                 assert!(colour == "colour" || !seen.contains('\u{1b}'), "{name}: {seen:?}");
                 let path = root().join(format!("tests/screens/{name}-{columns}-{colour}.txt"));
                 let seen = seen.replace('\u{1b}', "␛");
-                if std::env::var_os("UPDATE").is_some() {
-                    fs::write(&path, &seen).unwrap();
-                }
-                if fs::read_to_string(&path).ok().as_ref() != Some(&seen) {
-                    wrong.push(format!("{}:\n{seen}", path.display()));
-                }
+                wrong.extend(differs(&path, &seen));
             }
         }
     }

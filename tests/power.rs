@@ -11,7 +11,7 @@
 mod disk;
 mod tally;
 
-use crate::live::Rng;
+use crate::rng::Rng;
 use crate::support::{Dir, Run, make_old, run};
 use crate::trace::{Call, calls, can_trace};
 use disk::{Disk, Left};

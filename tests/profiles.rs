@@ -143,13 +143,7 @@ struct Sum {
 /// Prints the table of docs/profiles.md. Each plan is applied, and must leave nothing to repair.
 #[test]
 fn profiles_over_real_transcripts() {
-    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
-        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
-        return;
-    };
-    let mut files = Vec::new();
-    crate::folder::gather(Path::new(&corpus), &mut files);
-    assert!(!files.is_empty());
+    let Some(files) = crate::folder::real_files() else { return };
     let mut all: BTreeMap<(&str, usize), Sum> = BTreeMap::new();
     let mut refused = BTreeSet::new();
     for path in files {

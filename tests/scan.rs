@@ -526,3 +526,86 @@ fn exit_codes_are_in_the_help() {
     assert_eq!(run.status, 0);
     assert!(run.text().contains("Exit codes: 0 "), "{}", run.text());
 }
+
+/// A session of this many bytes with damage of all kinds, some of it at the offsets at which parts begin.
+fn long_session(bytes: usize) -> Vec<u8> {
+    const PART_BYTES: usize = 8 << 20;
+    let mut text =
+        br#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#
+            .to_vec();
+    text.push(b'\n');
+    let line = |n: usize, said: &str| {
+        let parent = if n % 501 == 500 { n.saturating_sub(9) } else { n.max(1) - 1 };
+        let time = "2026-07-01T10:00:00.000Z";
+        format!(
+            r#"{{"type":"message","id":"e{n}","parentId":"e{parent}","timestamp":"{time}","message":{said}}}"#
+        ) + "\n"
+    };
+    for n in 0.. {
+        let left = PART_BYTES - text.len() % PART_BYTES;
+        let size = if n % 211 == 0 { 40_000 } else { 200 + n * 37 % 9000 };
+        let said = match n % 4 {
+            0 => format!(r#"{{"role":"user","content":"go {n}"}}"#),
+            1 => format!(
+                r#"{{"role":"assistant","content":[{{"type":"toolCall","id":"c{n}","name":"ls","arguments":{{}}}}],"stopReason":"toolUse"}}"#
+            ),
+            2 if n % 97 == 0 => r#"{"role":"custom","content":"\ud83d"}"#.to_string(),
+            2 => {
+                let (call, text) = (n - 1, "a \\\"b\\\" \u{e9}\u{1f600}\\n".repeat(size / 20));
+                format!(
+                    r#"{{"role":"toolResult","toolCallId":"c{call}","toolName":"ls","content":[{{"type":"text","text":"{text}"}}]}}"#
+                )
+            }
+            _ => format!(
+                r#"{{"role":"assistant","content":[{{"type":"text","text":"done {n}"}}],"stopReason":"stop"}}"#
+            ),
+        };
+        text.extend(line(n, &said).bytes());
+        if left < 12_000 {
+            // A line that ends or begins just where a part does, or reaches far into it.
+            match text.len() / PART_BYTES {
+                0 => {
+                    text.extend(format!("{}\n", "x".repeat(PART_BYTES - text.len() % PART_BYTES - 1)).bytes())
+                }
+                1 => text.extend(line(0, r#"{"role":"user","content":"again"}"#).trim_end().bytes()),
+                _ => text.extend(format!("{{\"a\":\"{}\"}}\n", "y".repeat(PART_BYTES + 9)).bytes()),
+            }
+        }
+        if n % 303 == 0 {
+            text.extend(b"no record\n\n\0\0\n{\"a\":\"\xff\"}\n");
+        }
+        if text.len() >= bytes {
+            break;
+        }
+    }
+    text.extend(br#"{"type":"message","id":"torn","#);
+    text
+}
+
+#[test]
+fn however_many_threads_read_a_long_session_the_outcome_is_the_same() {
+    let dir = Dir::in_memory();
+    dir.write("long.jsonl", long_session(26 << 20));
+    let by = |jobs: &str| {
+        let run = |status: i32, command: &[&str]| {
+            let run = dir.tailor(&[command, &["--format", "json", "-j", jobs, "long.jsonl"]].concat());
+            assert_eq!((run.status, run.stderr.as_str()), (status, ""), "{command:?}");
+            run
+        };
+        let told = |line: &str| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            line["seconds"].take();
+            line
+        };
+        let scanned: Vec<Value> = run(1, &["scan"]).text().lines().map(told).collect();
+        run(0, &["fix", "--out", "out"]);
+        let written = fs::read(dir.path("out/long.jsonl")).unwrap();
+        fs::remove_dir_all(dir.path("out")).unwrap();
+        (scanned, written)
+    };
+    let (one, two) = (by("1"), by("2"));
+    assert_eq!(one.0, two.0);
+    let findings = one.0[0]["findings"].as_array().unwrap();
+    assert!(findings.len() > 100, "{} findings", findings.len());
+    assert!(one.1 == two.1, "the files differ");
+}

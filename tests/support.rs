@@ -1,10 +1,15 @@
 //! A folder for each test, and how to run the program in it.
 
+#[cfg(unix)]
+mod powerless; // The program without root's rights.
+
+pub(crate) use crate::folder::skipped;
+#[cfg(unix)]
+#[allow(unused_imports, reason = "not all tests need them")]
+pub(crate) use powerless::{give_to_powerless, is_root};
 use serde_json::{Value, json};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
@@ -92,49 +97,20 @@ impl Dir {
     pub(crate) fn command_of(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         let home = self.home();
-        command.env_clear().current_dir(self.files()).env("HOME", &home).env("RUST_BACKTRACE", "0");
-        command.env("TMPDIR", self.temporary.path().join("tmp"));
+        command.env_clear().current_dir(self.files()).env("RUST_BACKTRACE", "0");
+        // Windows has names of its own for these, and starts no program that does not know where the system is.
+        command.envs([("HOME", &home), ("USERPROFILE", &home), ("LOCALAPPDATA", &home)]);
+        let temporary = self.temporary.path().join("tmp");
+        command.envs([("TMPDIR", &temporary), ("TEMP", &temporary), ("TMP", &temporary)]);
         // The release workflow tests in-place repairs on systems where they are off by default.
-        let asked = "TAILOR_UNTRIED_SYSTEMS";
-        command.envs(std::env::var_os(asked).map(|value| (asked, value)));
+        for kept in ["TAILOR_UNTRIED_SYSTEMS", "SYSTEMROOT"] {
+            command.envs(std::env::var_os(kept).map(|value| (kept, value)));
+        }
         for (key, below) in
             [("XDG_CONFIG_HOME", ".config"), ("XDG_STATE_HOME", ".state"), ("XDG_DATA_HOME", ".data")]
         {
             command.env(key, home.join(below));
         }
-        command
-    }
-
-    /// The program as a user who is bound by permissions: root becomes nobody, who can reach all files here.
-    pub(crate) fn powerless(&self) -> Command {
-        self.powerless_under(&[])
-    }
-
-    /// The same, started by another program (`prlimit`) with these arguments.
-    pub(crate) fn powerless_under(&self, starter: &[&str]) -> Command {
-        let start = |program: &Path| match starter.split_first() {
-            None => self.command_of(program),
-            Some((starter, arguments)) => {
-                let mut command = self.command_of(starter);
-                command.env("PATH", "/usr/bin:/bin").args(arguments).arg(program);
-                command
-            }
-        };
-        if !is_root() {
-            return start(Path::new(env!("CARGO_BIN_EXE_tailor")));
-        }
-        let program = self.temporary.path().join("tailor");
-        // Another process copies the program. If this process held the copy open for writing, a child that another test
-        // starts could inherit the descriptor, and then the copy could not be run ("text file busy").
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tailor")).arg(&program).status().unwrap();
-        assert!(copied.success());
-        let open = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-        open(self.temporary.path(), 0o755);
-        open(&program, 0o755);
-        open(&self.temporary.path().join("tmp"), 0o777);
-        open(&self.home(), 0o777);
-        let mut command = start(&program);
-        command.uid(NOBODY).gid(NOBODY);
         command
     }
 }
@@ -156,21 +132,6 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Run {
     Run { status, stdout: output.stdout, stderr }
 }
 
-/// Gives a file to the user of [`Dir::powerless`].
-pub(crate) fn give_to_powerless(path: &Path) {
-    if is_root() {
-        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
-    }
-}
-
-/// The id of a user without rights.
-const NOBODY: u32 = 65534;
-
-/// Whether no permission binds us.
-pub(crate) fn is_root() -> bool {
-    fs::metadata("/proc/self").unwrap().uid() == 0
-}
-
 /// All names below a folder, at any depth, unsorted.
 pub(crate) fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -183,9 +144,28 @@ pub(crate) fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
     }
 }
 
-/// Prints what this machine cannot test, bypassing the harness, which hides the output of tests that pass.
-pub(crate) fn skipped(what: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
+/// Whether `UPDATE` is set: expectations are written instead of compared. All other assertions still run.
+pub(crate) fn updates() -> bool {
+    std::env::var_os("UPDATE").is_some()
+}
+
+/// How a file differs from this text, which `UPDATE=1` writes there.
+pub(crate) fn differs(path: &Path, text: &str) -> Option<String> {
+    if updates() {
+        fs::write(path, text).unwrap();
+    }
+    let there = fs::read_to_string(path).unwrap_or_default();
+    let at = there.lines().zip(text.lines()).position(|(there, now)| there != now);
+    let at = at.unwrap_or_else(|| there.lines().count().min(text.lines().count()));
+    let now = text.lines().nth(at).unwrap_or("the end of the file");
+    let say = || format!("{}:{}: UPDATE=1 takes this over:\n{now}", path.display(), at + 1);
+    (there != text).then(say)
+}
+
+/// Asserts that a file holds this text, which `UPDATE=1` writes there.
+#[track_caller]
+pub(crate) fn as_written(path: &Path, text: &str) {
+    assert_eq!(differs(path, text), None);
 }
 
 /// Whether `TAILOR_THOROUGH` is set, as in `.ci/run`, so that slow tests run.

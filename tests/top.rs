@@ -1,7 +1,7 @@
 //! `tailor top` and `tailor report`: the output at two widths, the JSON, the page as a file. `tests/report/run` checks
 //! what the page draws.
 
-use crate::support::{Dir, WHOLE, codex_session, root, run};
+use crate::support::{Dir, WHOLE, as_written, codex_session, root, run};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -53,11 +53,7 @@ fn check(name: &str, columns: &str, locale: &str, arguments: &[&str]) -> String 
     assert_eq!((done.status, done.stderr.as_str()), (0, ""));
     let text = done.text();
     let path = root().join("tests/snapshots").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, &text).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == expected, "not as in {}; UPDATE=1 takes this over:\n{text}", path.display());
+    as_written(&path, &text);
     assert!(!text.contains('\u{1b}'), "{text}");
     text
 }

@@ -1,7 +1,7 @@
 //! `tailor undo`, `show` and `gc`: what was removed comes back, and is kept as long as it should be.
 
 use crate::fixtures::{Batch, parsed, tell};
-use crate::folder::gather;
+use crate::folder::real_files;
 use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, list, make_old, run};
 use serde_json::Value;
 use std::fs::{self, File, Permissions};
@@ -197,12 +197,7 @@ fn fix_and_undo_give_every_fixture_back() {
 
 #[test]
 fn fix_and_undo_give_real_transcripts_back() {
-    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
-        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
-        return;
-    };
-    let mut files = Vec::new();
-    gather(Path::new(&corpus), &mut files);
+    let Some(files) = real_files() else { return };
     let mut wrong = Vec::new();
     for path in files {
         let before = fs::read(&path).unwrap();

@@ -98,20 +98,25 @@ fn agent() -> Option<serde_json::Value> {
 fn what_launchd_starts_is_tailor_with_a_log_of_its_own() {
     let Some(agent) = agent() else { return };
     let dir = Dir::new();
-    let (programs, logs) = (dir.home().join(".cargo/bin"), dir.home().join("Library/Logs"));
-    for folder in [&programs, &logs] {
-        fs::create_dir_all(folder).unwrap();
-    }
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tailor"), programs.join("tailor")).unwrap();
+    let logs = dir.home().join("Library/Logs");
+    fs::create_dir_all(&logs).unwrap();
     let words: Vec<&str> =
         agent["ProgramArguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    let script = words[2].replace("tailor\" watch", "tailor\" watch --set no_such_key=1");
+    let script = words[2].replace("tailor watch", "tailor watch --set no_such_key=1");
     assert_ne!(script, words[2]);
     assert_eq!(agent["Umask"], 0o077);
     let script = format!("umask {:o}; {script}", agent["Umask"].as_u64().unwrap());
-    let ended = dir.command_of(words[0]).args([words[1], &script]).status().unwrap();
-    assert_eq!(ended.code(), Some(2));
     let log = logs.join("tailor.log");
-    assert!(fs::read_to_string(&log).unwrap().contains("no_such_key"));
-    assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+    // Where cargo installs programs, and where uv and pipx do.
+    for place in [".cargo/bin", ".local/bin"] {
+        let programs = dir.home().join(place);
+        fs::create_dir_all(&programs).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tailor"), programs.join("tailor")).unwrap();
+        let ended = dir.command_of(words[0]).args([words[1], &script]).status().unwrap();
+        assert_eq!(ended.code(), Some(2));
+        assert!(fs::read_to_string(&log).unwrap().contains("no_such_key"));
+        assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_file(&log).unwrap();
+        fs::remove_dir_all(programs).unwrap();
+    }
 }

@@ -1,6 +1,5 @@
 //! Damage to real transcripts: to their beginnings, as far as they are healthy.
 
-use super::folder::gather;
 use super::harm::{self, Harm};
 use super::judge::Session;
 use super::requests::refusals_of;
@@ -8,7 +7,7 @@ use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use spans::source;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use transcript::plan::Rendered;
 use transcript::{Awaits, Policy, Source, Span, examine, mend};
 
@@ -19,9 +18,8 @@ const BYTES_MAX: usize = 30_000;
 const LINES_MIN: usize = 7;
 
 /// The repaired beginnings of all transcripts in these formats that their providers accept.
-pub(crate) fn sessions(corpus: &Path, formats: &[&'static str]) -> Vec<Session> {
-    let (mut files, mut sessions) = (Vec::new(), Vec::new());
-    gather(corpus, &mut files);
+pub(crate) fn sessions(files: Vec<PathBuf>, formats: &[&'static str]) -> Vec<Session> {
+    let mut sessions = Vec::new();
     for path in files {
         let bytes = fs::read(&path).unwrap();
         let end = if bytes.len() <= BYTES_MAX {

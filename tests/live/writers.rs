@@ -2,8 +2,8 @@
 //!
 //! The log has a line per entry: its id, a tab, and the line as it was appended, or nothing if a fix may shorten it.
 
-use super::Rng;
-use crate::support::{root, skipped};
+use crate::rng::Rng;
+use crate::support::skipped;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -20,6 +20,9 @@ pub(super) const RESULT_CHARS_MAX: usize = 200;
 
 /// Node writes longer data in several calls.
 const CHUNK_BYTES: usize = 512 << 10;
+
+/// The longest pause between two turns of [`Kind::Seldom`].
+const THINKING_MICROS: u64 = 1_500_000;
 
 /// Escapes and characters of all widths, for cuts to hit.
 const ROW: &str = "row of \"naïve\" output → 🚀\tdone\n";
@@ -78,6 +81,9 @@ pub(super) enum Kind {
     Node,
     /// Opens, writes once and closes, for each entry.
     ByPath,
+    /// The same, with seconds between turns, as where a person has to answer.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "leases are refused on Linux only"))]
+    Seldom,
     /// Codex: opens once and writes many entries.
     Held,
     /// Opens, writes a long line in several calls and closes.
@@ -89,7 +95,10 @@ impl Kind {
     pub(super) fn write(self, site: &Site, seed: u64) {
         match self {
             Self::Node => node(site, seed),
-            Self::ByPath => by_path(site, &mut Voice::new(site, &format!("path{seed}"), seed)),
+            Self::ByPath => by_path(site, &mut Voice::new(site, &format!("path{seed}"), seed), None),
+            Self::Seldom => {
+                by_path(site, &mut Voice::new(site, &format!("seldom{seed}"), seed), Some(THINKING_MICROS));
+            }
             Self::Held => held(site, &mut Voice::new(site, &format!("held{seed}"), seed)),
             Self::InPieces => in_pieces(site, &mut Voice::new(site, &format!("long{seed}"), seed)),
         }
@@ -100,7 +109,7 @@ fn open(path: &Path) -> File {
     OpenOptions::new().append(true).create(true).open(path).unwrap()
 }
 
-fn by_path(site: &Site, voice: &mut Voice) {
+fn by_path(site: &Site, voice: &mut Voice, thinking_micros: Option<u64>) {
     while !site.stopped() || voice.is_amid_a_turn() {
         let line = voice.next(&SHORT);
         let turn = site.turn.read().unwrap();
@@ -108,6 +117,9 @@ fn by_path(site: &Site, voice: &mut Voice) {
         drop(turn);
         voice.log(&line);
         voice.breathe();
+        if let (Some(micros), false) = (thinking_micros, voice.is_amid_a_turn()) {
+            voice.pause(micros);
+        }
     }
 }
 
@@ -148,7 +160,10 @@ fn in_pieces(site: &Site, voice: &mut Voice) {
 fn node(site: &Site, seed: u64) {
     let name = format!("node{seed}");
     let mut command = Command::new("node");
-    command.arg(root().join("tests/writers/append.mjs")).arg(&site.path).arg(site.log(&name));
+    command
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/writers/append.mjs"))
+        .arg(&site.path)
+        .arg(site.log(&name));
     let spawned =
         command.args([&name, &seed.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = spawned else {

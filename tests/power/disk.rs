@@ -6,7 +6,7 @@
 //!
 //! A cut then applies the losses to the real files, so that every file keeps its inode.
 
-use crate::live::Rng;
+use crate::rng::Rng;
 use crate::trace::{Call, path_of, unquoted};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};

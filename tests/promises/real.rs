@@ -1,7 +1,7 @@
 //! Real sessions, damaged and repaired: what holds for stories holds for what agents wrote.
 
 use super::damage::{self, befall};
-use super::folder::gather;
+use super::folder::real_files;
 use super::formats::{lines, nothing_is_lost};
 use super::requests::{dialect, refusals_of};
 use super::rescue::{End, end, rescue_policy, shown_in_short, unannounced, undone};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use transcript::format::{Answer, FORMATS};
 use transcript::plan::{Plan, Rendered};
 use transcript::scan::detect;
@@ -37,9 +37,8 @@ struct Session {
 }
 
 /// All that are recognised and that their providers would accept, without duplicates.
-fn healthy_sessions(corpus: &Path) -> Vec<Session> {
-    let (mut files, mut sessions) = (Vec::new(), Vec::new());
-    gather(corpus, &mut files);
+fn healthy_sessions(files: Vec<PathBuf>) -> Vec<Session> {
+    let mut sessions = Vec::new();
     for path in files {
         let bytes = std::fs::read(&path).unwrap();
         if memchr::memmem::find(&bytes, STAND_IN).is_some() {
@@ -114,11 +113,8 @@ fn is_mended_whole(name: &str) -> bool {
 /// lost or fails silently. With `SHOW_REFUSED` in the environment, each that is not accepted is printed.
 #[test]
 fn real_sessions_are_rescued() {
-    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
-        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
-        return;
-    };
-    let (config, sessions) = (config(), healthy_sessions(Path::new(&corpus)));
+    let Some(files) = real_files() else { return };
+    let (config, sessions) = (config(), healthy_sessions(files));
     eprintln!("{} healthy sessions, seed {:?}", sessions.len(), config.rng_seed);
     let shown = std::env::var_os("SHOW_REFUSED").is_some();
     let (mut runner, strategy) =

@@ -1,7 +1,7 @@
 //! Healthy sessions, damaged and repaired: the providers accept the result, and no user text is lost.
 
 use super::damage;
-use super::folder::gather;
+use super::folder::real_files;
 use super::judge::healthy;
 use super::oracle::{Refusal, UNFINISHED, refusals};
 use super::reader::{leaf, rows};
@@ -86,12 +86,8 @@ fn what_a_fixture_becomes_is_accepted_or_said_not_to_be() {
 /// Before the repair each refusal has a finding, and afterwards there is no refusal.
 #[test]
 fn real_transcripts_are_accepted_or_said_not_to_be() {
-    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
-        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
-        return;
-    };
-    let (mut files, mut wrong, mut known) = (Vec::new(), Vec::new(), 0);
-    gather(Path::new(&corpus), &mut files);
+    let Some(files) = real_files() else { return };
+    let (mut wrong, mut known) = (Vec::new(), 0);
     for path in files {
         let bytes = fs::read(&path).unwrap();
         let format = examine(&bytes.as_slice(), &Policy::default()).unwrap().facts.format;

@@ -1,4 +1,4 @@
-"""`tailor fix` over a session of a real store, which its owner then resumes, and `tailor undo`."""
+"""`tailor fix` over sessions of a real store, which their owner then resumes, and `tailor undo`."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import time
 
 import bench
 import reads
+import rows
 
 MARKER = "[tailor: "
 RESUMED = {"opencode": "accepted 4/3/5/5, 1 image", "openclaw": "accepted 4/3/5/5, 1 image"}
@@ -46,6 +47,157 @@ def mended(tailor, tried, name, running):
     wrong += [] if told.code == 0 else [f"undo exits {told.code}: {told.error[-300:]}"]
     wrong += [] if MARKER.encode() not in after and all(line in after for line in before.splitlines()[1:]) else ["undo does not give the rows back"]
     return "; ".join(wrong)
+
+
+# --- with the owner stopped ---
+
+# What becomes of damage that Tailor mends: of the result that was lost, all else is sent. Of a part of OpenCode's, an event knows
+# what it was; without events it becomes an error, or a text.
+DAMAGES = {
+    "openclaw": {
+        "dangling parentId": "accepted 4/3/5/4, 1 image",
+        "length of a zstd row too large": "accepted 4/3/5/5, 1 image",
+        "length of a zstd row too small": "accepted 4/3/5/5, 1 image",
+        "row that is no JSON": "accepted 4/3/5/4, 1 image",
+        "tool name ba sh<x>": "accepted 4/3/5/5, 1 image",
+        "branched, dangling parentId": "accepted 3/2/3/2",
+        "compacted, dangling parentId": "accepted 5/3/2/1",
+        "reset, dangling parentId": "accepted 2/1/1/0",
+    },
+    "opencode": {
+        "completed without output": "accepted 4/3/5/5, 1 image",
+        "completed without output, no events": "accepted 4/3/5/4, 1 image",
+        "part that is no JSON": "accepted 4/3/5/5, 1 image",
+        "part that is no JSON, no events": "accepted 4/3/4/4, 1 image",
+        "tool name ba sh<x>": "accepted 4/3/5/5, 1 image",
+    },
+}
+# Told apart by readers with caches, so never as before.
+ROTATED = ("transcript_rewrite_watermarks", "session_windows")
+
+
+def chosen(name, trials, sessions):
+    """[(damage, which session, the edit, what is sent once it is mended)]"""
+    known = {trial: (base, edit) for trial, base, edit, _ in trials.TRIALS}
+    if name == "openclaw":
+        known |= {f"{base}, dangling parentId": (base, trials.dangling(tag)) for base, tag in trials.HANGS.items()}
+    else:
+        alone = ("completed without output", "part that is no JSON")
+        known |= {f"{trial}, no events": ("plain", without_events(trials, known[trial][1])) for trial in alone}
+    made = [(damage, *known[damage], wanted) for damage, wanted in DAMAGES[name].items()]
+    return [trial for trial in made if trial[1] in sessions]
+
+
+def without_events(trials, edit):
+    def both(db, s):
+        edit(db, s)
+        trials.all_events(db, s)
+
+    return both
+
+
+def whole(path):
+    """All rows but the marks that always change."""
+    return {table: held for table, held in rows.dump(path).items() if table not in ROTATED}
+
+
+def outcomes(told):
+    return [file["outcome"] for file in told.lines() if file["type"] == "file"]
+
+
+def stopped(tailor, tried, name):
+    """[(damage, what is wrong)]: each is mended, taken back byte for byte, and mended again; then the owner resumes all of them."""
+    tried.restore()
+    cases = chosen(name, tried.trials, tried.sessions)
+    made = tried.trials.copies(tried.agent, tried.sessions, cases)
+    bench.settle(tried.agent.path)
+    path, vault, wrong = tried.agent.path, tried.folder / "vault", {damage: [] for damage, *_ in cases}
+    shutil.rmtree(vault, ignore_errors=True)
+    run = lambda command, session, *more: reads.Told(tailor, command, "--settle", "0", "--vault", vault, *more, f"{path}#{session}")
+    for (damage, _, edit, _), session in zip(cases, made):
+        tried.edit(edit, session)
+        before = whole(path)
+        told = run("fix", session, "--json")
+        if outcomes(told) != ["fixed"]:
+            wrong[damage].append(f"fix exits {told.code}: {told.out[-300:]} {told.error[-300:]}")
+            continue
+        told = run("undo", session)
+        after = whole(path)
+        other = [table for table in before if before[table] != after.get(table)]
+        if told.code or other:
+            wrong[damage].append(f"undo exits {told.code}, and other rows are in {other}: {told.error[-300:]}")
+        if outcomes(run("fix", session, "--json")) != ["fixed"]:
+            wrong[damage].append("no second fix")
+        left = [finding["code"] for finding in reads.findings(tailor, path, session) if finding["severity"] == "error"]
+        wrong[damage] += [f"errors are left: {left}"] if left else []
+    wrong["the owner's own look"] = [accepted(tried, name, made)]
+    bench.settle(path)
+    with tried.agent.live(made[0]) as wire:
+        for (damage, _, _, wanted), session in zip(cases, made):
+            came = tried.resume(wire, session)
+            wrong[damage] += [f"{came}, not {wanted}"] if came != wanted else []
+            told = run("fix", session, "--json")
+            if outcomes(told) not in (["clean"], ["findings"], ["fixed"], ["deferred"]):
+                wrong[damage].append(f"while it runs, fix exits {told.code}: {told.error[-300:]}")
+        wrong["while the owner runs"] = [waits(tailor, tried, run, cases[0], made[0])]
+    wrong["a fix that is killed"] = [killed(tailor, tried, cases[0], made[0], vault)]
+    return [(damage, "; ".join(filter(None, all))) for damage, all in wrong.items()]
+
+
+def accepted(tried, name, sessions):
+    """What the owner says of a store that was mended."""
+    if name == "opencode":
+        for session in sessions:
+            told = tried.agent.run("export", session)
+            if told[0] or "Session not found" in told[1]:
+                return f"opencode export {session} exits {told[0]}: {told[1][-200:]}"
+        return ""
+    code, said = tried.agent.run("doctor", "--non-interactive")
+    return f"openclaw doctor exits {code}: {said[-300:]}" if code else ""
+
+
+def own(path, session):
+    """The rows of a session."""
+    db = rows.connect(path, read_only=True)
+    try:
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+        table, key = ("part", "id") if "part" in tables else ("transcript_events", "seq")
+        return [tuple(row) for row in db.execute(f"SELECT * FROM {table} WHERE session_id=? ORDER BY {key}", (session,))]
+    finally:
+        db.close()
+
+
+def waits(tailor, tried, run, case, session):
+    """What needs the owner stopped is put off, and nothing is written."""
+    damage, _, edit, _ = case
+    tried.edit(edit, session)
+    look = lambda: own(tried.agent.path, session)
+    was = look()
+    told = run("fix", session, "--json")
+    if outcomes(told) != ["deferred"] or look() != was:
+        return f"{damage}: {outcomes(told)}, rows {'as they were' if look() == was else 'changed'}: {told.out[-300:]}"
+    return ""
+
+
+def killed(tailor, tried, case, session, vault):
+    """kill -9 in the middle leaves the old rows or the new ones, and no lock that keeps the owner from starting."""
+    path = tried.agent.path
+    bench.settle(path)
+    old, seen = own(path, session), []
+    for attempt in range(8):
+        process = subprocess.Popen([tailor, "fix", "--settle", "0", "--vault", vault, f"{path}#{session}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.01 * attempt)
+        process.kill()
+        process.wait()
+        seen.append(own(path, session))
+    told = reads.Told(tailor, "fix", "--settle", "0", "--vault", vault, f"{path}#{session}")
+    new = own(path, session)
+    between = [held for held in seen if held not in (old, new)]
+    with tried.agent.live(session):
+        pass
+    if old == new:
+        return f"nothing was mended: {told.out[-300:]} {told.error[-300:]}"
+    return f"{len(between)} of {len(seen)} times the rows were neither the old nor the new ones" if between else ""
 
 
 LIVE_TURNS = {True: 2, False: 6}  # quick, or not

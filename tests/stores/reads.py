@@ -29,7 +29,6 @@ OPENCODE = {
 # What Tailor does not say yet, or says otherwise. A gap that closes fails, so that this stays true.
 GAPS = {
     ("openclaw", "result twice"),  # an error, as in a transcript of pi; OpenClaw sends it once
-    ("openclaw", "dangling parentId"),  # a warning; OpenClaw's API refuses the session for ever
     ("openclaw", "leaf is an older event"),  # the tables beside the events are not read
     ("openclaw", "identity of a result is gone"),
 }

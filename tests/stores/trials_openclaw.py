@@ -361,6 +361,8 @@ def say(wire, session, text):
 # A row that cannot be read keeps the gateway from starting, so it is damaged once it runs. The same row keeps
 # `openclaw doctor --fix` from going on.
 LATE = ("length of a zstd row too large", "length of a zstd row too small", "row that is no JSON")
+# A result of each session whose loss leaves its follower hanging on nothing.
+HANGS = {"branched": "result-1-1-2", "compacted": "result-3-1-1", "reset": "result-3-1-1"}
 QUICK = ("plain", "result shortened", "result answered at the end of the rows", "dangling parentId", "dangling parentId, rehung")
 
 FIRST = 'refused: messages: first message must use the "user" role'

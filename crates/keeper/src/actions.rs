@@ -1,10 +1,13 @@
 //! A state machine: writers, crashes, full disks and Tailor take turns, and get in between each other's steps, on real
 //! files. What is in the file at the end is held against what each writer believes it wrote.
+#![cfg(target_os = "linux")] // Its writers find files by descriptors without rights (`O_PATH`) and open them through /proc.
 
-use crate::platform::process::tests::NO_FORKS;
+use crate::spawned::NO_FORKS;
 use crate::step::Step;
-use crate::step::fault::{self, Fault, Leases};
-use crate::{Deferral, Ending, Extent, Guarantee, Mode, Options, Outcome, Vault, finish_all, maintain, undo};
+use crate::step::fault::{self, Fault, HERE, Leases, Names, System};
+use crate::{
+    Deferral, Ending, Extent, Guarantee, Mode, Options, Outcome, Refusal, Vault, finish_all, maintain, undo,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -594,7 +597,7 @@ impl Meanwhile {
     }
 }
 
-const STEPS: usize = 32;
+const STEPS: usize = 34;
 
 fn meanwhile() -> impl Strategy<Value = Meanwhile> {
     prop_oneof![
@@ -667,8 +670,29 @@ proptest! {
     #[test]
     fn no_line_is_lost_without_leases_either(actions in vec(action(), 1..14)) {
         let _alone = NO_FORKS.read();
-        fault::with_leases(Leases::Seen, || take_turns(&actions));
+        fault::on(SEEN, || take_turns(&actions));
     }
+
+    /// The same where not even that can be asked: `quiet`.
+    #[test]
+    fn no_line_is_lost_where_nobody_is_seen(actions in vec(action(), 1..14)) {
+        let _alone = NO_FORKS.read();
+        fault::on(UNSEEN, || take_turns(&actions));
+    }
+
+    /// The same where names are exchanged in two steps, with leases and without.
+    #[test]
+    fn no_line_is_lost_where_names_are_exchanged_in_steps(actions in vec(action(), 1..14), leases in leases()) {
+        let _alone = NO_FORKS.read();
+        fault::on(System { leases, names: Names::Linked, ..HERE }, || take_turns(&actions));
+    }
+}
+
+const SEEN: System = System { leases: Leases::Seen, ..HERE };
+const UNSEEN: System = System { leases: Leases::Unseen, ..HERE };
+
+fn leases() -> impl Strategy<Value = Leases> {
+    prop::sample::select(vec![Leases::Given, Leases::Seen, Leases::Unseen])
 }
 
 fn take_turns(actions: &[Action]) {
@@ -684,9 +708,20 @@ fn take_turns(actions: &[Action]) {
 #[test]
 fn each_step_may_fail() {
     let _alone = NO_FORKS.read();
+    each_step_fails();
+}
+
+/// The same where names are exchanged in two steps.
+#[test]
+fn each_step_may_fail_where_names_are_exchanged_in_steps() {
+    let _alone = NO_FORKS.read();
+    fault::on(System { names: Names::Linked, ..HERE }, each_step_fails);
+}
+
+fn each_step_fails() {
     let faults = |at| {
-        let errors =
-            [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EACCES].map(|errno| Fault::Error { at, errno });
+        let errors = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EACCES, libc::EBUSY]
+            .map(|errno| Fault::Error { at, errno });
         errors.into_iter().chain([Fault::Death { at }])
     };
     let (old, new) = before_and_after();
@@ -741,11 +776,12 @@ fn without_leases_the_outcome_says_what_held() {
         (Leases::Seen, Guarantee::Drained),
         (Leases::Unseen, Guarantee::Quiet),
     ] {
-        fault::with_leases(leases, || {
+        fault::on(System { leases, ..HERE }, || {
             let steps = fault::with(None, || World::new().fix().unwrap()).1;
             let mut world = World::new();
             let drain = steps.iter().rposition(|step| *step == Step::Drain).unwrap();
-            let late = [Meanwhile::FindThenAppend { writer: 1, at: 0, then: drain }];
+            // One step earlier, because a run in which the file counts as just written has one step more.
+            let late = [Meanwhile::FindThenAppend { writer: 1, at: 0, then: drain - 1 }];
             let (hook, others) = Others::new(&mut world, &late);
             let (outcome, steps) = fault::meanwhile(None, hook, || world.fix());
             others.borrow_mut().finish(&steps);
@@ -757,12 +793,122 @@ fn without_leases_the_outcome_says_what_held() {
     }
 }
 
+/// A file system that does not exchange names is named in the outcome, also where there are leases.
+#[test]
+fn names_that_are_exchanged_in_steps_are_a_weaker_guarantee() {
+    let _alone = NO_FORKS.read();
+    for leases in [Leases::Given, Leases::Seen, Leases::Unseen] {
+        fault::on(System { leases, names: Names::Linked, ..HERE }, || {
+            let world = World::new();
+            let outcome = world.fix().unwrap();
+            assert_eq!((outcome.ending, outcome.guarantee), (Ending::Fixed, Some(Guarantee::Quiet)));
+            world.end();
+        });
+    }
+}
+
+/// Another program renames a file of its own over the session, before any step of an exchange: its file stays.
+#[test]
+fn a_file_that_is_put_there_meanwhile_stays() {
+    let _alone = NO_FORKS.read();
+    for names in [Names::Exchanged, Names::Linked] {
+        fault::on(System { names, ..HERE }, || {
+            for moment in [Step::Exchange, Step::Link, Step::Rename] {
+                let mut world = World::new();
+                let ((id, text), path) = (world.next(1), world.path.clone());
+                let mut text = Some(text);
+                let hook = move |_, step| {
+                    if let Some(text) = text.take_if(|_| step == moment) {
+                        rename_over(&path, &text);
+                    }
+                };
+                let (outcome, steps) = fault::meanwhile(None, hook, || world.fix());
+                if steps.contains(&moment) {
+                    world.expect(1, [id]);
+                }
+                let ending = outcome.unwrap().ending;
+                assert!(matches!(ending, Ending::Fixed | Ending::Deferred(Deferral::Changed)), "{ending:?}");
+                world.check();
+                world.end();
+            }
+        });
+    }
+}
+
+/// FAT: nothing is done, and the outcome says why.
+#[test]
+fn without_a_second_name_nothing_is_replaced() {
+    let _alone = NO_FORKS.read();
+    fault::on(System { names: Names::Single, ..HERE }, || {
+        let world = World::new();
+        let old = std::fs::read(&world.path).unwrap();
+        assert_eq!(world.fix().unwrap().ending, Ending::Refused(Refusal::NoSecondName));
+        assert_eq!((std::fs::read(&world.path).unwrap(), world.leftovers()), (old, 0));
+    });
+}
+
+/// A virus scanner has the file: that passes, and is no error. What fails once the new text is there is one.
+#[test]
+fn a_file_that_is_withheld_is_deferred() {
+    let _alone = NO_FORKS.read();
+    for names in [Names::Exchanged, Names::Linked] {
+        fault::on(System { names, ..HERE }, || {
+            let steps = fault::with(None, || World::new().fix().unwrap()).1;
+            for step in [
+                Step::CreateTemporary,
+                Step::WriteText,
+                Step::Exchange,
+                Step::Link,
+                Step::Rename,
+                Step::Drain,
+            ] {
+                let Some(at) = steps.iter().position(|taken| *taken == step) else { continue };
+                let (world, fault) = (World::new(), Fault::Error { at, errno: libc::EBUSY });
+                let (done, taken) = fault::with(Some(fault), || world.fix());
+                // A file that was just written is compared, so that a run may have more steps than another.
+                if taken[..=at].contains(&Step::Drain) {
+                    assert!(done.is_err());
+                } else {
+                    assert_eq!(done.unwrap().ending, Ending::Deferred(Deferral::Withheld), "{step:?}");
+                }
+                world.end();
+            }
+        });
+    }
+}
+
+/// On a system where no live-writer test has passed, nothing is replaced unless the user asks for it; whatever leaves the
+/// file alone works.
+#[test]
+fn on_an_untried_system_nothing_is_replaced() {
+    let _alone = NO_FORKS.read();
+    fault::on(System { untried: true, ..HERE }, || {
+        let world = World::new();
+        let old = std::fs::read(&world.path).unwrap();
+        let run = |mode: Mode, untried_systems| {
+            let options = Options { mode, untried_systems, ..world.options() };
+            maintain(&world.path, None, &options).unwrap().ending
+        };
+        let copy = world.folder.path().join("copy.jsonl");
+        assert_eq!(run(Mode::Look, false), Ending::Findings);
+        assert_eq!(run(Mode::CopyTo(copy.clone()), false), Ending::Fixed);
+        for mode in [Mode::DryRun, Mode::Fix] {
+            assert_eq!(run(mode, false), Ending::Refused(Refusal::UntriedSystem));
+        }
+        assert_eq!((std::fs::read(&world.path).unwrap(), world.leftovers()), (old, 0));
+        assert_eq!(run(Mode::Fix, true), Ending::Fixed);
+        assert_eq!(std::fs::read(copy).unwrap(), std::fs::read(&world.path).unwrap());
+        let undone = undo(&world.path, None, &world.options(), None, Extent::Whole).unwrap().ending;
+        assert_eq!(undone, Ending::Refused(Refusal::UntriedSystem));
+    });
+}
+
 /// Who opened the old file in time and keeps it open is heard for as long as that lasts.
 #[test]
 fn who_holds_the_old_file_is_waited_for() {
     let _alone = NO_FORKS.read();
     for leases in [Leases::Given, Leases::Seen] {
-        fault::with_leases(leases, || {
+        fault::on(System { leases, ..HERE }, || {
             let mut world = World::new();
             let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&world.path).unwrap();
             let held = Rc::new(RefCell::new(None));
@@ -796,7 +942,7 @@ fn who_holds_the_old_file_is_waited_for() {
 #[test]
 fn who_opens_the_old_file_after_its_end_is_not_heard() {
     let _alone = NO_FORKS.read();
-    fault::with_leases(Leases::Seen, || {
+    fault::on(SEEN, || {
         let mut world = World::new();
         let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&world.path).unwrap();
         assert_eq!(world.fix().unwrap().guarantee, Some(Guarantee::Drained));

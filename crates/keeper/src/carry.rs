@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::find;
 use crate::gate;
 use crate::leave::{CONVERSATION_GATES, could_write, is_tried, may_be_in_turn, may_be_remembered, may_write};
-use crate::leftover::{ROUNDS_MAX, finish_leftovers, replace_and_finish};
+use crate::leftover::{ROUNDS_MAX, finish_leftovers, remove_second_name, replace_and_finish};
 use crate::new_text::NewText;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Guarantee, Outcome, Unsupported};
@@ -24,6 +24,7 @@ use std::path::Path;
 use std::time::SystemTime;
 use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
+use transcript::policy::KnownRecords;
 use transcript::{Examination, Facts, Finding, Mended, Policy, Rendered, Repair};
 
 /// The ending for a file that is not plain text, such as a database or a compressed file. Goes by the name alone.
@@ -152,11 +153,56 @@ pub(crate) fn carry_stored<T>(
     options: &Options,
     draw: Draw<'_, T>,
 ) -> Result<(Outcome, Option<T>), Error> {
-    let policy = options.policy.map(|policy| policy.settled_only = Some(only));
-    let options = Options { policy, ..options.clone() };
-    let mut work = Work { options: &options, draw, told: None, remembers: may_be_in_turn };
-    let done = work.rows(stored);
-    Ok((Outcome::of(done)?, work.told))
+    let within = options.policy.map(|policy| policy.rows_only = Some(stored.no_rows()));
+    let policy = within.map(|policy| policy.settled_only = Some(only));
+    let beside = Options { policy, ..options.clone() };
+    let mut work = Work { options: &beside, draw, told: None, remembers: may_be_in_turn };
+    let mut planned = work.plan(&stored.content);
+    let waits =
+        planned.as_ref().is_ok_and(|(outcome, _)| outcome.remaining().iter().any(needs_owner_stopped));
+    if !waits || options.mode == Mode::Look {
+        let done = planned.and_then(|planned| work.rows(stored, planned));
+        return Ok((Outcome::of(done)?, work.told));
+    }
+    match stored.waits_for_owner(&options.mode) {
+        Ok(()) => {
+            let known = planned.and_then(|(outcome, _)| unreadable(stored, &outcome));
+            let records = known.as_ref().cloned().unwrap_or_default();
+            let policy = within.map(|policy| policy.known_records.clone_from(&records));
+            let alone = Options { policy, ..options.clone() };
+            let mut work = Work { options: &alone, draw, told: None, remembers: may_be_in_turn };
+            let done =
+                known.and_then(|_| work.plan(&stored.content)).and_then(|planned| work.rows(stored, planned));
+            Ok((Outcome::of(done)?, work.told))
+        }
+        Err(stop) => {
+            if let (Ok((outcome, _)), Ok(Ending::Deferred(reason))) = (&mut planned, Ending::of(stop))
+                && outcome.ending == Ending::Findings
+            {
+                outcome.ending = Ending::Deferred(reason);
+            }
+            let done = planned.and_then(|planned| work.rows(stored, planned));
+            Ok((Outcome::of(done)?, work.told))
+        }
+    }
+}
+
+/// Whether a finding may be repaired once the owner of a store is stopped.
+fn needs_owner_stopped(finding: &Finding) -> bool {
+    matches!(finding.fix.safety, Safety::Held(Held::SettledOnly(_))) || is_unreadable(finding)
+}
+
+/// Whether a finding is about a record that holds less than its row should.
+fn is_unreadable(finding: &Finding) -> bool {
+    finding.rule.code() == "B9"
+}
+
+/// What is known of the records that the owner of a store cannot read.
+fn unreadable(stored: &Stored, outcome: &Outcome) -> Result<KnownRecords, Stop> {
+    let before = outcome.before.iter().flat_map(|before| &before.findings);
+    let lines: Vec<u64> =
+        before.filter(|finding| is_unreadable(finding)).map(|finding| finding.line).collect();
+    stored.content.read(|source| stored.known(source, &lines))
 }
 
 /// The same for a stream, whose text the caller writes.
@@ -249,9 +295,9 @@ impl<T> Work<'_, T> {
         Ok(Some(outcome))
     }
 
-    fn rows(&mut self, stored: &Stored) -> Result<Outcome, Stop> {
+    fn rows(&self, stored: &Stored, planned: (Outcome, Option<Box<Job>>)) -> Result<Outcome, Stop> {
         let content = &stored.content;
-        let (mut outcome, job) = self.plan(content)?;
+        let (mut outcome, job) = planned;
         let Some(job) = job.filter(|job| !job.repair.plan.is_empty()) else { return Ok(outcome) };
         if let Err(refusal) = is_tried(self.options) {
             outcome.ending = Ending::Refused(refusal);
@@ -263,14 +309,15 @@ impl<T> Work<'_, T> {
         }
         let vault = self.options.vault(&content.path)?;
         let plan = &job.repair.plan;
-        let keep = || {
-            let (pending, spill) = (vault.begin(&content.path)?, self.options.policy.all().spill.as_ref());
+        let keep = |rows| {
+            let pending = vault.begin(&content.path)?.with_rows(rows);
+            let spill = self.options.policy.all().spill.as_ref();
             content.read(|source| pending.keep(source, plan, &job.packed, spill, None, None))
         };
         let done = content.read(|old| {
             let new = Rendered::new(old, plan);
             let only_if_still = plan.unsettles_memory();
-            stored.replace(&Replacing { old, new: &new, parts: plan.parts(), only_if_still }, keep)
+            stored.replace(Replacing { old, new: &new, parts: plan.parts(), only_if_still, made: None }, keep)
         });
         match done {
             Ok(run) => {
@@ -298,6 +345,10 @@ impl<T> Work<'_, T> {
     ) -> Result<Option<(Replaced, Option<Deferral>)>, Stop> {
         let options = self.options;
         let vault = options.vault(&snapshot.path)?;
+        // First, because a file with two names is refused.
+        if remove_second_name(snapshot, vault)? {
+            return Ok(None);
+        }
         let enter = || may_write(snapshot, facts, options, job.gates());
         {
             let _pass = enter()?;

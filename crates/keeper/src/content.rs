@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::new_text::read_up_to;
-use crate::platform::files::temporary;
+use crate::platform::files::{temporary, temporary_folder};
 use crate::platform::metadata::{self, Metadata};
 use crate::policies::Policies;
 use crate::stop::{Halt, Stop};
@@ -120,9 +120,12 @@ impl Content {
     }
 }
 
-/// A file without a name could not be made.
+/// A file without a name could not be made or written.
 pub(crate) fn no_temporary(cause: io::Error) -> Error {
-    Error::new(&std::env::temp_dir(), "make a temporary file", cause)
+    const ROOM: &str = "the whole transcript is copied there while it is read; free some space, or set TMPDIR to a folder with more";
+    let is_full = matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let error = Error::new(&temporary_folder(), "write a temporary file", cause);
+    if is_full { error.with_way_out(ROOM) } else { error }
 }
 
 /// How many bytes of transcripts this thread has read, again and again included: what looking costs, whatever the

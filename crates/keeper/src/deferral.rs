@@ -40,6 +40,8 @@ pub enum Deferral {
     Changed,
     /// A process that we cannot see has it open for writing.
     HeldOpen,
+    /// A program does not let it be opened or replaced.
+    Withheld,
     /// A program still has the old file of an earlier run open, and may append to it.
     OldFileOpen,
     /// Another Tailor is working on it, or a program that locks its files in the same way.
@@ -153,7 +155,7 @@ impl Deferral {
             | Self::Compacting { age: quiet, grace: wanted }
             | Self::MayRemember { quiet, wanted }
             | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
-            Self::Changed | Self::OtherTailor | Self::LateLines(_) => Duration::from_secs(1),
+            Self::Changed | Self::OtherTailor | Self::Withheld | Self::LateLines(_) => Duration::from_secs(1),
             Self::Locked { age, .. } => (*age).clamp(Duration::from_secs(1), LOCK_PATIENCE),
             // Transactions are short.
             Self::Busy { lock: Self::DATABASE, .. } => DATABASE_PATIENCE,
@@ -180,6 +182,7 @@ impl Deferral {
             | Self::RecentHistory { .. }
             | Self::NotWorth { .. }
             | Self::Changed
+            | Self::Withheld
             | Self::OtherTailor
             | Self::Running { .. }
             | Self::Locked { .. }
@@ -242,6 +245,7 @@ impl Deferral {
             ),
             Self::OtherTailor => f.write_str("locked by another tailor or by its agent"),
             Self::Changed => f.write_str("modified during the run"),
+            Self::Withheld => f.write_str("another program keeps it from being opened or replaced, as virus scanners do for a moment"),
             Self::Running { awaits, quiet, .. } => {
                 let (who, quiet, says) = (unanswered(*awaits), Span(*quiet), no_agent(set_by));
                 write!(f, "a turn is in progress: {who} (modified {quiet} ago); {says}")

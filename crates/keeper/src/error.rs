@@ -1,6 +1,6 @@
 //! What goes wrong between us and the disk.
 
-use crate::platform::metadata::will_pass;
+use crate::platform::metadata::{is_withheld, will_pass};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,11 @@ impl Error {
     /// Whether there was no file to read: not a folder of ours that is missing.
     pub fn is_of_no_file(&self) -> bool {
         self.is_missing() && self.verb == Self::OPEN
+    }
+
+    /// Whether another program is in the way, and nothing was changed: what fails after the exchange has a way out of its own.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.way_out.is_none() && is_withheld(&self.cause)
     }
 
     /// See [`is_hindrance`].

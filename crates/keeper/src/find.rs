@@ -23,8 +23,8 @@ pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
         return stored::sessions(path, None);
     }
     if let Some((file, session)) = store::split(path) {
-        // The store says when it was written.
-        return vec![Ok(Found { written: stored::written(file, session), ..Found::file(path, None) })];
+        let written = stored::written(file, session);
+        return vec![Ok(Found { written, ..Found::file(path, None) })];
     }
     if !path.is_dir() {
         return vec![Ok(Found::file(path, None))];

@@ -135,6 +135,10 @@ impl Folder {
 
     /// Exchanges two names atomically; `false` if the system or the file system cannot.
     pub(crate) fn exchange(&self, one: impl AsRef<OsStr>, other: impl AsRef<OsStr>) -> io::Result<bool> {
+        #[cfg(test)]
+        if crate::step::fault::system().names != crate::step::fault::Names::Exchanged {
+            return Ok(false);
+        }
         system::exchange(&self.handle, one.as_ref(), other.as_ref())
     }
 
@@ -144,6 +148,10 @@ impl Folder {
 
     /// Gives a file one more name.
     pub(crate) fn link(&self, name: impl AsRef<OsStr>, new: impl AsRef<OsStr>) -> io::Result<()> {
+        #[cfg(test)]
+        if crate::step::fault::system().names == crate::step::fault::Names::Single {
+            return Err(rustix::io::Errno::PERM.into());
+        }
         system::link(&self.handle, name.as_ref(), new.as_ref())
     }
 

@@ -213,7 +213,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::process::tests::NO_FORKS;
+    use crate::spawned::NO_FORKS;
     use crate::{Vault, bytes_read};
     use std::fs::File;
     use std::io::Write;

@@ -19,3 +19,24 @@ impl Found {
         Self { path: path.to_path_buf(), root: root.map(Path::to_path_buf), written: None }
     }
 }
+
+/// What fills a database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fill {
+    /// The database.
+    pub file: PathBuf,
+    /// Whose it is.
+    pub agent: &'static str,
+    /// How long the file is.
+    pub bytes: u64,
+    /// How many of its bytes hold nothing.
+    pub free: u64,
+    /// How long its log (`-wal`) is.
+    pub log: u64,
+    /// The bytes of each table with its indexes, or about those of its rows; the largest first.
+    pub tables: Vec<(String, u64)>,
+    /// Whether the tables were counted, and not estimated.
+    pub is_exact: bool,
+    /// What is remarkable, and what helps.
+    pub remarks: Vec<String>,
+}

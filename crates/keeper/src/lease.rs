@@ -47,7 +47,7 @@ impl<'f> Lease<'f> {
 
     fn of(file: &'f File, kind: i32) -> Result<Self, Refused> {
         #[cfg(test)]
-        if crate::step::fault::leases() != crate::step::fault::Leases::Given {
+        if crate::step::fault::system().leases != crate::step::fault::Leases::Given {
             return Err(Refused::Unavailable);
         }
         Ok(system::set(file, kind).map(|()| Self(file))?)

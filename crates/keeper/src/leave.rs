@@ -37,7 +37,7 @@ pub(crate) fn may_write(
 
 /// Refuses to write in place on a system where that was not tried beside live agents, unless the options allow it.
 pub(crate) fn is_tried(options: &Options) -> Result<(), Refusal> {
-    if platform::TRIED || options.untried_systems { Ok(()) } else { Err(Refusal::UntriedSystem) }
+    if platform::is_tried() || options.untried_systems { Ok(()) } else { Err(Refusal::UntriedSystem) }
 }
 
 /// Whether the file could be replaced now, for a dry run. Writes nothing.

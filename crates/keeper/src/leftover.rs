@@ -9,6 +9,7 @@
 //! | before the vault kept the originals | the old text | a `.tmp-RUN` file in the vault | `gc` removes it |
 //! | before the new file had a name | the old text | a `.kept` file in the vault | nothing; such a run never landed |
 //! | before the exchange of the names | the old text | the new text, as a leftover | remove it and its record |
+//! | between the two steps of an exchange | the old text | a second name of it, and the new text | remove the name; then as above |
 //! | after the exchange | the new text | the old text, as a leftover | bring over its late lines, then remove it |
 //! | after the exchange was reverted | another text | the new text, as a leftover | bring over what others appended, then remove it |
 //!
@@ -38,6 +39,7 @@ use crate::stop::Stop;
 use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
 use late::{Late, MergedText};
+pub(crate) use left::remove_second_name;
 use left::{FINISH, Leftover, Opened, left_of};
 use std::io;
 use std::path::Path;
@@ -50,6 +52,9 @@ use walkdir::WalkDir;
 /// has an old file open and may append to it.
 pub(crate) fn finish_leftovers(now: &Snapshot, vault: &Vault) -> Result<bool, Stop> {
     let fail = |cause| Error::new(&now.path, FINISH, cause);
+    if remove_second_name(now, vault)? {
+        return Ok(true);
+    }
     let left = left_of(now, vault)?;
     // With a lease, no program can be in the middle of a line when we look for the last time.
     let leases: Vec<_> = left.iter().map(|leftover| Lease::read(&leftover.file)).collect();
@@ -156,7 +161,9 @@ pub fn finish_all(path: &Path, vault: &Vault) -> Vec<Error> {
     let depth = if path.is_dir() { usize::MAX } else { 1 };
     let walk = WalkDir::new(folder).max_depth(depth).into_iter().filter_map(Result::ok);
     let found: Vec<_> = walk.filter(|entry| entry.file_name().to_str().and_then(run_of).is_some()).collect();
-    found.iter().filter_map(|entry| finish_one(entry.path(), vault).err()).collect()
+    // A run may have left two, which are finished together.
+    let left = found.iter().map(walkdir::DirEntry::path).filter(|path| path.symlink_metadata().is_ok());
+    left.filter_map(|path| finish_one(path, vault).err()).collect()
 }
 
 /// The same for one leftover.
@@ -174,11 +181,12 @@ fn finish_one(path: &Path, vault: &Vault) -> Result<(), Error> {
     let place = Place::hold(&target).map_err(fail)?;
     let there = place.metadata_of(place.name()).map_err(fail)?;
     let leftover = match Leftover::open(&place, name, record, there.as_ref()).map_err(fail)? {
-        Opened::Ours(leftover) => leftover,
+        Opened::Ours(leftover) => Some(leftover),
+        Opened::SecondName => None,
         Opened::Gone => return Ok(()),
         Opened::NotOurs(why) => return Err(not_ours(path, why)),
     };
-    if there.is_none() {
+    if let (None, Some(leftover)) = (there, leftover) {
         return leftover.abandoned(&place, vault);
     }
     match finish_at(&target, vault)? {

@@ -49,6 +49,8 @@ mod replace;
 mod restore;
 mod roots;
 mod snapshot;
+#[cfg(test)]
+mod spawned;
 mod starter;
 mod step;
 mod stop;
@@ -70,7 +72,7 @@ pub use deferral::{Deferral, SetBy};
 pub use error::{Error, is_hindrance};
 pub use find::{DEPTH_MAX, find, is_candidate};
 pub use follow::{Remembered, follow};
-pub use found::Found;
+pub use found::{Fill, Found};
 pub use gate::quiet_for;
 pub use identity::{FileId, Stamp};
 pub use leave::is_in_use;
@@ -81,6 +83,7 @@ pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
 pub use own::Own;
 pub use platform::exits::{Process, Processes};
 pub use platform::limits::confine;
+pub use platform::memory::give_back;
 pub use platform::metadata::Metadata;
 pub use platform::network::network;
 #[cfg(windows)]
@@ -92,7 +95,10 @@ pub use restore::Extent;
 pub use roots::{known_roots, known_roots_above};
 pub use starter::{has_ended, starter};
 pub use stop::Stop;
-pub use store::{Store, is_read, is_stored, known_stores, may_be_read, real_path, stamp_of, written_to};
+pub use store::{
+    Store, is_read, is_stored, known_stores, may_be_read, real_path, stamp_of, store_file, written_to,
+};
+pub use stored::measure_store;
 #[cfg(feature = "stores")]
 pub use stores::{Export, export};
 pub use strays::{Lack, Stray, strays};

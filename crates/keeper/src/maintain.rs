@@ -160,7 +160,8 @@ fn maintain_stored<S>(
 }
 
 /// Why nothing is repaired in a store.
-const IN_DATABASE: &str = "the session is in a database (tailor export prints a copy, which can be repaired)";
+pub(crate) const IN_DATABASE: &str =
+    "the session is in a database (tailor export prints a copy, which can be repaired)";
 
 /// Looks at a session in a store. Whatever the mode, it stays as it is.
 fn look_at_stored(stored: &Stored, options: &Options) -> Result<Outcome, Stop> {

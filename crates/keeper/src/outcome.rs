@@ -77,8 +77,10 @@ pub enum Guarantee {
     /// atomically, and what was appended to the old file was copied until no process had it open. Not covered is a process
     /// that resolved the path before the exchange and opens the file more than a second after it.
     Drained,
-    /// There are no leases here, and a process that we cannot see may have the file open. Nothing had been written for the
-    /// settle time, nothing had changed up to the exchange, and the old file was watched for a second after it.
+    /// There are no leases here, and a process that we cannot see may have the file open: nothing had been written for the
+    /// settle time, nothing had changed up to the exchange, and the old file was watched for a second after it. Or the file
+    /// system cannot exchange two names atomically: the rest is as above, but a file that a program renames over this one in
+    /// the microseconds between our last look and our own rename is lost.
     Quiet,
     /// The session is in a database, and was changed in one transaction.
     Transaction,

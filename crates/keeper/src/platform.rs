@@ -1,7 +1,7 @@
 //! What differs between systems. Each system has a file or folder, with modules of the same names and functions:
 //!
 //! - from the system itself: `lease`, `process` (which are alive, and what they have open), `exits` (waiting for the end of a
-//!   process), `mounts`, `network` (file systems), `files` (files without a name, exchange of names)
+//!   process), `memory`, `mounts`, `network` (file systems), `files` (files without a name, exchange of names)
 //! - from `unix` or `windows`: `folder`, `metadata` (of a file), `owner`, `attributes`, `lock`, `name`, `writing`,
 //!   `limits`, `own_folder`, `around` (our parent process and host)
 //!
@@ -10,8 +10,17 @@
 //! more is known.
 
 /// Whether the tests with live writers have passed on this system. If not, files are replaced only if the user asks for it
-/// (`untried_systems`).
-pub(crate) const TRIED: bool = cfg!(target_os = "linux");
+/// (`untried_systems`). docs/platforms.md says on which machines they have.
+const TRIED: bool = cfg!(target_os = "linux");
+
+/// [`TRIED`], unless a test says otherwise.
+pub(crate) fn is_tried() -> bool {
+    #[cfg(test)]
+    if crate::step::fault::system().untried {
+        return false;
+    }
+    TRIED
+}
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -34,11 +43,11 @@ mod unix;
 mod windows;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{exits, files, lease, mounts, network, process};
+pub(crate) use linux::{exits, files, lease, memory, mounts, network, process};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{exits, files, lease, mounts, network, process};
+pub(crate) use macos::{exits, files, lease, memory, mounts, network, process};
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
-pub(crate) use other::{exits, files, lease, mounts, network, process};
+pub(crate) use other::{exits, files, lease, memory, mounts, network, process};
 pub(crate) use seen::ProcessState;
 #[cfg(unix)]
 pub(crate) use unix::{
@@ -46,6 +55,6 @@ pub(crate) use unix::{
 };
 #[cfg(windows)]
 pub(crate) use windows::{
-    FileExt, OFlags, around, attributes, exits, files, folder, lease, limits, lock, metadata, mounts, name,
-    network, own_folder, owner, process, writing,
+    FileExt, OFlags, around, attributes, exits, files, folder, lease, limits, lock, memory, metadata, mounts,
+    name, network, own_folder, owner, process, writing,
 };

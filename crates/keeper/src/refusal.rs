@@ -32,6 +32,8 @@ pub enum Refusal {
     AnothersFile,
     /// Root would work in a folder that another user than the file's owner may rename or replace.
     LooseFolder(PathBuf),
+    /// Its file system can neither exchange two names nor give a file a second one.
+    NoSecondName,
     /// Nobody has seen files being replaced beside live agents on this system.
     UntriedSystem,
     /// It holds more entries than we keep in mind.
@@ -104,6 +106,8 @@ pub enum Refusal {
 
 const COMPRESSED: &str =
     "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)";
+const NO_SECOND_NAME: &str = "its file system can neither exchange two names nor give a file a second one, as FAT and exFAT, \
+    so no old file could be kept until its last line is copied (use --copy-to DIR, or move the session to another disk)";
 const UNTRIED_SYSTEM: &str = "writing beside live agents has not been tried on this system yet (use --copy-to DIR, \
     or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
 
@@ -129,13 +133,14 @@ impl fmt::Display for Refusal {
                 f,
                 "it is a database of {sessions} sessions; name one as 'FILE#SESSION' (tailor scan FILE lists them)"
             ),
-            Self::StoreStays(why) => write!(f, "its database is only read: {why}"),
+            Self::StoreStays(why) => write!(f, "its rows stay as they are: {why}"),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::AnothersFile => {
                 f.write_str("it belongs to another user (run as that user, or use --copy-to DIR)")
             }
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
+            Self::NoSecondName => f.write_str(NO_SECOND_NAME),
             Self::UntriedSystem => f.write_str(UNTRIED_SYSTEM),
             Self::TooManyEntries => {
                 write!(f, "it has more than {} entries", transcript::scan::ENTRIES_MAX)

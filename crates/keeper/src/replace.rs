@@ -11,8 +11,8 @@ use crate::new_text::{NewText, hash_of, same_bytes};
 use crate::outcome::Guarantee;
 use crate::platform::files::give_back_memory;
 use crate::platform::metadata::{self, MetadataExt};
-use crate::platform::writing::{NEW_TEXT, create_private, sync_others, to_its_end};
-use crate::platform::{OFlags, attributes, lock};
+use crate::platform::writing::{NEW_TEXT, create_private, sync, sync_data, sync_others, to_its_end};
+use crate::platform::{OFlags, attributes, folder, lock};
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
@@ -21,7 +21,8 @@ use crate::tail::{Came, DrainState, Known, end_hash, ends_line};
 use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
 use blake3::Hash;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -175,7 +176,7 @@ struct Replacement<'a> {
     /// Length of the new text, without the lines that are appended to it.
     after: u64,
     /// The second name: of the new file just before the exchange, and of the old file after it.
-    temporary: String,
+    second: RefCell<String>,
     /// Whether the new file has a name yet. Until then, a crash leaves nothing of it.
     named: Cell<bool>,
     /// How many bytes of the old file are accounted for in the new one.
@@ -197,10 +198,21 @@ struct WritersShutOut<'f> {
     compared: bool,
 }
 
+/// How the names of the two files were exchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Swapped {
+    /// Atomically.
+    AtOnce,
+    /// In two steps.
+    InSteps,
+    /// Not: another file than expected is at the path.
+    No,
+}
+
 impl Drop for Replacement<'_> {
     fn drop(&mut self) {
         if self.named.get() && !self.exchanged.get() && before(Step::Clean).is_ok() {
-            let _ = self.old.place.remove(&self.temporary);
+            let _ = self.old.place.remove(self.second());
         }
     }
 }
@@ -209,18 +221,22 @@ impl<'a> Replacement<'a> {
     /// Creates the file for the new text, which has `after` bytes, beside the old one.
     fn stage(old: &'a Snapshot, run: &str, after: u64) -> Result<Self, Error> {
         let fail = |cause| Error::new(&old.path, WRITE, cause);
-        let temporary = beside::name(run);
+        let second = beside::name(run);
         before(Step::CreateTemporary).map_err(fail)?;
         let (new, named) = match old.place.create_unnamed() {
             Ok(new) => (new, false),
             // Not every file system can create a file without a name.
-            Err(_) => (old.place.open(&temporary, NEW_FILE).map_err(fail)?, true),
+            Err(_) => (old.place.open(&second, NEW_FILE).map_err(fail)?, true),
         };
         let inode = metadata::of(&new).map_err(fail)?.ino();
         let (known, new_length) = (old.known(), Cell::new(after));
         let (named, removed, exchanged) = (Cell::new(named), Cell::new(None), Cell::new(false));
-        let start = Instant::now();
-        Ok(Self { old, new, inode, after, temporary, named, known, removed, exchanged, new_length, start })
+        let (second, start) = (RefCell::new(second), Instant::now());
+        Ok(Self { old, new, inode, after, second, named, known, removed, exchanged, new_length, start })
+    }
+
+    fn second(&self) -> String {
+        self.second.borrow().clone()
     }
 
     /// What the run's file in the vault says about this replacement.
@@ -250,7 +266,7 @@ impl<'a> Replacement<'a> {
             let write = || {
                 sync_others(old)?;
                 text.write(old, new)?;
-                new.sync_data()
+                sync_data(new)
             };
             match Builder::new().spawn_scoped(scope, write) {
                 Ok(writing) => {
@@ -269,7 +285,7 @@ impl<'a> Replacement<'a> {
         before(Step::CopyAttributes)?;
         attributes::take_over(&self.old.file, &self.new)?;
         before(Step::SyncText)?;
-        self.new.sync_all()?;
+        sync(&self.new)?;
         to_its_end(&self.new)?;
         // A program that locks transcripts and finds the new file at the path must wait until we are done. Where this
         // cannot be locked, the old file is not locked either.
@@ -302,9 +318,12 @@ impl<'a> Replacement<'a> {
         let WritersShutOut { lease, guarantee, compared } = self.shut_out_writers(run, text)?;
         self.catch_up_last(run)?;
         let new_lease = self.lease_new()?;
-        if !self.exchange()? {
-            return Err(self.hand_over_appended(run, new_lease)?.into());
-        }
+        let told = match self.exchange()? {
+            Swapped::AtOnce => guarantee,
+            // Leases or not, a program may have put a file of its own there between two of our steps.
+            Swapped::InSteps => Guarantee::Quiet,
+            Swapped::No => return Err(self.hand_over_appended(run, new_lease)?.into()),
+        };
         drop(lease);
         if self.drain(run, new_lease.as_ref(), guarantee)? == DrainState::Rewritten {
             return Err(self.revert_exchange(run, new_lease)?.into());
@@ -324,7 +343,7 @@ impl<'a> Replacement<'a> {
         });
         match lingered? {
             DrainState::Rewritten => Err(self.revert_exchange(run, None)?.into()),
-            state => Ok((guarantee, state != DrainState::Empty)),
+            state => Ok((told, state != DrainState::Empty)),
         }
     }
 
@@ -356,7 +375,7 @@ impl<'a> Replacement<'a> {
         run.note(&Ledger { known, upto: end, at, current: self.inode })?;
         run.sync()?;
         self.known.copy(&self.old.file, &self.new, end)?;
-        self.new.sync_data()?;
+        sync_data(&self.new)?;
         let at = self.new.metadata()?.len();
         self.new_length.set(at);
         run.note(&Ledger { known: end, upto: end, at, current: self.inode })
@@ -455,7 +474,7 @@ impl<'a> Replacement<'a> {
                 Builder::new().spawn_scoped(scope, || run.sync()),
             ];
             let spawned = others.iter().all(Result::is_ok);
-            let mut done = vec![self.new.sync_data()];
+            let mut done = vec![sync_data(&self.new)];
             for other in others.into_iter().flatten() {
                 done.push(other.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))));
             }
@@ -479,46 +498,70 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Puts the new file at the path and the old one at the second name. `false` if a program had put another file at the
-    /// path: that one is back there now, after ours took its place for an instant.
-    fn exchange(&self) -> Result<bool, Stop> {
+    /// Puts the new file at the path and the old one at the second name, unless a program has put another file at the path.
+    fn exchange(&self) -> Result<Swapped, Stop> {
         let fail = |cause| self.fail("replace the file", cause);
         before(Step::SetTimes).map_err(fail)?;
         let now = metadata::of(&self.old.file).map_err(fail)?;
         attributes::set_times(&self.new, &now).map_err(fail)?;
         if !self.named.get() {
             before(Step::Name).map_err(fail)?;
-            self.old.place.name_it(&self.new, &self.temporary).map_err(fail)?;
+            self.old.place.name_it(&self.new, self.second()).map_err(fail)?;
             self.named.set(true);
         }
         before(Step::Exchange).map_err(fail)?;
-        match self.swap_names() {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Err(Deferral::Changed.into()),
-            other => other.map_err(fail)?,
+        match self.swap_names(now.ino()) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(Deferral::Changed.into()),
+            Err(cause) if folder::has_no_links(&cause) => Err(Refusal::NoSecondName.into()),
+            swapped => {
+                let swapped = swapped.map_err(fail)?;
+                self.exchanged.set(swapped != Swapped::No);
+                Ok(swapped)
+            }
         }
-        let second = self.old.place.metadata_of(&self.temporary).map_err(fail)?;
-        if second.is_some_and(|second| second.ino() == now.ino()) {
-            self.exchanged.set(true);
-            return Ok(true);
-        }
-        // A program put another file there after our last look. That file belongs there.
-        self.swap_names().map_err(fail)?;
-        Ok(false)
     }
 
-    /// Exchanges the names of the two files. Where the file system cannot do that atomically, the old file gets an
-    /// additional name first, which differs from the second name only in its ending.
-    fn swap_names(&self) -> io::Result<()> {
-        let (place, temporary) = (&self.old.place, &self.temporary);
-        if place.exchange(temporary, place.name())? {
-            return Ok(());
+    /// Exchanges the names of the two files, provided that the one at the path is `current`.
+    fn swap_names(&self, current: u64) -> io::Result<Swapped> {
+        let (place, second) = (&self.old.place, self.second());
+        if !place.exchange(&second, place.name())? {
+            return self.swap_in_steps(current, &second);
         }
-        let aside = beside::aside(temporary);
-        place.link(place.name(), &aside)?;
-        place.rename(temporary, place.name()).inspect_err(|_| {
-            let _ = place.remove(&aside);
-        })?;
-        place.rename(&aside, temporary)
+        if self.has(&second, current)? {
+            return Ok(Swapped::AtOnce);
+        }
+        // A program put another file there after our last look. That file belongs there, and is back after an instant.
+        place.exchange(&second, place.name())?;
+        Ok(Swapped::No)
+    }
+
+    /// The same where the file system cannot do it atomically: the file at the path gets another second name, and the other
+    /// file is renamed over it. So there is a file at the path at all times, but one that a program puts there between our
+    /// last look and the rename, a few microseconds later, is lost.
+    fn swap_in_steps(&self, current: u64, second: &str) -> io::Result<Swapped> {
+        let (place, other) = (&self.old.place, beside::other(second));
+        before(Step::Link)?;
+        place.link(place.name(), &other)?;
+        let rename = || {
+            before(Step::Rename)?;
+            let same = self.has(&other, current)? && self.has(place.name(), current)?;
+            if same { place.rename(second, place.name()).map(|()| true) } else { Ok(false) }
+        };
+        let renamed = rename();
+        if let Ok(true) = renamed {
+            self.second.replace(other);
+            return Ok(Swapped::InSteps);
+        }
+        if before(Step::Clean).is_ok() {
+            let _ = place.remove(&other);
+        }
+        renamed.map(|_| Swapped::No)
+    }
+
+    /// Whether a name is that of the file with this inode.
+    fn has(&self, name: impl AsRef<OsStr>, inode: u64) -> io::Result<bool> {
+        let found = self.old.place.metadata_of(name)?.ok_or(io::ErrorKind::NotFound)?;
+        Ok(found.ino() == inode)
     }
 
     /// Copies what was appended by programs that resolved the path before the exchange.
@@ -565,7 +608,11 @@ impl<'a> Replacement<'a> {
     /// path, so the old file goes back there.
     fn revert_exchange(&self, run: &Run, new_lease: Option<Lease<'_>>) -> Result<Deferral, Error> {
         before(Step::Exchange).map_err(|cause| self.fail_after_exchange(cause))?;
-        self.swap_names().map_err(|cause| self.fail_after_exchange(cause))?;
+        let swapped = self.swap_names(self.inode).map_err(|cause| self.fail_after_exchange(cause))?;
+        if swapped == Swapped::No {
+            // Yet another file is there. The old one stays beside it, for the next run to look after.
+            return Ok(Deferral::Changed);
+        }
         self.exchanged.set(false);
         self.hand_over_appended(run, new_lease)
     }
@@ -576,7 +623,7 @@ impl<'a> Replacement<'a> {
         drop(new_lease);
         let place = &self.old.place;
         let path = place.open(place.name(), OFlags::RDWR | OFlags::APPEND).map_err(fail)?;
-        let reader = place.open(&self.temporary, OFlags::RDONLY).map_err(fail)?;
+        let reader = place.open(self.second(), OFlags::RDONLY).map_err(fail)?;
         let current = metadata::of(&path).map_err(fail)?.ino();
         let ours = Known::of(&reader, self.new_length.get()).map_err(fail)?;
         let until = Instant::now() + TIMEOUTS.grace;
@@ -593,13 +640,13 @@ impl<'a> Replacement<'a> {
             }
             sleep(LOOK_EVERY);
         }
-        path.sync_all().map_err(fail)?;
+        sync(&path).map_err(fail)?;
         Ok(Deferral::Changed)
     }
 
     fn sync(&self) -> Result<(), Error> {
         before(Step::SyncNew).map_err(|cause| self.fail_after_exchange(cause))?;
-        self.new.sync_all().map_err(|cause| self.fail_after_exchange(cause))?;
+        sync(&self.new).map_err(|cause| self.fail_after_exchange(cause))?;
         before(Step::SyncFolder).map_err(|cause| self.fail_after_exchange(cause))?;
         self.old.place.sync().map_err(|cause| self.fail_after_exchange(cause))
     }
@@ -629,7 +676,7 @@ impl<'a> Replacement<'a> {
             sleep(if guarantee == Guarantee::Lease { LOOK_EVERY } else { LOOK_EVERY_WITHOUT_LEASE });
         }
         before(Step::Unlink).map_err(fail)?;
-        self.old.place.remove(&self.temporary).map_err(fail)?;
+        self.old.place.remove(self.second()).map_err(fail)?;
         // A power cut must not bring the name back after the record says that the old file is gone.
         before(Step::SyncUnlink).map_err(fail)?;
         self.old.place.sync().map_err(fail)?;
@@ -680,7 +727,7 @@ pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(
         std::fs::create_dir_all(folder).map_err(fail)?;
     }
     let file = create_private(path).map_err(fail)?;
-    let written = plan.write(&snapshot.file, &file).and_then(|()| file.sync_all());
+    let written = plan.write(&snapshot.file, &file).and_then(|()| sync(&file));
     written.map_err(|cause| {
         let _ = std::fs::remove_file(path);
         fail(cause)

@@ -41,6 +41,10 @@ pub(crate) enum Step {
     Name,
     /// The old and the new file exchange their names.
     Exchange,
+    /// Where that takes two steps: the old file gets another second name.
+    Link,
+    /// … and the new one takes its first.
+    Rename,
     /// What was still appended to the old file is copied.
     Drain,
     /// … and synced.
@@ -78,6 +82,7 @@ pub(crate) fn before(step: Step) -> io::Result<()> {
 
 /// Makes steps of this thread fail.
 #[cfg(test)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the state machine runs on Linux"))]
 pub(crate) mod fault {
     use super::Step;
     use std::cell::{Cell, RefCell};
@@ -104,10 +109,21 @@ pub(crate) mod fault {
 
     thread_local! {
         static STATE: RefCell<State> = RefCell::default();
-        static LEASES: Cell<Leases> = const { Cell::new(Leases::Given) };
+        static SYSTEM: Cell<System> = const { Cell::new(HERE) };
     }
 
-    /// What the system does for this thread.
+    /// What the system and its file system do for this thread.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct System {
+        pub(crate) leases: Leases,
+        pub(crate) names: Names,
+        /// No live-writer test has passed there.
+        pub(crate) untried: bool,
+    }
+
+    /// This one.
+    pub(crate) const HERE: System = System { leases: Leases::Given, names: Names::Exchanged, untried: false };
+
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Leases {
         Given,
@@ -117,22 +133,32 @@ pub(crate) mod fault {
         Unseen,
     }
 
-    /// Runs `work` on a system with such leases.
-    pub(crate) fn with_leases<T>(leases: Leases, work: impl FnOnce() -> T) -> T {
-        struct Given;
-        impl Drop for Given {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Names {
+        /// It exchanges them.
+        Exchanged,
+        /// It does not, but gives a file a second one.
+        Linked,
+        /// It does neither.
+        Single,
+    }
+
+    /// Runs `work` on such a system.
+    pub(crate) fn on<T>(system: System, work: impl FnOnce() -> T) -> T {
+        struct Back;
+        impl Drop for Back {
             fn drop(&mut self) {
-                LEASES.set(Leases::Given);
+                SYSTEM.set(HERE);
             }
         }
-        LEASES.set(leases);
-        let _given = Given;
+        SYSTEM.set(system);
+        let _back = Back;
         work()
     }
 
     /// What the system does for this thread.
-    pub(crate) fn leases() -> Leases {
-        LEASES.get()
+    pub(crate) fn system() -> System {
+        SYSTEM.get()
     }
 
     /// Runs `work` with a fault, or none, and gives the steps that it took.

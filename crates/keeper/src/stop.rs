@@ -31,7 +31,7 @@ impl From<Refusal> for Stop {
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
-        Self::Failed(error)
+        if error.is_withheld() { Deferral::Withheld.into() } else { Self::Failed(error) }
     }
 }
 

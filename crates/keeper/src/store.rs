@@ -46,6 +46,11 @@ const fn at(home: &'static str, below: &'static str) -> Root {
     Root { env: None, home, below }
 }
 
+/// A folder in which programs keep their data, wherever that is.
+const fn data(below: &'static str) -> Root {
+    Root { env: Some("XDG_DATA_HOME"), home: ".local/share", below }
+}
+
 const fn database(
     agent: &'static str,
     file: &'static str,
@@ -60,12 +65,12 @@ const HERMES: Root = Root { env: Some("HERMES_HOME"), home: ".hermes", below: ".
 
 const STORES: &[Store] = &[
     database("OpenClaw 2026.8 or later", "openclaw-agent.sqlite", "", Some(OPENCLAW)),
-    database("OpenCode", "opencode.db", "", Some(at(".local/share", "opencode"))),
-    database("Kilo", "kilo.db", "", Some(at(".local/share", "kilo"))),
-    database("Goose", "sessions.db", "goose", Some(at(".local/share/goose", "sessions"))),
+    database("OpenCode", "opencode.db", "", Some(data("opencode"))),
+    database("Kilo", "kilo.db", "", Some(data("kilo"))),
+    database("Goose", "sessions.db", "goose", Some(data("goose/sessions"))),
     database("Crush", "crush.db", "", None),
     database("Hermes", "state.db", ".hermes", Some(HERMES)),
-    database("Zed", "threads.db", "zed", Some(at(".local/share/zed", "threads"))),
+    database("Zed", "threads.db", "zed", Some(data("zed/threads"))),
     Store {
         advice: EXPORTS,
         ..database("Cursor", "state.vscdb", "Cursor", Some(at(".config/Cursor", "User/globalStorage")))
@@ -141,11 +146,24 @@ pub fn is_stored(path: &Path) -> bool {
     split(path).is_some()
 }
 
+/// The database that a path stands for, or in which the session is that it stands for.
+pub fn store_file(path: &Path) -> Option<&Path> {
+    let file = split(path).map_or(path, |(file, _)| file);
+    may_be_read(file).then_some(file)
+}
+
 /// The path that stands for a session in a store: `FILE#SESSION`.
 pub(crate) fn session_path(file: &Path, session: &str) -> PathBuf {
     let mut path = file.as_os_str().to_os_string();
     path.push(format!("{MARK}{session}"));
     path.into()
+}
+
+/// A file beside a database.
+pub(crate) fn beside(file: &Path, end: &str) -> PathBuf {
+    let mut beside = file.as_os_str().to_os_string();
+    beside.push(end);
+    beside.into()
 }
 
 /// The path of a file, or of a session in a store, without links.

@@ -1,18 +1,22 @@
 //! The way to `stores`, in builds with it and without.
 
 #[cfg(feature = "stores")]
-pub(crate) use crate::stores::{Replacing, Stored, open, sessions, written};
+pub use crate::stores::measure_store;
+#[cfg(feature = "stores")]
+pub(crate) use crate::stores::{Replacing, Stored, open, sessions, whys, written};
 
 #[cfg(not(feature = "stores"))]
 mod without {
     use crate::content::Content;
     use crate::error::Error;
-    use crate::found::Found;
+    use crate::found::{Fill, Found};
+    use crate::options::Mode;
     use crate::refusal::Refusal;
     use crate::stop::Stop;
-    use crate::vault::Run;
+    use crate::vault::{RowsKept, RowsMade, Run};
     use std::path::Path;
     use std::time::SystemTime;
+    use transcript::policy::KnownRecords;
     use transcript::{Source, Span};
 
     /// The file itself, whatever is in it.
@@ -20,9 +24,23 @@ mod without {
         vec![Ok(Found::file(file, root))]
     }
 
-    /// No store says when a session was written.
+    /// No store is known.
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub fn measure_store(_: &Path) -> Result<Option<Fill>, Error> {
+        Ok(None)
+    }
+
+    /// Nobody knows.
     pub(crate) fn written(_: &Path, _: &str) -> Option<SystemTime> {
         None
+    }
+
+    /// There is none to hold a repair.
+    pub(crate) fn whys() -> Vec<&'static str> {
+        Vec::new()
     }
 
     /// No path stands for a session that can be read.
@@ -48,10 +66,22 @@ mod without {
             match self.never {}
         }
 
+        pub(crate) fn no_rows(&self) -> &'static str {
+            match self.never {}
+        }
+
+        pub(crate) fn waits_for_owner(&self, _: &Mode) -> Result<(), Stop> {
+            match self.never {}
+        }
+
+        pub(crate) fn known(&self, _: &dyn Source, _: &[u64]) -> Result<KnownRecords, Stop> {
+            match self.never {}
+        }
+
         pub(crate) fn replace(
             &self,
-            _: &Replacing<'_>,
-            _: impl FnOnce() -> Result<Run, Stop>,
+            _: Replacing<'_>,
+            _: impl FnOnce(RowsKept) -> Result<Run, Stop>,
         ) -> Result<Run, Stop> {
             match self.never {}
         }
@@ -63,8 +93,11 @@ mod without {
         pub(crate) new: &'r dyn Source,
         pub(crate) parts: Vec<(u64, Option<Span>)>,
         pub(crate) only_if_still: bool,
+        pub(crate) made: Option<RowsMade>,
     }
 }
 
 #[cfg(not(feature = "stores"))]
-pub(crate) use without::{Replacing, Stored, open, sessions, written};
+pub use without::measure_store;
+#[cfg(not(feature = "stores"))]
+pub(crate) use without::{Replacing, Stored, open, sessions, whys, written};

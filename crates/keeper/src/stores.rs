@@ -1,5 +1,5 @@
 //! Sessions that agents keep as rows of a SQLite database. They are read beside their owner, and of some kinds the texts of
-//! results are shortened there.
+//! results are shortened there; everything else is mended while their owner is stopped.
 //!
 //! A session becomes a text with one record a line, in a file without a name, and that is what everything else reads. The
 //! database is open only while this text is made, and no longer than a second in one transaction, because a reader keeps the
@@ -11,49 +11,63 @@
 //! Each kind of store is one file in `stores/`, with a `Kind`: the tables by which it is recognised, and how its rows are read.
 //! If they are written too, its `Mend` says how; `write` does it.
 
+mod alone;
+mod chat;
+mod crush;
 mod database;
+mod fill;
+mod goose;
 mod hermes;
 mod kind;
 mod lines;
 mod openclaw;
 mod opencode;
+mod projection;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod write;
+mod zed;
 
+pub use fill::measure_store;
 pub(crate) use write::Replacing;
 
 use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::found::Found;
+use crate::identity::FileId;
+use crate::maintain::IN_DATABASE;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::store::{may_be_read, session_path, split};
 use database::{Database, is_foreign};
 use kind::{Key, Kind, Mend, Query, Trouble};
-use lines::{Lines, Want};
-use rusqlite::Result as SqlResult;
+use lines::{Lines, Stamp, Want};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Result as SqlResult, Statement};
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use transcript::Span;
 
 /// How long one transaction may take.
-const SLICE_MAX: Duration = Duration::from_secs(1);
+const SLICE_MAX: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(1) };
 /// How many times a session is read from the beginning because its rows changed meanwhile.
 const TRIES: usize = 3;
+/// How many times rows that changed meanwhile are read again. Beside a turn there are a few each time.
+const ROUNDS: usize = 10;
 
-const KINDS: &[&Kind] = &[&openclaw::KIND, &opencode::KIND, &hermes::KIND];
+const KINDS: &[&Kind] =
+    &[&openclaw::KIND, &opencode::KIND, &hermes::KIND, &goose::KIND, &crush::KIND, &zed::KIND];
 
 /// The sessions in a database; the file itself if it is no store that is known.
 pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Error>> {
     match list(file) {
         Ok(Some(sessions)) => {
             let found = |(id, millis): (String, Option<i64>)| {
-                let written = millis.and_then(time);
-                Ok(Found { written, ..Found::file(&session_path(file, &id), root) })
+                Ok(Found { written: millis.and_then(time), ..Found::file(&session_path(file, &id), root) })
             };
             sessions.into_iter().map(found).collect()
         }
@@ -62,7 +76,13 @@ pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Er
     }
 }
 
-/// When a session was last written, as its store says; `None` if it does not.
+/// What is said of repairs that are not made in stores.
+pub(crate) fn whys() -> Vec<&'static str> {
+    let mends = KINDS.iter().filter_map(|kind| kind.mend);
+    mends.flat_map(|mend| [mend.only, mend.no_rows]).chain([IN_DATABASE]).collect()
+}
+
+/// When a session was last written, as its store says.
 pub(crate) fn written(file: &Path, session: &str) -> Option<SystemTime> {
     let database = Database::open(file).ok()?;
     let kind = database.kind(KINDS).ok()??;
@@ -78,11 +98,13 @@ type Sessions = Vec<(String, Option<i64>)>;
 fn list(file: &Path) -> Result<Option<Sessions>, Error> {
     for _ in 0..TRIES {
         let database = Database::open(file)?;
-        let found =
-            database.kind(KINDS).and_then(|kind| kind.map(|kind| listed(&database, kind)).transpose());
-        match found {
-            Ok(sessions) if database.is_unchanged() => return Ok(sessions),
+        let kind = match database.kind(KINDS) {
             Err(error) if is_foreign(&error) => return Ok(None),
+            Err(error) if database.is_unchanged() => return Err(database.unlisted("list its tables", error)),
+            kind => kind,
+        };
+        match kind.and_then(|kind| kind.map(|kind| listed(&database, kind)).transpose()) {
+            Ok(sessions) if database.is_unchanged() => return Ok(sessions),
             Err(error) if database.is_unchanged() => return Err(database.error("list its sessions", error)),
             _ => {}
         }
@@ -110,12 +132,14 @@ pub(crate) struct Stored {
     pub(crate) content: Content,
     /// The database.
     file: PathBuf,
+    /// Which file it is.
+    id: FileId,
     session: String,
     kind: &'static Kind,
     /// Where in the text each row begins.
     rows: Vec<(Key, u64)>,
     lost: Vec<String>,
-    /// What is to be said about the version of the store, if it was not tried.
+    /// What is to be said about the store: that its log is gone, or its version was not tried.
     remark: Option<String>,
     /// Why it is only read, if its kind is not.
     hindrance: Option<String>,
@@ -125,6 +149,11 @@ impl Stored {
     /// What to say of the repairs that are not made here; `None` if none is.
     pub(crate) fn only(&self) -> Option<&'static str> {
         self.mend().ok().map(|mend| mend.only)
+    }
+
+    /// What to say of a row that would have to be added.
+    pub(crate) fn no_rows(&self) -> &'static str {
+        self.mend().map_or("", |mend| mend.no_rows)
     }
 
     /// Why it is only read, if its kind is not.
@@ -148,7 +177,7 @@ pub struct Export {
     content: Content,
     /// What could not be read, row by row.
     pub lost: Vec<String>,
-    /// What is to be said about the version of the store, if it was not tried.
+    /// What is to be said about the store: that its log is gone, or its version was not tried.
     pub remark: Option<String>,
 }
 
@@ -214,6 +243,9 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
     let kind = match database.kind(KINDS) {
         Ok(kind) => kind,
         Err(error) if is_foreign(&error) => None,
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            return Err(database.unlisted("list its tables", error).into());
+        }
         Err(error) => return Err(fail(error)),
     };
     let Some(kind) = kind else { return Ok(None) };
@@ -239,7 +271,8 @@ fn stored(
     (file, session): (&Path, &str),
     mut lines: Lines,
 ) -> Result<Stored, Stop> {
-    let names = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?.nlink();
+    let found = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
+    let (names, id) = (found.nlink(), FileId::of(&found));
     let hindrance = match kind.mend {
         None => None,
         // The log of another name is another file.
@@ -253,10 +286,14 @@ fn stored(
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
     let content = Content::of_temporary(&session_path(file, session), lines.finish(written)?)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
-    Ok(Stored { content, file, session, kind, rows, lost, remark: database.untried(kind), hindrance })
+    let remark = database.lost_log().or_else(|| database.untried(kind));
+    Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })
 }
 
-/// Reads all rows of a session. `false` if some that were read have changed meanwhile.
+/// Reads all rows of a session, as they are at one instant. `false` if they were rewritten meanwhile.
+///
+/// What takes longer than one transaction may take is read in several. In the last one, the rows that have come or changed
+/// since they were read are read again.
 fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> Result<bool, Trouble> {
     let connection = &database.connection;
     let salvages = lines.want == Want::Copy;
@@ -267,26 +304,85 @@ fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> R
         connection.execute_batch("ROLLBACK")?;
     }
     connection.execute_batch("BEGIN")?;
-    let before = mark()?;
-    let keys = (kind.keys)(&Query { connection, session, salvages })?;
-    let mut reader = (kind.reader)(connection)?;
     let mut since = Instant::now();
-    for key in keys {
-        if since.elapsed() > SLICE_MAX {
-            connection.execute_batch("ROLLBACK; BEGIN")?;
-            if mark()? != before {
-                return Ok(false);
+    let before = mark()?;
+    let query = Query { connection, session, salvages };
+    let mut order = (kind.keys)(&query)?;
+    let mut reader = (kind.reader)(connection)?;
+    let mut stamps = Stamps::of(connection, kind)?;
+    let renew = || -> Result<bool, Trouble> {
+        connection.execute_batch("ROLLBACK; BEGIN")?;
+        Ok(mark()? == before)
+    };
+    let mut stale: Option<HashSet<Key>> = None;
+    for _ in 0..ROUNDS {
+        let mut is_cut = false;
+        for key in order.iter().copied().filter(|key| stale.as_ref().is_none_or(|stale| stale.contains(key)))
+        {
+            if since.elapsed() > SLICE_MAX {
+                if !renew()? {
+                    return Ok(false);
+                }
+                (since, is_cut) = (Instant::now(), true);
             }
-            since = Instant::now();
+            lines.begin(key);
+            lines.stamps.extend(stamps.at(key, salvages)?);
+            match reader.row(key, lines) {
+                Err(Trouble::Database(error)) if salvages => lines.lose(format!("row {}: {error}", key.1)),
+                done => done?,
+            }
         }
-        lines.begin(key);
-        match reader.row(key, lines) {
-            Err(Trouble::Database(error)) if salvages => lines.lose(format!("row {}: {error}", key.1)),
-            done => done?,
+        if !is_cut {
+            lines.arrange(&order)?;
+            drop(reader);
+            // Of a damaged database no transaction ends well.
+            let _ = connection.execute_batch("ROLLBACK");
+            return Ok(true);
+        }
+        if !renew()? {
+            return Ok(false);
+        }
+        order = (kind.keys)(&query)?;
+        stale = Some(stamps.stale(&order, lines, salvages)?);
+        // However long that took, what is left to read belongs to it.
+        since = Instant::now();
+    }
+    Ok(false)
+}
+
+/// What tells the versions of rows.
+struct Stamps<'c>(Vec<Statement<'c>>);
+
+impl<'c> Stamps<'c> {
+    fn of(connection: &'c Connection, kind: &Kind) -> SqlResult<Self> {
+        kind.stamps.iter().map(|sql| connection.prepare(sql)).collect::<SqlResult<_>>().map(Self)
+    }
+
+    /// That of a row; `None` if rows of this kind do not change.
+    fn at(&mut self, (table, row): Key, salvages: bool) -> SqlResult<Option<Stamp>> {
+        let Some(statement) = self.0.get_mut(usize::from(table)) else { return Ok(None) };
+        match statement.query_row([row], |row| Ok((row.get(0)?, row.get(1)?))).optional() {
+            Err(_) if salvages => Ok(Some((None, None))),
+            found => Ok(Some(found?.unwrap_or_default())),
         }
     }
-    drop(reader);
-    // Of a damaged database no transaction ends well.
-    let _ = connection.execute_batch("ROLLBACK");
-    Ok(true)
+
+    /// The rows that are not as they were read, or were not read.
+    fn stale(&mut self, order: &[Key], lines: &Lines, salvages: bool) -> SqlResult<HashSet<Key>> {
+        let stamps = lines.stamps.iter().map(Some).chain(std::iter::repeat(None));
+        let read: HashMap<Key, Option<&Stamp>> =
+            lines.rows.iter().zip(stamps).map(|((key, _), stamp)| (*key, stamp)).collect();
+        let mut stale = HashSet::new();
+        for key in order {
+            let is_same = match read.get(key) {
+                Some(Some(stamp)) => self.at(*key, salvages)?.as_ref() == Some(stamp),
+                Some(None) => true,
+                None => false,
+            };
+            if !is_same {
+                stale.insert(*key);
+            }
+        }
+        Ok(stale)
+    }
 }

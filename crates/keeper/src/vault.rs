@@ -35,6 +35,7 @@ use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::own::Own;
 use crate::platform::OFlags;
+use crate::platform::writing::{sync, sync_data};
 use crate::step::{Step, before};
 use crate::stop::Halt;
 use crate::tail::ends_line;
@@ -42,11 +43,11 @@ use blake3::Hash;
 use file::{Failure, Section, Writer, broken};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use record::Stored;
+use record::{Rows, Stored};
 use spans::marker;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,6 +78,7 @@ pub(crate) struct Pending {
     root: PathBuf,
     unfinished: Unfinished,
     record: Record,
+    rows: RowsKept,
     /// Keeps `gc` and `forget` from running meanwhile.
     _lock: File,
 }
@@ -89,6 +91,21 @@ pub struct Run {
     file: Arc<File>,
     /// How many times the ledger was written.
     notes: AtomicU64,
+}
+
+/// Rows of a store as they are before a run, in the order in which they go back.
+#[derive(Debug, Default)]
+pub(crate) struct RowsKept {
+    pub(crate) file: Option<File>,
+    /// Whether rows came, went or were linked anew.
+    pub(crate) is_alone: bool,
+}
+
+/// What was kept of them.
+pub(crate) struct RowsMade {
+    pub(crate) lines: Box<dyn Iterator<Item = io::Result<String>>>,
+    /// Whether rows came, went or were linked anew, so that all go back together.
+    pub(crate) is_alone: bool,
 }
 
 /// A change of [`Purpose::Merge`]: at offset `at` of the new text, `length` bytes take the place of others.
@@ -144,7 +161,8 @@ impl Vault {
             }
             let (path, time) = (path.to_path_buf(), time.to_string());
             let record = Record { path, run, time, ends_line: true, ..Record::default() };
-            return Ok(Pending { root: self.root.clone(), unfinished, record, _lock: lock });
+            let rows = RowsKept::default();
+            return Ok(Pending { root: self.root.clone(), unfinished, record, rows, _lock: lock });
         }
         Err(ErrorKind::AlreadyExists.into())
     }
@@ -281,6 +299,15 @@ impl Vault {
         Ok(Originals { file, texts, inline })
     }
 
+    /// Opens what a run kept of rows; `None` if it kept none.
+    pub(crate) fn rows(&self, record: &Record) -> io::Result<Option<RowsMade>> {
+        let Some(rows) = record.rows else { return Ok(None) };
+        let (_, file) = self.open(record, OFlags::RDONLY)?;
+        let text = Text::open(&Arc::new(file), &rows.frame)?;
+        let lines = Box::new(BufReader::new(text).lines());
+        Ok(Some(RowsMade { lines, is_alone: rows.is_alone }))
+    }
+
     /// The texts of a run that were forgotten.
     pub(crate) fn forgotten(&self, record: &Record) -> io::Result<HashSet<Hash>> {
         let (_, file) = self.open(record, OFlags::RDONLY)?;
@@ -377,6 +404,11 @@ impl Pending {
     /// The name of the run, which sorts by time.
     pub(crate) fn run(&self) -> &str {
         &self.record.run
+    }
+
+    /// Keeps rows as well.
+    pub(crate) fn with_rows(self, rows: RowsKept) -> Self {
+        Self { rows, ..self }
     }
 
     /// Keeps what a plan will remove, and makes it durable. With `spill` the texts that are cut become plain files too.
@@ -480,6 +512,11 @@ impl Pending {
         let kept = || {
             let mut out = Writer::begin(&self.unfinished.file)?;
             fill(&mut self.record, &mut out)?;
+            if let Some(mut rows) = self.rows.file.take() {
+                let is_alone = self.rows.is_alone;
+                let frame = out.stream(None, |out| Ok(io::copy(&mut rows, out).map(drop)?))?;
+                self.record.rows = Some(Rows { frame, is_alone });
+            }
             self.finish(out)
         };
         kept().map_err(|failure| match failure {
@@ -493,7 +530,7 @@ impl Pending {
         out.finish(&mut self.record)?;
         before(Step::SyncRecord)?;
         let (file, folder) = (self.unfinished.file.clone(), self.unfinished.folder.clone());
-        file.sync_all()?;
+        sync(&file)?;
         self.unfinished.place(&name_of(&self.record.run, State::Kept))?;
         before(Step::SyncRecord)?;
         folder.sync()?;
@@ -516,7 +553,7 @@ impl Run {
 
     /// Makes what was noted durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        sync_data(&self.file)
     }
 
     /// Records that the transcript was replaced. If that fails, `undo` finds it out from the transcript itself.

@@ -20,6 +20,7 @@ use crate::platform::metadata::{self, MetadataExt};
 use crate::platform::network::network;
 use crate::platform::owner::{is_ours, is_private};
 use crate::platform::{FileExt, OFlags};
+use crate::{store, stored};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
@@ -91,15 +92,37 @@ struct Told<'a> {
 /// A file before a look at it.
 pub struct Sight {
     stamp: Stamp,
+    /// When it was last written to, and last changed.
+    times: Vec<(i64, i64)>,
     at: SystemTime,
 }
 
+/// What stands in the stamp of a database for the part of a time. Its numbers are of everything that was looked at.
+const OF_STORE: i64 = -1;
+
 impl Sight {
-    /// The file as it is now; `None` if there is no regular file.
+    /// The file as it is now; `None` if there is no regular file. A session in a database is as old as that and its log.
     pub fn of(path: &Path) -> Option<Self> {
         let at = SystemTime::now();
-        let metadata = metadata::of_link(path).ok()?;
-        metadata.is_file().then(|| Self { stamp: Stamp::of(&metadata), at })
+        let seen = |path: &Path| {
+            let metadata = metadata::of_link(path).ok()?;
+            metadata.is_file().then(|| Stamp::of(&metadata))
+        };
+        let Some((file, _)) = store::split(path) else {
+            let stamp = seen(path)?;
+            return Some(Self { stamp, times: vec![stamp.modified, stamp.changed], at });
+        };
+        let (stamp, log) = (seen(file)?, seen(&store::beside(file, "-wal")));
+        // One without a byte is like none: whoever reads the database may make it. If that is root, SQLite also sets its owner
+        // each time, so when it last changed says nothing.
+        let log = log.filter(|log| log.bytes > 0).map(|log| Stamp { changed: log.modified, ..log });
+        let both: Vec<Stamp> = [stamp].into_iter().chain(log).collect();
+        let times = both.iter().flat_map(|stamp| [stamp.modified, stamp.changed]).collect();
+        let hash = blake3::hash(format!("{both:?}").as_bytes());
+        let number =
+            |at: usize| hash.as_bytes()[at..].first_chunk().map(|part| (i64::from_le_bytes(*part), OF_STORE));
+        let (modified, changed) = (number(0)?, number(8)?);
+        Some(Self { stamp: Stamp { modified, changed, ..stamp }, times, at })
     }
 
     /// Whether a change after this would show in the times of the file.
@@ -109,10 +132,13 @@ impl Sight {
         };
         let now = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
         // Times before 1970 and times to come say nothing.
-        [self.stamp.modified, self.stamp.changed]
-            .into_iter()
-            .all(|at| time(at).is_some_and(|at| at + FRESH < now))
+        self.times.iter().all(|at| time(*at).is_some_and(|at| at + FRESH < now))
     }
+}
+
+/// Whether it is the stamp of a database, whose length is not that of a session in it.
+fn is_of_store(stamp: &Stamp) -> bool {
+    stamp.modified.1 == OF_STORE
 }
 
 impl Verdicts {
@@ -257,7 +283,8 @@ impl Verdicts {
         }
         let Some(told) = told(outcome) else { return };
         let is_same = Sight::of(path).is_some_and(|after| after.stamp == before.stamp);
-        if !is_same || outcome.bytes != before.stamp.bytes || !self.is_local(path, before.stamp.file.device) {
+        let is_whole = outcome.bytes == before.stamp.bytes || is_of_store(&before.stamp);
+        if !is_same || !is_whole || !self.is_local(path, before.stamp.file.device) {
             return;
         }
         let judge = remembered.and_then(|known| known.judge_of(before.stamp));
@@ -276,7 +303,8 @@ impl Verdicts {
 
     /// Whether a file system shows at once what other machines write.
     fn is_local(&self, path: &Path, device: u64) -> bool {
-        *lock(&self.local).entry(device).or_insert_with(|| network(path).is_none())
+        let file = store::split(path).map_or(path, |(file, _)| file);
+        *lock(&self.local).entry(device).or_insert_with(|| network(file).is_none())
     }
 }
 
@@ -297,7 +325,8 @@ impl Entry {
     /// What was told.
     fn outcome(&self) -> Option<Outcome> {
         let Told { digest, not_worth } = self.told()?;
-        let mut outcome = Outcome::looked(digest.examination()?, self.stamp.bytes);
+        let bytes = if is_of_store(&self.stamp) { digest.facts().bytes } else { self.stamp.bytes };
+        let mut outcome = Outcome::looked(digest.examination(&stored::whys())?, bytes);
         if let Some((saved, bytes)) = not_worth {
             outcome.ending = Ending::Deferred(Deferral::NotWorth { saved, bytes });
         }
@@ -314,7 +343,7 @@ impl Entry {
     /// What a look would tell, now that the file is longer and this is remembered of it.
     fn grown(&self, now: &Remembered) -> Option<Outcome> {
         let digest = now.told(self.told()?.digest)?;
-        Some(Outcome::looked(digest.examination()?, now.bytes()))
+        Some(Outcome::looked(digest.examination(&stored::whys())?, now.bytes()))
     }
 }
 
@@ -399,6 +428,7 @@ fn read(file: &File) -> io::Result<(HashMap<PathBuf, Place>, usize)> {
 }
 
 fn is_gone(path: &Path) -> bool {
+    let path = store::split(path).map_or(path, |(file, _)| file);
     std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
@@ -451,7 +481,7 @@ fn told(outcome: &Outcome) -> Option<String> {
         Ending::Deferred(Deferral::NotWorth { saved, bytes }) => Some((saved, bytes)),
         _ => return None,
     };
-    let digest = Digest::of(outcome.before.as_ref().filter(|_| outcome.late.is_none())?)?;
+    let digest = Digest::of(outcome.before.as_ref().filter(|_| outcome.late.is_none())?, &stored::whys())?;
     serde_json::to_string(&Told { digest, not_worth }).ok()
 }
 

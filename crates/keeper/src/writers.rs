@@ -69,7 +69,7 @@ pub(crate) fn holds(lease: &Result<Lease<'_>, Refused>, file: &File) -> bool {
 /// to it, and no process of the owner hides what it has open. This matters only where there are no leases.
 pub(crate) fn are_seen(file: &File, metadata: &Metadata) -> bool {
     #[cfg(test)]
-    match fault::leases() {
+    match fault::system().leases {
         fault::Leases::Given => {}
         seen => return seen == fault::Leases::Seen,
     }

@@ -1,6 +1,7 @@
 """DuckDB: check and mend as streams between two queries; keep, or drop with the reason."""
 
 import sys
+from collections.abc import Iterator
 
 import duckdb
 import pyarrow as pa
@@ -9,24 +10,28 @@ import session_tailor
 ROWS = 1000
 
 
-def check(source):
+def sessions(source: str) -> pa.RecordBatchReader:
+    """Of a connection of its own: one that a stream is read from runs no other query."""
+    return duckdb.connect().sql(f"from '{source}'").to_arrow_reader(ROWS)
+
+
+def check(source: str) -> pa.Table:
     """A stream of findings with the ids of their rows."""
 
-    def found():
-        for batch in duckdb.sql(f"from '{source}'").to_arrow_reader(ROWS):
+    def found() -> Iterator[pa.Table]:
+        for batch in sessions(source):
             table = pa.table(session_tailor.check(batch))
-            yield from table.append_column("id", batch["id"].take(table["row"])).to_batches()
+            yield table.append_column("id", batch["id"].take(table["row"]))
 
-    return pa.Table.from_batches(found())
+    return pa.concat_tables(found())
 
 
-def mend(source):
+def mend(source: str) -> pa.RecordBatchReader:
     """A stream: nothing is read before the query asks for it."""
-    sessions = duckdb.sql(f"from '{source}'").to_arrow_reader(ROWS)
-    return pa.RecordBatchReader.from_stream(session_tailor.mend(sessions))
+    return pa.RecordBatchReader.from_stream(session_tailor.mend(sessions(source)))
 
 
-def main(source, target):
+def main(source: str, target: str) -> None:
     mended = mend(source)
     duckdb.sql("create table mended as from mended")
     duckdb.sql(f"copy (from mended where tailor_outcome in ('clean', 'fixed')) to '{target}.parquet'")

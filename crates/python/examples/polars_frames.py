@@ -6,16 +6,16 @@ import polars as pl
 import session_tailor
 
 
-def check(frame):
+def check(frame: pl.DataFrame) -> pl.DataFrame:
     found = pl.DataFrame(session_tailor.check(frame))
     return found.with_columns(frame["id"].gather(found["row"]))
 
 
-def mend(frame):
+def mend(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(session_tailor.mend(frame))
 
 
-def main(source, target):
+def main(source: str, target: str) -> None:
     mended = mend(pl.read_parquet(source))
     sound = pl.col("tailor_outcome").is_in(["clean", "fixed"])
     mended.filter(sound).write_parquet(f"{target}.parquet")

@@ -1,17 +1,15 @@
 //! Rows of Arrow as bytes: a column of texts with one session each, or columns of nested messages with one conversation a
 //! row. And back, in the type that they had.
 
-use arrow_array::builder::BinaryBuilder;
+use crate::json::{Lines, nested};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, OffsetSizeTrait, RecordBatch, StructArray};
-use arrow_array::{BinaryViewArray, GenericBinaryArray, LargeBinaryArray, UInt64Array};
+use arrow_array::{BinaryViewArray, GenericBinaryArray, LargeBinaryArray};
 use arrow_cast::cast;
-use arrow_json::ReaderBuilder;
-use arrow_json::writer::{LineDelimited, WriterBuilder};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
 use arrow_select::interleave::interleave;
-use arrow_select::take::take;
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Columns that hold the messages of a conversation, and those beside them that belong to the line of a data set.
@@ -35,22 +33,14 @@ pub(crate) enum Rows {
     View(BinaryViewArray),
     /// The distinct texts, and which of them each row has.
     Distinct(Box<Rows>, Vec<Option<usize>>),
-    /// Conversations; of rows that are not UTF-8, why.
-    Nested(RecordBatch, Vec<Option<String>>),
-    /// Some of them as lines.
-    Written(Written),
+    /// Conversations.
+    Nested(RecordBatch),
+    /// Some of them as lines, and which row is the first.
+    Written(Lines, usize),
     /// Rows of nothing but null.
     Null,
-}
-
-/// Conversations one after another, as lines of a data set.
-pub(crate) struct Written {
-    /// Which row is the first.
-    first: usize,
-    text: Vec<u8>,
-    /// Where the lines end.
-    ends: Vec<usize>,
-    rows: RecordBatch,
+    /// Rows that Arrow itself cannot handle, for this reason.
+    Lost(String),
 }
 
 /// Which columns of a batch are read: their places. More than one only where messages are nested.
@@ -63,20 +53,15 @@ impl Columns {
         let list = || fields.iter().map(|field| format!("{} ({})", field.name(), field.data_type()));
         let list = || list().collect::<Vec<_>>().join(", ");
         let nested = |name: &str| place(name).filter(|&at| is_nested(fields[at].data_type()));
-        let found = match asked {
-            Some(name) => place(name).ok_or_else(|| format!("no column {name:?}; there are: {}", list()))?,
-            None => match NESTED.iter().find_map(|(name, _)| nested(name)) {
-                Some(at) => at,
-                None => {
-                    let texts = || (0..fields.len()).filter(|&at| is_text(fields[at].data_type()));
-                    let named = texts().find(|&at| NESTED.iter().any(|(name, _)| fields[at].name() == name));
-                    match (named, texts().next(), texts().nth(1)) {
-                        (Some(at), _, _) | (None, Some(at), None) => at,
-                        _ => return Err(format!("which column? pass column=NAME; there are: {}", list())),
-                    }
-                }
-            },
+        let guess = || {
+            let texts = || (0..fields.len()).filter(|&at| is_text(fields[at].data_type()));
+            let named = || texts().find(|&at| NESTED.iter().any(|(name, _)| fields[at].name() == name));
+            let only = || texts().next().filter(|_| texts().nth(1).is_none());
+            let found = NESTED.iter().find_map(|(name, _)| nested(name)).or_else(named).or_else(only);
+            found.ok_or_else(|| format!("which column? pass column=NAME; there are: {}", list()))
         };
+        let missing = |name| format!("no column {name:?}; there are: {}", list());
+        let found = asked.map_or_else(guess, |name| place(name).ok_or_else(|| missing(name)))?;
         let field = &fields[found];
         if is_text(field.data_type()) {
             return Ok(Self(vec![found]));
@@ -106,32 +91,34 @@ impl Columns {
         let known = NESTED.iter().any(|(name, _)| name == fields[0].name());
         let named = |field: &FieldRef| Arc::new(field.as_ref().clone().with_name("messages"));
         let fields = if known { fields } else { fields.iter().map(named).collect() };
-        let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
-        let broken = broken_rows(&rows)?;
-        Ok(Rows::Nested(rows, broken))
+        Ok(Rows::Nested(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?))
     }
 
-    /// The columns of a batch, with other texts in some rows. `texts` are those rows and their texts, in order.
+    /// The columns of a batch, with other texts in some rows. `texts` are those rows and their texts, in order. It is an error
+    /// if there is no room for them, such as in a column of strings, which holds 2 GiB.
     pub(crate) fn replace(
         &self,
         batch: &StructArray,
         texts: &[(usize, Vec<u8>)],
     ) -> Result<Vec<ArrayRef>, ArrowError> {
         let mut columns = batch.columns().to_vec();
-        let first = &columns[self.0[0]];
-        let made = if is_nested(first.data_type()) {
-            let Rows::Nested(rows, _) = self.rows(batch)? else { return Ok(columns) };
-            let texts: Vec<&[u8]> = texts.iter().map(|(_, text)| text.as_slice()).collect();
-            nested(&rows.schema(), &texts)?.columns().to_vec()
+        let kind = columns[self.0[0]].data_type();
+        let lines: Vec<&[u8]> = texts.iter().map(|(_, text)| text.as_slice()).collect();
+        let made = if is_nested(kind) {
+            let Rows::Nested(rows) = self.rows(batch)? else { return Ok(columns) };
+            nested(&rows.schema(), &lines)?.columns().to_vec()
         } else {
-            vec![texts_as(first.data_type(), texts.iter().map(|(_, text)| text.as_slice()))?]
+            vec![texts_as(kind, &lines)?]
         };
         let mut from: Vec<(usize, usize)> = (0..batch.len()).map(|row| (0, row)).collect();
         for (n, (row, _)) in texts.iter().enumerate() {
             from[*row] = (1, n);
         }
         for (&at, made) in self.0.iter().zip(made) {
-            columns[at] = interleave(&[columns[at].as_ref(), made.as_ref()], &from)?;
+            // Arrow panics where offsets do not reach.
+            let both = || interleave(&[columns[at].as_ref(), made.as_ref()], &from);
+            let both = catch_unwind(AssertUnwindSafe(both));
+            columns[at] = both.unwrap_or_else(|_| Err(too_much()))?;
         }
         Ok(columns)
     }
@@ -144,7 +131,7 @@ impl Columns {
         row: usize,
         text: &[u8],
     ) -> Option<String> {
-        let Rows::Nested(nested_rows, _) = rows else {
+        let Rows::Nested(nested_rows) = rows else {
             let kind = value_type(batch.columns()[self.0[0]].data_type());
             let is_string = matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
             return (is_string && std::str::from_utf8(text).is_err())
@@ -153,7 +140,7 @@ impl Columns {
         let schema = nested_rows.schema();
         let is_same = nested(&schema, &[text]).and_then(|_| {
             let before = nested_rows.slice(row, 1);
-            let again = nested(&schema, &[&lines_of(&before)?])?;
+            let again = nested(&schema, &[Lines::of(nested_rows, row..row + 1)?.get(0)?])?;
             Ok(again.columns().iter().zip(before.columns()).all(|(one, other)| one == other))
         });
         match is_same {
@@ -188,19 +175,11 @@ impl Rows {
         })
     }
 
-    /// Conversations from one row to another, written together: that is several times as fast as each by itself. `None` if
-    /// each has to be, or is text already.
+    /// Conversations from one row to another, written together, which is faster than each by itself. `None` if they cannot be,
+    /// or are text already.
     pub(crate) fn written(&self, from: usize, to: usize) -> Option<Self> {
-        let Self::Nested(rows, broken) = self else { return None };
-        if !broken.is_empty() {
-            return None;
-        }
-        let rows = rows.slice(from, to - from);
-        let text = lines_of(&rows).ok()?;
-        let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
-        let ends: Vec<usize> = ends.collect();
-        let is_whole = ends.len() == rows.num_rows();
-        is_whole.then_some(Self::Written(Written { first: from, text, ends, rows }))
+        let Self::Nested(rows) = self else { return None };
+        Some(Self::Written(Lines::of(rows, from..to).ok()?, from))
     }
 
     pub(crate) fn get(&self, row: usize) -> Cell<'_> {
@@ -212,34 +191,28 @@ impl Rows {
                 Some(Some(key)) => values.get(*key),
                 _ => Cell::null(),
             },
-            Self::Nested(_, broken) if broken.get(row).is_some_and(Option::is_some) => {
-                Cell::Unreadable(broken[row].clone().unwrap_or_default())
-            }
-            Self::Nested(rows, _) if rows.column(0).is_valid(row) => match lines_of(&rows.slice(row, 1)) {
-                Ok(line) => Cell::Text(line.into()),
+            Self::Nested(rows) if rows.column(0).is_null(row) => Cell::null(),
+            Self::Nested(rows) => match Lines::of(rows, row..row + 1) {
+                Ok(line) => line.cell(0).into_owned(),
                 Err(error) => Cell::Unreadable(format!("the row cannot be written as JSON: {error}")),
             },
-            Self::Written(written) => written.get(row),
-            Self::View(_) | Self::Nested(_, _) | Self::Null => Cell::null(),
-        }
-    }
-}
-
-impl Written {
-    fn get(&self, row: usize) -> Cell<'_> {
-        let at = row - self.first;
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        if self.rows.column(0).is_valid(at) {
-            Cell::Text(self.text[start..self.ends[at]].into())
-        } else {
-            Cell::null()
+            Self::Written(lines, first) => lines.cell(row - first),
+            Self::Lost(why) => Cell::Unreadable(why.clone()),
+            Self::View(_) | Self::Null => Cell::null(),
         }
     }
 }
 
 impl Cell<'_> {
-    fn null() -> Self {
+    pub(crate) fn null() -> Self {
         Self::Unreadable("the row is null".to_string())
+    }
+
+    fn into_owned(self) -> Cell<'static> {
+        match self {
+            Self::Text(text) => Cell::Text(text.into_owned().into()),
+            Self::Unreadable(why) => Cell::Unreadable(why),
+        }
     }
 }
 
@@ -287,50 +260,23 @@ fn holds_binary(kind: &DataType) -> bool {
     }
 }
 
-/// Rows as lines of a data set. What is null is left out: where rows differ in their keys, Arrow fills them so.
-fn lines_of(rows: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
-    let mut writer = WriterBuilder::new().with_explicit_nulls(false).build::<_, LineDelimited>(Vec::new());
-    writer.write(rows)?;
-    writer.finish()?;
-    Ok(writer.into_inner())
-}
-
-/// Rows of these lines.
-fn nested(schema: &SchemaRef, lines: &[&[u8]]) -> Result<RecordBatch, ArrowError> {
-    let builder = ReaderBuilder::new(schema.clone()).with_strict_mode(true);
-    let mut decoder = builder.with_batch_size(lines.len().max(1)).build_decoder()?;
-    for line in lines {
-        let read = decoder.decode(line)?;
-        // A decoder that has as many rows as it wants leaves the line break.
-        if line.get(read..).is_some_and(|rest| !rest.trim_ascii().is_empty()) {
-            return Err(ArrowError::JsonError("more than one object".to_string()));
-        }
-    }
-    let rows = decoder.flush()?.filter(|rows| rows.num_rows() == lines.len());
-    rows.ok_or_else(|| ArrowError::JsonError("not one object".to_string()))
-}
-
 /// Texts as an array of a type of texts.
-fn texts_as<'t>(kind: &DataType, texts: impl Iterator<Item = &'t [u8]>) -> Result<ArrayRef, ArrowError> {
-    let mut builder = BinaryBuilder::new();
-    texts.for_each(|text| builder.append_value(text));
-    let plain: ArrayRef = Arc::new(builder.finish());
+fn texts_as(kind: &DataType, texts: &[&[u8]]) -> Result<ArrayRef, ArrowError> {
+    let plain: ArrayRef = match value_type(kind) {
+        DataType::LargeUtf8 | DataType::LargeBinary => Arc::new(LargeBinaryArray::from_iter_values(texts)),
+        DataType::Utf8View | DataType::BinaryView => Arc::new(BinaryViewArray::from_iter_values(texts)),
+        _ if is_too_long(texts.iter().copied()) => return Err(too_much()),
+        _ => Arc::new(BinaryArray::from_iter_values(texts)),
+    };
     // A cast straight to a dictionary of strings is not offered from bytes.
     cast(&cast(&plain, value_type(kind))?, kind)
 }
 
-/// Which rows hold strings that are not UTF-8: who hands them over need not have looked.
-fn broken_rows(rows: &RecordBatch) -> Result<Vec<Option<String>>, ArrowError> {
-    let is_sound =
-        |rows: &RecordBatch| rows.columns().iter().try_for_each(|column| column.to_data().validate_full());
-    if is_sound(rows).is_ok() {
-        return Ok(Vec::new());
-    }
-    let alone = |row: usize| {
-        let row = UInt64Array::from(vec![row as u64]);
-        let columns = rows.columns().iter().map(|column| take(column.as_ref(), &row, None));
-        let alone = RecordBatch::try_new(rows.schema(), columns.collect::<Result<_, _>>()?)?;
-        Ok(is_sound(&alone).err().map(|error| format!("the row is not sound: {error}")))
-    };
-    (0..rows.num_rows()).map(alone).collect()
+/// Whether texts are more than a column of strings holds.
+pub(crate) fn is_too_long<'t>(texts: impl Iterator<Item = &'t [u8]>) -> bool {
+    i32::try_from(texts.map(<[u8]>::len).sum::<usize>()).is_err()
+}
+
+pub(crate) fn too_much() -> ArrowError {
+    ArrowError::ComputeError("more than 2 GiB, which is all that this type of column holds".to_string())
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod column;
+mod json;
 mod row;
 mod table;
 mod task;
@@ -16,7 +17,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyDict, PyList};
 use pyo3_arrow::input::AnyArray;
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::available_parallelism;
 use table::{Given, Table, UNREADABLE};
 use task::{Job, Task};
 use transcript::format::FORMATS;
@@ -60,8 +63,7 @@ impl<'py> FromPyObject<'_, 'py> for Input {
         if let Ok(messages) = given.cast::<PyList>() {
             return Ok(Self::Messages(lines_of(&messages)?));
         }
-        let arrow = catch_unwind(AssertUnwindSafe(|| given.extract()));
-        arrow.map_err(|_| PyValueError::new_err(UNREADABLE))?.map(Self::Arrow).map_err(|error: PyErr| {
+        Self::arrow(given)?.map_err(|error| {
             let kind = given.get_type();
             let said = "expected bytes, str, a list of messages (dicts), or Arrow data (an object with \
                         __arrow_c_array__ or __arrow_c_stream__)";
@@ -69,6 +71,20 @@ impl<'py> FromPyObject<'_, 'py> for Input {
             let error = if given.is_empty() { error.to_string() } else { String::new() };
             PyTypeError::new_err(format!("{said}{given}{error}"))
         })
+    }
+}
+
+impl Input {
+    /// The inner error is about an object that is no Arrow data.
+    fn arrow(given: Borrowed<'_, '_, PyAny>) -> PyResult<PyResult<Self>> {
+        let copied = if table::is_misread(given) {
+            Some(given.py().import("session_tailor._copied")?.call_method1("copied", (given,))?)
+        } else {
+            None
+        };
+        let given = copied.as_ref().map_or(given, Bound::as_borrowed);
+        let arrow = catch_unwind(AssertUnwindSafe(|| given.extract()));
+        Ok(arrow.map_err(|_| PyValueError::new_err(UNREADABLE))?.map(Self::Arrow))
     }
 }
 
@@ -169,11 +185,15 @@ fn unknown(what: &str, name: &str) -> PyErr {
 /// Does a task with what was given.
 fn run(py: Python<'_>, task: Task, given: Input, options: &Options) -> PyResult<Table> {
     let given = match given {
-        Input::Bytes(text) | Input::Messages(text) => Given::one(text),
+        Input::Bytes(text) | Input::Messages(text) => Given::one(&text),
         Input::Arrow(arrow) => Given::arrow(arrow)?,
     };
     let columns = Columns::find(given.fields(), options.column.as_deref()).map_err(PyTypeError::new_err)?;
-    let job = Job { task, policy: options.policy()?, threads: options.threads.unwrap_or(1), columns };
+    let threads = match options.threads {
+        Some(0) => available_parallelism().map_or(1, NonZero::get),
+        asked => asked.unwrap_or(1),
+    };
+    let job = Job { task, policy: options.policy()?, threads, columns };
     py.detach(|| given.run(job))
 }
 
@@ -187,10 +207,17 @@ fn run(py: Python<'_>, task: Task, given: Input, options: &Options) -> PyResult<
 /// has one finding without a code, which says why.
 ///
 /// Options: column (its name), format (take rows for this one, as lines of a data set: "openai-dataset"), profile, select,
-/// ignore, allow (lists of rules), result_chars_max, window_tokens, threads (1; 0 counts as 1).
+/// ignore, allow (lists of rules), result_chars_max, window_tokens, threads (1; 0 for all cores).
 ///
-///     found = pyarrow.table(session_tailor.check(table, column="session"))
-///     found.group_by("code").aggregate([("row", "count")])
+/// >>> import pyarrow as pa, session_tailor
+/// >>> asked = '{"role": "user", "content": "list"}\n'
+/// >>> orphan = '{"role": "tool", "tool_call_id": "x", "content": "whose?"}\n'
+/// >>> found = pa.table(session_tailor.check(pa.table({"session": [asked, asked + orphan, "no session"]})))
+/// >>> found.select(["row", "line", "code", "severity"]).to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+/// [{'row': 1, 'line': 2, 'code': 'P2', 'severity': 'error'},
+///  {'row': 2, 'line': None, 'code': None, 'severity': 'error'}]
+/// >>> found.group_by("code").aggregate([("row", "count")]).num_rows
+/// 2
 #[pyfunction]
 #[pyo3(signature = (sessions, /, **options))]
 fn check(py: Python<'_>, sessions: Input, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
@@ -208,8 +235,15 @@ fn check(py: Python<'_>, sessions: Input, options: Option<&Bound<'_, PyDict>>) -
 ///
 /// Options as of `check`.
 ///
-///     mended = pyarrow.table(session_tailor.mend(table))
-///     kept = mended.filter(pc.is_in(mended["tailor_outcome"], pa.array(["clean", "fixed"])))
+/// >>> import pyarrow as pa, pyarrow.compute as pc, session_tailor
+/// >>> messages = [{"role": "user", "content": "list"}, {"role": "assistant", "content": "ok"}]
+/// >>> orphan = {"role": "tool", "tool_call_id": "x", "content": "whose?"}
+/// >>> session_tailor.mend([*messages, orphan], allow=["P2"]) == (messages, "fixed", None)
+/// True
+/// >>> mended = pa.table(session_tailor.mend(pa.table({"id": [7, 8], "messages": [messages, None]})))
+/// >>> kept = mended.filter(pc.is_in(mended["tailor_outcome"], pa.array(["clean", "fixed"])))
+/// >>> kept["id"].to_pylist(), mended["tailor_reason"].to_pylist()
+/// ([7], [None, 'the row is null'])
 #[pyfunction]
 #[pyo3(signature = (sessions, /, **options))]
 fn mend<'py>(
@@ -225,11 +259,21 @@ fn mend<'py>(
 
 /// What fills sessions: a table with one row a session.
 ///
-/// Columns: row (uint64), error, format, model (string), bytes, lines, entries, calls, results, context_tokens, image_count,
-/// and bytes by what becomes of them (context_bytes, compacted_bytes, ...) and by what they are (results_bytes,
-/// thinking_bytes, ...), all uint64. A row that is no session has an error and nothing else.
+/// Columns: row (uint64); error, why the row is no session, and then nothing else is told; format; model, the last one that
+/// spoke (string); and, all uint64:
 ///
-///     pyarrow.table(session_tailor.weigh(table)).sort_by([("context_tokens", "descending")])
+/// - bytes, lines, entries, calls, results, image_count: how much there is;
+/// - context_tokens: what the model is sent next, estimated where no provider has counted it;
+/// - all bytes by what becomes of them: context_bytes, compacted_bytes (before the last compaction), off_branch_bytes (on
+///   abandoned branches), unsent_bytes (never sent), no_entry_bytes (line breaks, damage);
+/// - all bytes by what they are: results_bytes, calls_bytes, assistant_bytes, thinking_bytes, user_bytes, notes_bytes (of the
+///   agent to itself), images_bytes, side_copies_bytes (texts stored again for display), envelope_bytes (ids, times),
+///   bookkeeping_bytes (never sent).
+///
+/// >>> import session_tailor
+/// >>> (weight,) = session_tailor.weigh([{"role": "user", "content": "list"}, {"role": "assistant", "content": "ok"}]).to_pylist()
+/// >>> weight["format"], weight["entries"], weight["bytes"] == weight["context_bytes"] + weight["no_entry_bytes"]
+/// ('openai-chat', 2, True)
 #[pyfunction]
 #[pyo3(signature = (sessions, /, **options))]
 fn weigh(py: Python<'_>, sessions: Input, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
@@ -242,8 +286,11 @@ fn weigh(py: Python<'_>, sessions: Input, options: Option<&Bound<'_, PyDict>>) -
 /// and their results are never parted; tokens are estimated (four characters each). The limits are those of `tailor chunk`:
 /// max_tokens (40 % of window_tokens), max_chars, summary_chars_max, budget_tokens.
 ///
-///     for chunk in session_tailor.chunk(open(path, "rb").read(), max_tokens=8000).to_pylist():
-///         summarise(chunk["text"])
+/// >>> import session_tailor
+/// >>> messages = [{"role": "user", "content": "list"}, {"role": "assistant", "content": "a.txt"}]
+/// >>> for chunk in session_tailor.chunk(messages, max_tokens=8000).to_pylist():
+/// ...     print(chunk["chunk"], chunk["messages"], repr(chunk["text"]))
+/// 1 2 '[user]\nlist\n\n[assistant]\na.txt\n\n'
 #[pyfunction]
 #[pyo3(signature = (sessions, /, *, max_tokens=None, max_chars=0, summary_chars_max=100_000, budget_tokens=0, **options))]
 fn chunk(
@@ -272,7 +319,12 @@ fn chunk(
 /// Of a str a text, or None if it is not known. Of Arrow data (a column of error texts) a table: row (uint64), known (bool),
 /// what, codes (of the rules that find the cause), fix, advice (string).
 ///
-///     print(session_tailor.explain("prompt is too long: 201234 tokens > 200000 maximum"))
+/// >>> import pyarrow as pa, session_tailor
+/// >>> print(session_tailor.explain("P2").splitlines()[0])
+/// P2 result-without-call
+/// >>> error = "prompt is too long: 201234 tokens > 200000 maximum"
+/// >>> [row["known"] for row in session_tailor.explain(pa.array([error, "no idea"])).to_pylist()]
+/// [True, False]
 #[pyfunction]
 #[pyo3(signature = (what, /, **options))]
 fn explain<'py>(
@@ -283,7 +335,7 @@ fn explain<'py>(
     if let Ok(text) = what.extract::<PyBackedStr>() {
         return Ok(explained(&text).into_pyobject(py)?.into_any());
     }
-    let table = run(py, Task::Explain, Input::Arrow(what.extract()?), &Options::of(options)?)?;
+    let table = run(py, Task::Explain, Input::arrow(what.as_borrowed())??, &Options::of(options)?)?;
     Ok(Bound::new(py, table)?.into_any())
 }
 

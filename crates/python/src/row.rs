@@ -64,7 +64,11 @@ pub(crate) fn text(rows: &Rows, row: usize) -> Result<Cow<'_, [u8]>, String> {
 
 /// What is wrong with a row; an error says why that is not known.
 pub(crate) fn check(rows: &Rows, row: usize, policy: &Policy) -> Result<Vec<Finding>, String> {
-    row::check(&text(rows, row)?, policy)
+    let done = row::check(&text(rows, row)?, policy);
+    match done.reason {
+        Some(why) if done.findings.is_empty() => Err(why),
+        _ => Ok(done.findings),
+    }
 }
 
 /// Repairs a row of a batch. `refuses` says why a text cannot stand in it.

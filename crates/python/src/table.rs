@@ -7,14 +7,39 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
+use pyo3_arrow::PyField;
 use pyo3_arrow::error::PyArrowResult;
 use pyo3_arrow::ffi::{ArrayIterator, ArrayReader, to_schema_pycapsule, to_stream_pycapsule};
 use pyo3_arrow::input::AnyArray;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is said of arrays on which Arrow's own code gives up, such as slices of fixed-size lists.
-pub(crate) const UNREADABLE: &str = "Arrow cannot read this batch as it lies; copy it first, as pyarrow's take does, or cast fixed-size lists to lists";
+/// What is said of arrays on which Arrow's own code gives up.
+pub(crate) const UNREADABLE: &str =
+    "Arrow cannot read this batch as it lies; copy it first, as pyarrow's take does";
+
+/// Whether what an object holds has to be copied before it is read: of fixed-size lists Arrow's code misreads slices.
+pub(crate) fn is_misread(given: Borrowed<'_, '_, PyAny>) -> bool {
+    let has = |of: &Bound<'_, PyAny>| {
+        of.extract::<PyField>().is_ok_and(|field| has_fixed(field.into_inner().data_type()))
+    };
+    // pyarrow's tables and arrays have no type themselves.
+    let types = ["schema", "type"].into_iter().filter_map(|name| given.getattr(name).ok());
+    std::iter::once(given.to_owned()).chain(types).any(|of| has(&of))
+}
+
+fn has_fixed(kind: &DataType) -> bool {
+    use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
+    match kind {
+        FixedSizeList(..) => true,
+        Struct(fields) => fields.iter().any(|field| has_fixed(field.data_type())),
+        List(item) | LargeList(item) | ListView(item) | LargeListView(item) | Map(item, _) => {
+            has_fixed(item.data_type())
+        }
+        _ => false,
+    }
+}
 
 type Reader = Box<dyn ArrayReader + Send>;
 
@@ -30,8 +55,8 @@ pub(crate) struct Given {
 
 impl Given {
     /// One session.
-    pub(crate) fn one(text: Vec<u8>) -> Self {
-        let array: ArrayRef = Arc::new(LargeBinaryArray::from_vec(vec![&text]));
+    pub(crate) fn one(text: &[u8]) -> Self {
+        let array: ArrayRef = Arc::new(LargeBinaryArray::from_vec(vec![text]));
         Self::of(Box::new(ArrayIterator::new([Ok(array)], field_of(&DataType::LargeBinary))), true)
     }
 
@@ -58,20 +83,26 @@ impl Given {
         let Self { field, fields, batches, is_whole } = self;
         let made = Field::new(field.name(), DataType::Struct(job.fields(&fields)), field.is_nullable());
         let made = Arc::new(made.with_metadata(field.metadata().clone()));
-        let (mut given, mut before) = (batches, 0);
+        let (mut given, mut before, mut ready) = (batches, 0, VecDeque::new());
         let mut next = move || {
-            let batch = match given.next()? {
-                Ok(batch) => batch,
-                Err(error) => return Some(Err(without_nul(&error))),
-            };
-            let batch = match batch.as_struct_opt() {
-                Some(batch) => Ok(batch.clone()),
-                None => StructArray::try_new(fields.clone(), vec![batch], None),
-            };
-            let rows = batch.as_ref().map_or(0, |batch| batch.len() as u64);
-            let done = batch.and_then(|batch| job.run(&batch, before));
-            before += rows;
-            Some(done.map(|done| Arc::new(done) as ArrayRef).map_err(|error| without_nul(&error)))
+            while ready.is_empty() {
+                let batch = match given.next()? {
+                    Ok(batch) => batch,
+                    Err(error) => return Some(Err(without_nul(&error))),
+                };
+                let batch = match batch.as_struct_opt() {
+                    Some(batch) => Ok(batch.clone()),
+                    None => StructArray::try_new(fields.clone(), vec![batch], None),
+                };
+                match batch.and_then(|batch| Ok((job.run(&batch, before)?, batch.len() as u64))) {
+                    Ok((done, rows)) => {
+                        ready.extend(done);
+                        before += rows;
+                    }
+                    Err(error) => return Some(Err(without_nul(&error))),
+                }
+            }
+            ready.pop_front().map(|done| Ok(Arc::new(done) as ArrayRef))
         };
         let lost = || ArrowError::ComputeError(UNREADABLE.to_string());
         let batches = std::iter::from_fn(move || {
@@ -174,7 +205,7 @@ impl Table {
         let batches = self.whole().ok_or_else(|| {
             PyTypeError::new_err("the length of a stream is not known before it is read; use to_pyarrow()")
         })?;
-        Ok(batches.iter().map(|batch| batch.len()).sum())
+        Ok(batches.iter().map(Array::len).sum())
     }
 
     fn __bool__(&self) -> PyResult<bool> {
@@ -188,7 +219,7 @@ impl Table {
     }
 
     fn __repr__(&self) -> String {
-        let rows = self.whole().map(|batches| batches.iter().map(|batch| batch.len()).sum::<usize>());
+        let rows = self.whole().map(|batches| batches.iter().map(Array::len).sum::<usize>());
         let rows = rows.map_or_else(|| "a stream".to_string(), |rows| format!("{rows} rows"));
         format!("<session_tailor.Table of {rows}: {}>", self.column_names().join(", "))
     }

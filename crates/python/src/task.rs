@@ -1,10 +1,11 @@
 //! The five tasks over a batch: what each makes of rows, and the columns it answers with.
 
-use crate::column::{Columns, Rows};
+use crate::column::{Columns, Rows, is_too_long, too_much};
 use crate::row::{check, each, fix_name, repair, text, unreadable};
 use arrow_array::builder::{BooleanBuilder, StringBuilder, UInt64Builder};
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use transcript::chunk::{Limits, chars4, chunks};
 use transcript::compact::Unable;
@@ -86,16 +87,36 @@ impl Job {
         own.into()
     }
 
-    /// Does it for a batch. `before` is how many rows there were in earlier ones.
-    pub(crate) fn run(&self, batch: &StructArray, before: u64) -> Result<StructArray, ArrowError> {
+    /// Does it for a batch, before which there were so many rows. What does not fit into one batch comes in several, and a row
+    /// that Arrow cannot handle by itself says so.
+    pub(crate) fn run(&self, batch: &StructArray, before: u64) -> Result<Vec<StructArray>, ArrowError> {
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            let rows = self.columns.rows(batch)?;
+            self.run_on(batch, &rows, before)
+        }));
+        let why = match done {
+            Ok(Ok(done)) => return Ok(vec![done]),
+            Ok(Err(why)) => why.to_string(),
+            Err(_) => "Arrow gives up on it".to_string(),
+        };
+        if batch.len() < 2 {
+            let rows = Rows::Lost(format!("the row cannot be handled: {why}"));
+            return Ok(vec![self.run_on(batch, &rows, before)?]);
+        }
+        let half = batch.len() / 2;
+        let mut done = self.run(&batch.slice(0, half), before)?;
+        done.extend(self.run(&batch.slice(half, batch.len() - half), before + half as u64)?);
+        Ok(done)
+    }
+
+    fn run_on(&self, batch: &StructArray, rows: &Rows, before: u64) -> Result<StructArray, ArrowError> {
         let fields = self.fields(batch.fields());
-        let rows = self.columns.rows(batch)?;
         let columns = match self.task {
-            Task::Check => self.check(batch, &rows, before),
-            Task::Mend => self.mend(batch, &rows),
-            Task::Weigh => self.weigh(batch, &rows, before),
-            Task::Chunk { .. } => self.chunk(batch, &rows, before),
-            Task::Explain => self.explain(batch, &rows, before),
+            Task::Check => self.check(batch, rows, before),
+            Task::Mend => self.mend(batch, rows),
+            Task::Weigh => self.weigh(batch, rows, before),
+            Task::Chunk { .. } => self.chunk(batch, rows, before),
+            Task::Explain => self.explain(batch, rows, before),
         }?;
         let nulls = batch.nulls().filter(|_| matches!(self.task, Task::Mend)).cloned();
         if columns.is_empty() {
@@ -151,13 +172,11 @@ impl Job {
         if !texts.is_empty() {
             match self.columns.replace(batch, &texts) {
                 Ok(replaced) => columns = replaced,
-                // Such as more than 2 GiB in a column of strings.
+                // Half of the batch may fit.
+                Err(error) if batch.len() > 1 => return Err(error),
                 Err(error) => {
-                    let why =
-                        format!("the mended rows do not fit into this batch: {error}; pass smaller batches");
-                    for (row, _) in &texts {
-                        (mended[*row].outcome, mended[*row].reason) = (Outcome::Refused, Some(why.clone()));
-                    }
+                    let why = format!("the mended row does not fit into its column: {error}");
+                    (mended[0].outcome, mended[0].reason) = (Outcome::Refused, Some(why));
                 }
             }
         }
@@ -232,6 +251,9 @@ impl Job {
             }
         };
         let cut = self.each(batch, rows, &one, Err);
+        if is_too_long(cut.iter().flatten().flatten().map(|(_, text)| text.as_bytes())) {
+            return Err(too_much());
+        }
         let mut numbers = [(); 6].map(|()| UInt64Builder::new());
         let (mut texts, mut errors) = (StringBuilder::new(), StringBuilder::new());
         let mut tell = |told: [Option<u64>; 6], text: Option<&str>, error: Option<&str>| {

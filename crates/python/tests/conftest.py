@@ -5,6 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,12 +49,60 @@ def tailor():
     return run
 
 
+FINDING = ("line", "code", "severity", "message", "fix", "saves_bytes")
+
+
 def findings(report):
-    keys = ("line", "code", "severity", "message", "fix", "saves_bytes")
-    return [tuple(finding.get(key) for key in keys) for finding in report["findings"]]
+    """All that a report says, in its order; what it leaves out is null, or no more."""
+    return [(*(finding.get(key) for key in FINDING), finding.get("more", 0)) for finding in report["findings"]]
 
 
-def found(table, row=None):
-    keys = ("line", "code", "severity", "message", "fix", "saves_bytes")
-    rows = table.to_pylist()
-    return [tuple(one[key] for key in keys) for one in rows if row is None or one["row"] == row]
+def of_finding(finding):
+    """The same of a row of the module's table."""
+    return tuple(finding[key] for key in (*FINDING, "more"))
+
+
+def found(table):
+    return [of_finding(finding) for finding in table.to_pylist()]
+
+
+def drop_null(value):
+    """As the module reads nested rows."""
+    if isinstance(value, dict):
+        return {key: drop_null(inner) for key, inner in value.items() if inner is not None}
+    return [drop_null(inner) for inner in value] if isinstance(value, list) else value
+
+
+def line_of(row):
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def conversations():
+    """Conversations as a Parquet data set holds them: some sound, and some of each kind of broken ones."""
+    call = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]}
+    torn = json.loads(json.dumps(call))
+    torn["tool_calls"][0]["function"]["arguments"] = '{"path": '
+    user, result, last = CHAT[0], CHAT[2], {"role": "assistant", "content": "naïve \"quoted\"\n\t\u0001 \U0001f600"}
+    kinds = [
+        [user, call, result, last],
+        [user, torn, result, last],
+        [user, call, result, CHAT[3], last],
+        [user, call],
+        [user, call, last],
+        [user, {**call, "tool_calls": call["tool_calls"] * 2}, result, last],
+        [user],
+        [last, user],
+        [user, last, {"role": "user", "content": "x" * 120_000}, last],
+        [user, call, {**result, "content": "é" * 120_000}, last],
+    ]
+    return [[*kind[:-1], {**kind[-1], "content": f"{kind[-1]['content']} {n}"}] for n in range(6) for kind in kinds]
+
+
+MESSAGE = pa.struct(
+    [
+        ("role", pa.string()),
+        ("content", pa.string()),
+        ("tool_calls", pa.list_(pa.struct([("id", pa.string()), ("type", pa.string()), ("function", pa.struct([("name", pa.string()), ("arguments", pa.string())]))]))),
+        ("tool_call_id", pa.string()),
+    ]
+)

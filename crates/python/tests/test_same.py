@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 import session_tailor
-from conftest import CHAT, DATASETS, FIXTURES, corpus, findings, found
+from conftest import CHAT, DATASETS, FIXTURES, MESSAGE, conversations, corpus, drop_null, findings, found, line_of, of_finding
 
 NESTED_FORMATS = {"openai-dataset": "messages", "anthropic-dataset": "messages", "sharegpt": "conversations", "gemini-dataset": "contents"}
 
@@ -31,7 +31,7 @@ def compare(tailor, paths):
             # A format that is only read is looked at all the same.
             assert all(finding["code"] is None for finding in own), path
         else:
-            assert [(f["line"], f["code"], f["severity"], f["message"], f["fix"], f["saves_bytes"]) for f in own] == findings(report), path
+            assert [of_finding(finding) for finding in own] == findings(report), path
         report, out = tailor("fix", text)
         assert mended[row]["session"] == out, (path, mended[row]["tailor_outcome"], report["outcome"])
         if report["outcome"] in ("clean", "fixed", "findings", "refused"):
@@ -65,9 +65,8 @@ def test_lines_of_data_sets(tailor, path):
     lines = lines[:-1] if lines[-1] == b"" else lines
     own = session_tailor.check(pa.array(lines, pa.binary()), format=report["format"]).to_pylist()
     blank = {row for row, line in enumerate(lines) if not line}
-    own = [(f["row"] + f["line"], f["code"], f["severity"], f["message"], f["fix"]) for f in own if f["row"] not in blank]
-    of_file = [(line, *rest) for line, *rest, _ in findings(report)]
-    assert own == of_file
+    own = [(finding["row"] + finding["line"], *of_finding(finding)[1:]) for finding in own if finding["row"] not in blank]
+    assert own == findings(report)
 
 
 @pytest.mark.parametrize("path", DATASETS, ids=lambda path: "/".join(path.parts[-3:-1]))
@@ -90,11 +89,10 @@ def test_nested(tailor, path):
         pytest.skip("no whole conversation in the fields of a data set")
     mended = session_tailor.mend(batch, format=format_name).to_pyarrow()
     assert mended.schema.field(column).type == batch.schema.field(column).type
-    without_null = [json.dumps(drop_null(row)).encode() for row in batch.to_pylist()]
+    without_null = [line_of(drop_null(row))[:-1] for row in batch.to_pylist()]
     own = session_tailor.check(batch, format=format_name).to_pylist()
     of_lines = session_tailor.check(pa.array(without_null), format=format_name).to_pylist()
-    key = lambda finding: (finding["row"], finding["code"], finding["severity"], finding["fix"])  # noqa: E731
-    assert [key(finding) for finding in own] == [key(finding) for finding in of_lines]
+    assert own == of_lines
     for before, after in zip(batch.to_pylist(), mended.to_pylist()):
         if after["tailor_outcome"] != "fixed":
             assert after[column] == before[column]
@@ -102,10 +100,21 @@ def test_nested(tailor, path):
             assert after[column] != before[column]
 
 
-def drop_null(value):
-    if isinstance(value, dict):
-        return {key: drop_null(inner) for key, inner in value.items() if inner is not None}
-    return [drop_null(inner) for inner in value] if isinstance(value, list) else value
+def test_nested_rows_against_the_program(tailor):
+    """A nested row says what `tailor scan` says of the line that it was, and is mended to what `tailor fix` makes of it."""
+    rows = conversations()
+    table = pa.table({"messages": pa.array(rows, pa.list_(MESSAGE))})
+    checked = by_row(session_tailor.check(table, threads=2))
+    mended = session_tailor.mend(table, threads=2).to_pylist()
+    codes = set()
+    for n, row in enumerate(rows):
+        line = line_of({"messages": row})
+        report, out = tailor("scan", line)[0], tailor("fix", line)[1]
+        assert report["format"] == "openai-dataset"
+        assert [of_finding(finding) for finding in checked.get(n, [])] == findings(report), row
+        assert {"messages": drop_null(mended[n]["messages"])} == json.loads(out), mended[n]
+        codes |= {finding["code"] for finding in report["findings"]}
+    assert len(codes) > 4, codes
 
 
 def test_messages_and_bytes(tailor):

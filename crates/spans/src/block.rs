@@ -17,16 +17,21 @@ struct Block {
     /// Where a string cannot just go on: quotes that are not escaped, escapes other than the five commonest
     /// (`\n \" \\ \t \r`), control characters, and the end of the bytes.
     stops: u64,
-    /// Backslashes that begin an escape.
-    escapes: u64,
-    beyond_ascii: bool,
+    /// What is no character of its own: backslashes that begin an escape, and bytes that go on with a character.
+    surplus: u64,
+    /// How many of these there are before the block. It may wrap around.
+    surplus_before: u32,
+    /// How many blocks before it hold a character of four bytes.
+    fours_before: u32,
 }
 
 /// The marks of bytes that grow at their end.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
-    /// The last one has a stop at the end of the bytes.
+    /// The last but one has a stop at the end of the bytes, and the last one only counts.
     blocks: Vec<Block>,
+    /// The blocks with bytes beyond ASCII.
+    beyond_ascii: Vec<u32>,
     /// Where lines end in the bytes that were added last.
     line_ends: Vec<u32>,
     /// An escape is open where the last block begins.
@@ -37,8 +42,10 @@ pub struct Marks {
 pub struct Reach {
     /// Where it cannot just go on: a quote, an escape other than the commonest, a control character, the end of the bytes.
     pub stop: usize,
-    /// There is an escape before that.
-    pub escaped: bool,
+    /// How many bytes before that are no characters of their own: they begin a common escape, or go on with a character.
+    pub surplus: u32,
+    /// There may be a character of four bytes.
+    pub fours: bool,
 }
 
 impl Marks {
@@ -48,7 +55,8 @@ impl Marks {
     }
 
     fn update_with(&mut self, level: Level, bytes: &[u8], from: usize) {
-        self.blocks.resize(bytes.len() / SIZE + 1, Block::default());
+        self.blocks.resize(bytes.len() / SIZE + 2, Block::default());
+        self.beyond_ascii.truncate(self.beyond_ascii.partition_point(|&n| (n as usize) < from / SIZE));
         self.split &= from >= SIZE;
         self.line_ends.clear();
         dispatch!(level, simd => mark(simd, bytes, from, self));
@@ -57,6 +65,8 @@ impl Marks {
     /// Forgets so many blocks at the beginning, whose bytes are gone.
     pub fn forget(&mut self, blocks: usize) {
         self.blocks.drain(..blocks);
+        self.beyond_ascii.drain(..self.beyond_ascii.partition_point(|&n| (n as usize) < blocks));
+        self.beyond_ascii.iter_mut().for_each(|n| *n -= blocks as u32);
     }
 
     /// Where lines end in the bytes that were added last.
@@ -66,12 +76,17 @@ impl Marks {
 
     /// The stretches of a part of the bytes that hold bytes beyond ASCII, in order; between them is only ASCII.
     pub fn beyond_ascii(&self, from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
-        let mut n = from / SIZE;
-        let blocks = &self.blocks[..to.div_ceil(SIZE)];
+        let before = |n: usize| self.beyond_ascii.partition_point(|&block| (block as usize) < n);
+        let own = &self.beyond_ascii[before(from / SIZE)..];
+        let own = own.iter().map(|&block| block as usize).take_while(move |block| block * SIZE < to);
+        let mut own = own.peekable();
         core::iter::from_fn(move || {
-            let first = n + blocks.get(n..)?.iter().position(|block| block.beyond_ascii)?;
-            n = first + blocks[first..].iter().take_while(|block| block.beyond_ascii).count();
-            Some(((first * SIZE).max(from), (n * SIZE).min(to)))
+            let first = own.next()?;
+            let mut end = first + 1;
+            while own.next_if_eq(&end).is_some() {
+                end += 1;
+            }
+            Some(((first * SIZE).max(from), (end * SIZE).min(to)))
         })
     }
 
@@ -79,27 +94,39 @@ impl Marks {
     #[expect(clippy::inline_always, reason = "most strings end in the block: a call would cost as much")]
     #[inline(always)]
     pub fn follow(&self, from: usize) -> Reach {
-        let (block, skip) = (&self.blocks[from / SIZE], from % SIZE);
+        let (skip, blocks) = (from % SIZE, &self.blocks[from / SIZE..]);
+        let [block, after, ..] = blocks else { return self.follow_on(from) };
         let stops = block.stops >> skip;
         if stops == 0 {
             return self.follow_on(from);
         }
         // One bit for each byte before the first stop.
         let before = stops.wrapping_sub(1) & !stops;
-        Reach { stop: from + stops.trailing_zeros() as usize, escaped: block.escapes >> skip & before != 0 }
+        let surplus = block.surplus >> skip & before;
+        Reach {
+            stop: from + stops.trailing_zeros() as usize,
+            // Mostly there is none, and counting takes a while.
+            surplus: if surplus == 0 { 0 } else { surplus.count_ones() },
+            fours: after.fours_before != block.fours_before,
+        }
     }
 
     /// The same where the string continues after the block.
     #[inline(never)]
     fn follow_on(&self, from: usize) -> Reach {
         let first = from / SIZE;
-        let mut escapes = self.blocks[first].escapes & !below(from % SIZE);
         // There is a stop at the end of the bytes at the latest.
         let calm = self.blocks[first + 1..].iter().take_while(|block| block.stops == 0);
-        let last = first + 1 + calm.inspect(|block| escapes |= block.escapes).count();
-        let stop = self.blocks[last].stops.trailing_zeros() as usize;
-        escapes |= self.blocks[last].escapes & below(stop);
-        Reach { stop: last * SIZE + stop, escaped: escapes != 0 }
+        let last = first + 1 + calm.count();
+        let (begin, end, after) = (&self.blocks[first], &self.blocks[last], &self.blocks[last + 1]);
+        let stop = end.stops.trailing_zeros() as usize;
+        let outside =
+            (begin.surplus & below(from % SIZE)).count_ones() + (end.surplus & !below(stop)).count_ones();
+        Reach {
+            stop: last * SIZE + stop,
+            surplus: after.surplus_before.wrapping_sub(begin.surplus_before).wrapping_sub(outside),
+            fours: after.fours_before != begin.fours_before,
+        }
     }
 }
 
@@ -110,36 +137,43 @@ fn mark<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
     let (whole, rest) = bytes.as_chunks::<SIZE>();
     let mut last = [b' '; SIZE];
     last[..rest.len()].copy_from_slice(rest);
-    let Marks { blocks, line_ends, .. } = marks;
+    let Marks { blocks, line_ends, beyond_ascii, .. } = marks;
     let (mut split, mut last_split) = (marks.split, false);
-    for (n, block) in blocks.iter_mut().enumerate().skip(from / SIZE) {
+    let Block { mut surplus_before, mut fours_before, .. } = blocks[from / SIZE];
+    for (n, block) in blocks[..=whole.len()].iter_mut().enumerate().skip(from / SIZE) {
         let sixty_four = whole.get(n).unwrap_or(&last);
         let wanted = Masks::new(simd, sixty_four);
-        let mut found = Block { stops: wanted.quotes, ..Block::default() };
+        let mut found = Block { stops: wanted.quotes, surplus: 0, surplus_before, fours_before };
         last_split = split;
         if wanted.slashes != 0 || split {
             let behind = u64::from(split);
-            found.escapes = escape_starts(wanted.slashes & !behind);
+            found.surplus = escape_starts(wanted.slashes & !behind);
             // The next block waits for nothing where a branch tells that no escape is split, and nearly always none is.
             split = false;
             let mut common = common(simd, sixty_four, &wanted);
-            if found.escapes >> (SIZE - 1) == 1 {
+            if found.surplus >> (SIZE - 1) == 1 {
                 split = true;
                 common |= common_at_end(bytes.get((n + 1) * SIZE));
             }
-            found.stops = wanted.quotes & !(found.escapes << 1 | behind) | found.escapes & !common;
+            found.stops = wanted.quotes & !(found.surplus << 1 | behind) | found.surplus & !common;
         }
         if wanted.beyond_text != 0 {
             let beyond = BeyondText::new(simd, sixty_four);
             note_line_ends(sixty_four, beyond.controls, n * SIZE, from, line_ends);
             found.stops |= beyond.controls;
-            found.beyond_ascii = beyond.beyond_ascii;
+            found.surplus |= beyond.goes_on;
+            if beyond.is_beyond_ascii {
+                beyond_ascii.push(n as u32);
+            }
+            fours_before += u32::from(beyond.has_fours);
         }
+        surplus_before = surplus_before.wrapping_add(found.surplus.count_ones());
         *block = found;
     }
     // The last block is looked at again when more bytes come.
     marks.split = last_split;
     blocks[whole.len()].stops |= 1 << rest.len();
+    blocks[whole.len() + 1] = Block { surplus_before, fours_before, ..Block::default() };
 }
 
 /// The bytes that every block is searched for, as bit masks.
@@ -168,8 +202,12 @@ impl Masks {
 /// The same for the few blocks that have others than the letters and signs of ASCII.
 struct BeyondText {
     controls: u64,
+    /// Bytes that go on with a character.
+    goes_on: u64,
     /// Some are above 0x7f.
-    beyond_ascii: bool,
+    is_beyond_ascii: bool,
+    /// Some begin a character of four.
+    has_fours: bool,
 }
 
 impl BeyondText {
@@ -177,8 +215,12 @@ impl BeyondText {
     #[inline(always)]
     fn new<S: Simd>(simd: S, bytes: &[u8; SIZE]) -> Self {
         let bytes = u8x64::load_array_ref(simd, bytes);
-        let beyond_ascii = bytes.max(0x80).simd_eq(bytes).to_bitmask() != 0;
-        Self { controls: bytes.simd_lt(0x20).to_bitmask(), beyond_ascii }
+        Self {
+            controls: bytes.simd_lt(0x20).to_bitmask(),
+            goes_on: (bytes & 0xc0).simd_eq(0x80).to_bitmask(),
+            is_beyond_ascii: bytes.max(0x80).simd_eq(bytes).to_bitmask() != 0,
+            has_fours: bytes.max(0xf0).simd_eq(bytes).to_bitmask() != 0,
+        }
     }
 }
 
@@ -283,42 +325,42 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
 
-    /// What a plain walk says of the bytes: where a string stops, and the escapes.
+    /// What a plain walk says of the bytes: where a string stops, and which are no characters of their own.
     fn plainly(bytes: &[u8]) -> (Vec<usize>, Vec<usize>) {
-        let (mut stops, mut escapes, mut behind) = (vec![], vec![], false);
+        let (mut stops, mut surplus, mut behind) = (vec![], vec![], false);
         for (i, &byte) in bytes.iter().enumerate() {
             let begins = byte == b'\\' && !behind;
             let common = bytes.get(i + 1).is_some_and(|next| b"n\"\\tr".contains(next));
             if (byte == b'"' && !behind) || byte < 0x20 || (begins && !common) {
                 stops.push(i);
             }
-            if begins {
-                escapes.push(i);
+            if begins || (0x80..0xc0).contains(&byte) {
+                surplus.push(i);
             }
             behind = begins;
         }
-        (stops, escapes)
+        (stops, surplus)
     }
 
     /// What the processor has, and less.
     fn levels() -> Vec<Level> {
-        let mut levels = vec![Level::new(), Level::baseline()];
+        let levels = [Level::new(), Level::baseline()].into_iter();
         #[cfg(target_arch = "x86_64")]
-        levels.extend(
+        let levels = levels.chain(
             Level::new()
                 .as_sse4_2()
                 .map(Level::Sse4_2)
                 .into_iter()
                 .chain(Level::new().as_avx2().map(Level::Avx2)),
         );
-        levels
+        levels.collect()
     }
 
     proptest! {
         #[test]
         fn marks_say_what_a_plain_walk_says(text in r#"([nu"\\x]|é|😀|\n|[a-z]{20}|\\\\\\){0,90}"#, from in 0usize..400) {
             let bytes = text.as_bytes();
-            let (stops, escapes) = plainly(bytes);
+            let (stops, surplus) = plainly(bytes);
             let from = from.min(bytes.len());
             let stop = stops.into_iter().find(|&at| at >= from).unwrap_or(bytes.len());
             for level in levels() {
@@ -326,7 +368,8 @@ mod tests {
                 marks.update_with(level, bytes, 0);
                 let reach = marks.follow(from);
                 prop_assert_eq!(reach.stop, stop);
-                prop_assert_eq!(reach.escaped, escapes.iter().any(|at| (from..stop).contains(at)));
+                prop_assert_eq!(reach.surplus as usize, surplus.iter().filter(|at| (from..stop).contains(at)).count());
+                prop_assert!(reach.fours || !bytes[from..stop].iter().any(|&byte| byte >= 0xf0));
                 let places = bytes.iter().enumerate();
                 let ends: Vec<_> = places.filter(|(_, byte)| **byte == b'\n').map(|(n, _)| n as u32).collect();
                 prop_assert_eq!(marks.line_ends(), ends);

@@ -10,6 +10,7 @@
 
 use crate::block::{Marks, Reach, SIZE};
 use crate::literal::{self, Unit, hex4};
+use crate::marker;
 use crate::source::{Fault, Source, Span, WINDOW_BYTES};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -29,6 +30,9 @@ const LONG_BYTES: usize = 1 << 20;
 
 /// How much may be held of one line. More is too complex as well.
 const HELD_BYTES_MAX: usize = 1 << 28;
+
+/// A text of so many bytes is searched for our markers when it is read, because a rule may want to know.
+const SEARCHED_BYTES_MIN: usize = 1 << 14;
 
 /// The first window of what may end early or be no object at all.
 const FIRST_WINDOW_BYTES: usize = 256;
@@ -58,11 +62,19 @@ struct Node {
     /// Index of the node after this one and all it holds.
     next: u32,
     kind: Kind,
-    /// It does not say what is written: there are escapes in it, or it was renamed.
-    escaped: bool,
-    /// The [`tag`] of a key's text; 0 for values.
+    flags: u8,
+    /// The [`tag`] of a key's text. Of a string that is [`COUNTED`], how many bytes are no characters of their own.
     tag: u16,
 }
+
+/// The node is a key.
+const KEY: u8 = 1;
+/// It may not say what is written: there are escapes in it or characters beyond ASCII, or it was renamed.
+const ESCAPED: u8 = 2;
+/// The characters of the string are counted.
+const COUNTED: u8 = 4;
+/// There may be characters of four bytes.
+const FOURS: u8 = 8;
 
 /// Bytes that are not held any more.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +130,15 @@ impl Doc {
         self.nodes.len()
     }
 
+    /// All keys of all objects in it, as written and without their quotes, with a number that equal ones share.
+    pub fn keys(&self) -> impl Iterator<Item = (Value<'_>, &[u8], u16)> {
+        let keys = (0..).zip(&self.nodes).filter(|(_, node)| node.flags & KEY != 0);
+        keys.map(|(at, node)| {
+            let raw = &self.bytes[node.start as usize + 1..node.end as usize - 1];
+            (Value { doc: self, at }, raw, node.tag)
+        })
+    }
+
     /// Whether its strings hold something that some readers refuse.
     pub fn odd(&self) -> Odd {
         self.odd
@@ -126,7 +147,7 @@ impl Doc {
     /// Gives the key at a place another name.
     pub fn rename(&mut self, at: u32, name: &'static str) {
         let key = &mut self.nodes[at as usize];
-        (key.escaped, key.tag) = (true, tag(name.as_bytes()));
+        (key.flags, key.tag) = (key.flags | ESCAPED, tag(name.as_bytes()));
         self.renamed.push((at, name));
     }
 
@@ -221,7 +242,17 @@ impl<'d> Value<'d> {
         if self.kind() != Kind::String {
             return 0;
         }
-        literal::count(self.raw(), Unit::Chars) + self.gaps().map(|gap| gap.chars).sum::<u64>()
+        let (node, raw) = (self.node(), self.raw());
+        if node.flags & COUNTED != 0 && self.gaps().next().is_none() {
+            return raw.len() as u64 - u64::from(node.tag);
+        }
+        literal::count(raw, Unit::Chars) + self.gaps().map(|gap| gap.chars).sum::<u64>()
+    }
+
+    /// Whether UTF-16 may write a character of a string as a pair.
+    fn may_have_pairs(self) -> bool {
+        let maybe = self.node().flags & (COUNTED | FOURS) != COUNTED;
+        self.doc.pairs || (maybe && begins_four(self.raw())) || self.gaps().any(|gap| gap.pairs)
     }
 
     /// Whether it is `null`.
@@ -307,7 +338,7 @@ impl<'d> Value<'d> {
         }
         Some(match self.renamed() {
             Some(name) => Cow::Borrowed(name.as_bytes()),
-            None if self.node().escaped => Cow::Owned(literal::decode(raw)),
+            None if self.node().flags & ESCAPED != 0 => Cow::Owned(literal::decode(raw)),
             None => Cow::Borrowed(raw),
         })
     }
@@ -333,7 +364,7 @@ impl<'d> Value<'d> {
     #[inline(always)]
     pub fn is(self, text: &str) -> bool {
         let node = self.node();
-        if node.escaped {
+        if node.flags & ESCAPED != 0 {
             return self.is_escaped(text);
         }
         node.kind == Kind::String
@@ -365,20 +396,33 @@ pub struct Text {
     pub chars: u64,
     /// UTF-16 may count more units than that.
     pairs: bool,
+    /// Our marker is not in it.
+    unmarked: bool,
 }
 
 impl Text {
     /// The string's text.
     pub fn of(value: Value<'_>) -> Self {
-        let (inner, chars) = (value.inner(), value.chars());
-        let pairs = value.doc.pairs || begins_four(value.raw()) || value.gaps().any(|gap| gap.pairs);
-        Self { inner, chars, pairs }
+        let raw = value.raw();
+        // A shorter one is soon read again.
+        let searched = raw.len() >= SEARCHED_BYTES_MIN && value.gaps().next().is_none();
+        Self {
+            inner: value.inner(),
+            chars: value.chars(),
+            pairs: value.may_have_pairs(),
+            unmarked: searched && !marker::may_hold(raw),
+        }
     }
 
     /// The same text at another place.
     #[must_use]
     pub fn moved_to(self, inner: Span) -> Self {
         Self { inner, ..self }
+    }
+
+    /// Whether it is known that it holds no marker of ours.
+    pub fn is_unmarked(&self) -> bool {
+        self.unmarked
     }
 
     /// How long it is, where that is known without reading it again.
@@ -626,20 +670,20 @@ impl Tokeniser {
     }
 
     #[inline]
-    fn push(&mut self, kind: Kind, start: usize, end: usize, escaped: bool) -> Step<()> {
+    fn push(&mut self, kind: Kind, start: usize, end: usize, (flags, tag): (u8, u16)) -> Step<()> {
         let nodes = &mut self.doc.nodes;
         if nodes.len() >= NODES_MAX {
             return Err(Stop::TooComplex);
         }
         let next = nodes.len() as u32 + 1;
-        nodes.push(Node { start: start as u32, end: end as u32, next, kind, escaped, tag: 0 });
+        nodes.push(Node { start: start as u32, end: end as u32, next, kind, flags, tag });
         Ok(())
     }
 
     fn open_container(&mut self, kind: Kind, at: usize, state: State) -> Step<()> {
         self.open.push(self.doc.nodes.len() as u32);
         self.state = state;
-        self.push(kind, at, at + 1, false)
+        self.push(kind, at, at + 1, (0, 0))
     }
 
     fn close(&mut self, at: usize, kind: Kind) -> Step<()> {
@@ -662,7 +706,7 @@ impl Tokeniser {
             b'-' | b'0'..=b'9' => (Kind::Number, number(bytes, i)?),
             _ => return Err(Stop::Bad(i)),
         };
-        self.push(kind, i, end, false)?;
+        self.push(kind, i, end, (0, 0))?;
         self.state = State::CommaOrEnd;
         Ok(end)
     }
@@ -674,18 +718,25 @@ impl Tokeniser {
         let (mut at, mut key) = (at, key);
         loop {
             let again = self.followed > at;
-            let Reach { mut stop, mut escaped } = piece.marks.follow(self.followed.max(at + 1));
+            let Reach { mut stop, surplus, fours } = piece.marks.follow(self.followed.max(at + 1));
+            let mut escaped = surplus > 0;
+            let mut counted = u16::try_from(surplus).ok();
             if again || bytes.get(stop) != Some(&b'"') {
                 self.at = at;
                 self.state = if key { State::Key } else { State::Value };
                 stop = self.odd_string(piece, at + 1)?;
-                escaped = memchr(b'\\', &bytes[at..stop]).is_some();
+                (escaped, counted) = (memchr(b'\\', &bytes[at..stop]).is_some(), None);
             }
-            self.push(Kind::String, at, stop + 1, escaped)?;
-            if key && let Some(node) = self.doc.nodes.last_mut() {
-                let raw = &bytes[at + 1..stop];
-                node.tag = if escaped { tag(&literal::decode(raw)) } else { tag(raw) };
-            }
+            let flags = if escaped { ESCAPED } else { 0 };
+            let node = match counted {
+                _ if key => {
+                    let raw = &bytes[at + 1..stop];
+                    (flags | KEY, if escaped { tag(&literal::decode(raw)) } else { tag(raw) })
+                }
+                Some(surplus) => (flags | COUNTED | if fours { FOURS } else { 0 }, surplus),
+                None => (flags, 0),
+            };
+            self.push(Kind::String, at, stop + 1, node)?;
             let next = stop + 1;
             key = match (key, bytes.get(next), bytes.get(next + 1)) {
                 (true, Some(b':'), Some(b'"')) => false,

@@ -141,6 +141,11 @@ pub fn may_begin(literal: &[u8]) -> bool {
     matches!(literal.first(), Some(b'[' | b'\\'))
 }
 
+/// Whether a literal may hold one of our markers.
+pub fn may_hold(literal: &[u8]) -> bool {
+    memmem::find(literal, BEGIN.as_bytes()).is_some()
+}
+
 /// Whether a text is one of our markers and nothing else.
 pub fn is_alone(text: &[u8]) -> bool {
     text.starts_with(BEGIN.as_bytes())

@@ -302,7 +302,7 @@ pub(crate) struct Fix {
     /// Show each change.
     ///
     /// Removed text is shown only with --show-content.
-    #[arg(long, display_order = 1)]
+    #[arg(long, display_order = 1, conflicts_with = "lines")]
     pub(crate) diff: bool,
     /// Show text from the transcript in --diff.
     #[arg(long, requires = "diff", hide_short_help = true)]
@@ -315,7 +315,7 @@ pub(crate) struct Fix {
     /// Write repaired copies into this folder instead.
     ///
     /// The originals stay as they are.
-    #[arg(long, visible_alias = "out", value_name = "DIR", conflicts_with = "dry_run")]
+    #[arg(long, visible_alias = "out", value_name = "DIR", conflicts_with_all = ["dry_run", "lines"])]
     pub(crate) copy_to: Option<PathBuf>,
     /// Also make the guarded fixes of these rules.
     ///
@@ -334,7 +334,7 @@ pub(crate) struct Fix {
     #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     pub(crate) settle_stale: Option<Duration>,
     /// Keep trying for this long (such as 90 or 10m) while a file cannot be repaired yet, as while its agent is running.
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["dry_run", "copy_to"], hide_short_help = true)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["dry_run", "copy_to", "lines"], hide_short_help = true)]
     pub(crate) wait: Option<Duration>,
     /// With --wait: touch nothing as long as this process lives.
     #[arg(long, value_name = "PID", requires = "wait", hide = true)]
@@ -342,7 +342,7 @@ pub(crate) struct Fix {
     #[command(flatten)]
     pub(crate) vault: VaultAt,
     /// Also write each cut text to a plain file in this folder, and name that file in the marker.
-    #[arg(long, value_name = "DIR", value_parser = spill, hide_short_help = true)]
+    #[arg(long, value_name = "DIR", value_parser = spill, hide_short_help = true, conflicts_with = "lines")]
     pub(crate) spill: Option<Folder>,
     #[command(flatten)]
     pub(crate) shared: Shared,

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     if let Some(code) = downscale::child() {
         return code;
     }
+    keeper::give_back();
     let args = args::parse();
     let args::Common { quiet, verbose, color, jobs } = args.common;
     say::begin(quiet, verbose, color);

@@ -175,7 +175,7 @@ fn vote(format: &Format, doc: &Doc) -> Vote {
         return vote;
     }
     let mut mended = doc.clone();
-    names::mend(format.names, &mut mended);
+    names::mend(format.names, &mut mended, &mut names::SoundKeys::default());
     if matches!((format.vote)(&mended), Vote::Own | Vote::Fits) { Vote::Corrupted } else { vote }
 }
 

@@ -535,7 +535,7 @@ causes! {
     Deferral::RecentHistory { .. } => "recent",
     Deferral::NotWorth { .. } => "not-worth",
     Deferral::Changed => "changed",
-    Deferral::HeldOpen | Deferral::Open { .. } | Deferral::OldFileOpen => "open",
+    Deferral::HeldOpen | Deferral::Open { .. } | Deferral::OldFileOpen | Deferral::Withheld => "open",
     Deferral::OtherTailor => "other-tailor",
     Deferral::Running { .. } => "running",
     Deferral::Locked { .. } | Deferral::Doubtful { .. } | Deferral::Busy { .. } => "locked",

@@ -122,7 +122,7 @@ fn live(path: &Path, number: u32, session: &str) -> Result<Option<Deferral>, Err
 mod tests {
     use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
-    use crate::platform::process::tests::dead;
+    use crate::spawned::dead;
     use serde_json::{Value, json};
     use std::fs;
 

@@ -228,7 +228,7 @@ fn wait_for(file: &File, path: &Path) -> Result<bool, Error> {
 mod tests {
     use super::super::target::tests::{Case, deferral};
     use super::*;
-    use crate::platform::process::tests::NO_FORKS;
+    use crate::spawned::NO_FORKS;
     use crate::step::fault::{self, Fault};
     use std::fs;
 

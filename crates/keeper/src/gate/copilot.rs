@@ -30,7 +30,7 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
 mod tests {
     use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
-    use crate::platform::process::tests::dead;
+    use crate::spawned::dead;
     use std::fs;
 
     #[test]

@@ -111,7 +111,7 @@ fn find_worker(folders: &[Metadata], user: User) -> Seen {
 mod tests {
     use super::*;
     use crate::gate::target::tests::Case;
-    use crate::platform::process::tests::spawn;
+    use crate::spawned::spawn;
     use std::fs;
     use std::process::Command;
 

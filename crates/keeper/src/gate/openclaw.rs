@@ -182,7 +182,7 @@ mod tests {
     use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
     use crate::outcome::Ending;
-    use crate::platform::process::tests::dead;
+    use crate::spawned::dead;
     use crate::step::{Step, fault};
     use crate::stop::Stop;
     use crate::{Mode, Options, Vault, maintain};
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn the_lock_of_a_live_process_holds_however_old_it_is() {
         let (_dir, case, lock) = case();
-        let mut child = process::tests::spawn(std::process::Command::new("sleep").arg("60"));
+        let mut child = crate::spawned::spawn(std::process::Command::new("sleep").arg("60"));
         let payload = json!({
             "pid": child.id(),
             "createdAt": ago(100_000),

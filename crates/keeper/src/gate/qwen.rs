@@ -77,8 +77,8 @@ fn comparable(lease: &Lease) -> Option<u64> {
 mod tests {
     use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
-    use crate::platform::process::tests::dead;
     use crate::platform::process::{boot_id, pid_namespace, start};
+    use crate::spawned::dead;
     use serde_json::{Value, json};
     use std::fs;
     use std::path::PathBuf;

@@ -66,7 +66,10 @@ pub(super) struct LockFile {
 /// Opens a lock file of another program; `None` if there is none.
 pub(super) fn open_lock(path: &Path) -> io::Result<Option<File>> {
     match writing::open_note(path) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        // A name that is too long for a file is that of none.
+        Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename) => {
+            Ok(None)
+        }
         other => other.map(Some),
     }
 }

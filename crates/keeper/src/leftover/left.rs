@@ -53,9 +53,31 @@ pub(super) fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Er
     Ok(found)
 }
 
+/// Removes the second name of a file, if a run gave it that and died before it gave the first one to the new file. `true` if
+/// there was one.
+pub(crate) fn remove_second_name(now: &Snapshot, vault: &Vault) -> Result<bool, Error> {
+    let fail = |cause| Error::new(&now.path, FINISH, cause);
+    if now.metadata.nlink() != 2 {
+        return Ok(false);
+    }
+    let names = now.place.names().map_err(fail)?;
+    for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
+        let Ok(Some(record)) = vault.run(run) else { continue };
+        let opened = Leftover::open(&now.place, name, record, Some(&now.metadata)).map_err(fail)?;
+        if matches!(opened, Opened::SecondName) {
+            before(Step::Clean).and_then(|()| now.place.remove(name)).map_err(fail)?;
+            now.place.sync().map_err(fail)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// What was found under the name of a leftover.
 pub(super) enum Opened {
     Ours(Box<Leftover>),
+    /// It is a second name of the transcript, given by a run that died right after that.
+    SecondName,
     Gone,
     /// With the reason.
     NotOurs(&'static str),
@@ -82,6 +104,10 @@ impl Leftover {
         };
         let found = metadata::of(&file)?;
         let inode = found.ino();
+        let is_transcript = transcript.is_some_and(|transcript| transcript.ino() == inode);
+        if found.nlink() == 2 && is_transcript && inode == swap.old.inode {
+            return Ok(Opened::SecondName);
+        }
         if !found.is_file() || found.nlink() != 1 || !owner::is_ours_or_of(&file, &found, transcript) {
             return Ok(Opened::NotOurs("it is somebody else's, or has another name"));
         }

@@ -1,4 +1,5 @@
 //! Old files that a program holds, copies of them, and files that others planted beside a transcript.
+#![cfg(target_os = "linux")] // Its writers find files by descriptors without rights (`O_PATH`) and open them through /proc.
 
 use crate::step::Step;
 use crate::step::fault::{self, Fault};

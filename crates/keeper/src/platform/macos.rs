@@ -10,7 +10,7 @@ pub(crate) mod network;
 )]
 pub(crate) mod process;
 
-pub(crate) use super::nothing::{lease, mounts};
+pub(crate) use super::nothing::{lease, memory, mounts};
 
 /// A text in a buffer that is longer.
 fn text(buffer: &[libc::c_char]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! A Unix about which nothing else is known.
 
-pub(crate) use super::nothing::{exits, lease, mounts};
+pub(crate) use super::nothing::{exits, lease, memory, mounts};
 
 /// Temporary files have a name, and names are exchanged in two steps.
 pub(crate) mod files {
@@ -22,6 +22,10 @@ pub(crate) mod files {
 
     pub(crate) fn name_it(_: &File, _: &File, _: &OsStr) -> io::Result<()> {
         Err(ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn temporary_folder() -> std::path::PathBuf {
+        std::env::temp_dir()
     }
 
     pub(crate) fn temporary() -> io::Result<File> {

@@ -13,3 +13,10 @@ pub(crate) mod writing;
 
 pub(crate) use rustix::fs::OFlags;
 pub(crate) use std::os::unix::fs::FileExt;
+
+use rustix::io::Errno;
+
+/// Whether a system or a file system says that it does not have something. Apple has two numbers for that.
+fn is_lacking(errno: Errno) -> bool {
+    [Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&errno)
+}

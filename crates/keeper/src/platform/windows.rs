@@ -23,5 +23,5 @@ pub(crate) mod process;
 mod security;
 pub(crate) mod writing;
 
-pub(crate) use super::nothing::{exits, lease, mounts};
+pub(crate) use super::nothing::{exits, lease, memory, mounts};
 pub(crate) use open::{FileExt, OFlags};

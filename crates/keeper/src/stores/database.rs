@@ -1,11 +1,13 @@
 //! A database, open for reading, or for one transaction that writes.
 
+use super::alone::nobody_seen;
 use super::kind::{Kind, Mend, Tables};
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::identity::Stamp;
-use crate::platform::metadata;
+use crate::identity::{FileId, Stamp};
+use crate::platform::metadata::{self, MetadataExt};
 use crate::stop::Stop;
+use crate::store::beside;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,9 @@ const BUSY_MAX: Duration = Duration::from_secs(2);
 /// What to do about a damaged database.
 const DAMAGED: &str = "the database is damaged, and Tailor leaves it as it is; to print what can still be read of a session, run: \
                        tailor export 'FILE#SESSION'";
+/// What to do about a database whose tables cannot be listed.
+const NO_TABLES: &str = "the list of its tables is damaged, so nothing can be found in it, and Tailor leaves it as it is; SQLite may \
+                         find rows without the list: sqlite3 FILE .recover | sqlite3 recovered.db, and then: tailor scan recovered.db";
 /// What to do about a log that needs a place.
 const NO_PLACE: &str = "SQLite needs the -shm file that belongs to its -wal, or a place to make one: copy the database and its \
                         -wal together to a folder of yours, and read that";
@@ -26,6 +31,8 @@ pub(super) struct Database {
     file: PathBuf,
     /// What the file was before it was read without locks.
     unlocked: Option<Stamp>,
+    /// There was no log, although its index was there: somebody took it away, or copied the database without it.
+    pub(super) lacks_log: bool,
 }
 
 impl Database {
@@ -34,11 +41,14 @@ impl Database {
         const VERB: &str = "open the database";
         let real = metadata::real_path(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
         let fail = |error| failed(file, VERB, error);
+        // SQLite makes a new one.
+        let lacks_log =
+            !has_log(&real) && metadata::at(&beside(&real, "-shm")).is_ok_and(|index| index.len() > 0);
         let connection = connect(&real, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fail)?;
         let error = match connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())) {
             Err(error) if is_without_place(&error) => error,
             // Any other error comes again where the database is read.
-            _ => return Ok(Self { connection, file: real, unlocked: None }),
+            _ => return Ok(Self { connection, file: real, unlocked: None, lacks_log }),
         };
         drop(connection);
         // A log that nobody may write needs no locks if there is none, and if none comes: nobody has the database open.
@@ -50,17 +60,52 @@ impl Database {
         let connection =
             connect(Path::new(&address), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
                 .map_err(fail)?;
-        Ok(Self { connection, file: real, unlocked: Some(Stamp::of(&before)) })
+        Ok(Self { connection, file: real, unlocked: Some(Stamp::of(&before)), lacks_log })
     }
 
-    /// Opens a database to write a few rows. It must be there.
-    pub(super) fn open_to_write(file: &Path) -> Result<Self, Error> {
+    /// Opens a database to write rows: the file that was read, under this name alone. In exclusive mode nobody else can have it
+    /// open from the first read on.
+    pub(super) fn open_to_write(file: &Path, id: FileId, is_alone: bool) -> Result<Self, Stop> {
         let fail = |error| failed(file, Self::WRITE, error);
         let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+        let found = metadata::at(file).map_err(|cause| Error::new(file, Self::WRITE, cause))?;
+        if FileId::of(&found) != id || found.nlink() > 1 {
+            return Err(Deferral::Changed.into());
+        }
+        if is_alone {
+            connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE").map_err(fail)?;
+        }
         // Its log is its owner's to clear away, who knows when there is time for that.
         let ways = "PRAGMA query_only = OFF; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0";
         connection.execute_batch(ways).map_err(fail)?;
-        Ok(Self { connection, file: file.to_path_buf(), unlocked: None })
+        Ok(Self { connection, file: file.to_path_buf(), unlocked: None, lacks_log: false })
+    }
+
+    /// Begins a transaction while nobody else has the database open, and none can open it until the connection is closed.
+    pub(super) fn begin_alone(&self) -> Result<(), Stop> {
+        match self.connection.execute_batch("BEGIN EXCLUSIVE") {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                nobody_seen(&self.file)?;
+                Err(Deferral::HeldOpen.into())
+            }
+            done => done.map_err(|error| self.stop(Self::WRITE, error)),
+        }
+    }
+
+    /// Looks whether tables that were written to are whole, and what they refer to is there.
+    pub(super) fn check(&self, tables: &[&str]) -> SqlResult<Option<String>> {
+        for table in tables {
+            let query = format!("SELECT count(*) FROM pragma_foreign_key_check('{table}')");
+            if self.connection.query_row(&query, [], |row| row.get::<_, i64>(0))? > 0 {
+                return Ok(Some(format!("rows of {table} would refer to rows that are not there")));
+            }
+            let query = format!("PRAGMA quick_check({table})");
+            let said: String = self.connection.query_row(&query, [], |row| row.get(0))?;
+            if said != "ok" {
+                return Ok(Some(format!("{table} would not be whole: {said}")));
+            }
+        }
+        Ok(None)
     }
 
     /// What is done with such a connection.
@@ -104,13 +149,13 @@ impl Database {
         self.connection.query_row(&own, [session], |row| row.get(0)).ok().flatten()
     }
 
-    /// What changes when rows of a session change that were read before.
+    /// What changes when rows of a session were rewritten, or moved to other rowids.
     pub(super) fn mark(&self, kind: &Kind, session: &str) -> SqlResult<String> {
-        // It counts what else moves rows, such as VACUUM.
+        // It counts what moves rows, such as VACUUM.
         let schema: i64 = self.connection.query_row("PRAGMA schema_version", [], |row| row.get(0))?;
-        let own: Option<Option<String>> =
-            self.connection.query_row(kind.mark, [session], |row| row.get(0)).optional()?;
-        Ok(format!("{schema} {}", own.flatten().unwrap_or_default()))
+        let own = |mark| self.connection.query_row(mark, [session], |row| row.get::<_, Option<String>>(0));
+        let own = kind.mark.map(|mark| own(mark).optional()).transpose()?.flatten().flatten();
+        Ok(format!("{schema} {}", own.unwrap_or_default()))
     }
 
     /// What is to be said of the schema, if it is not one that was tried.
@@ -129,6 +174,23 @@ impl Database {
             None => self.missing(mend.tables)?.map(|column| format!("{column} is missing")),
             untried => untried,
         })
+    }
+
+    /// What is to be said of a log that is gone.
+    pub(super) fn lost_log(&self) -> Option<String> {
+        let said = "its -wal was taken away, or it was copied without it (its -shm is there): what was written last is missing. If \
+                    the -wal is still somewhere, put both into a new folder before anything opens the database again";
+        self.lacks_log.then(|| said.to_string())
+    }
+
+    /// The error of a database whose kind cannot be told.
+    pub(super) fn unlisted(&self, verb: &'static str, error: rusqlite::Error) -> Error {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt) => {
+                Error::new(&self.file, verb, io::Error::other(error)).with_way_out(NO_TABLES)
+            }
+            _ => self.error(verb, error),
+        }
     }
 
     pub(super) fn error(&self, verb: &'static str, error: rusqlite::Error) -> Error {
@@ -164,9 +226,7 @@ fn address(path: &Path) -> String {
 
 /// Whether there is a log beside a database.
 fn has_log(file: &Path) -> bool {
-    let mut log = file.as_os_str().to_os_string();
-    log.push("-wal");
-    PathBuf::from(log).symlink_metadata().is_ok()
+    beside(file, "-wal").symlink_metadata().is_ok()
 }
 
 /// Whether the log or its index cannot be made or opened.

@@ -20,7 +20,12 @@ pub(super) const KIND: Kind = Kind {
     sessions: "SELECT id, CAST(1000 * (SELECT max(timestamp) FROM messages AS m WHERE m.session_id = s.id) AS INTEGER) \
                FROM sessions AS s WHERE EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id) ORDER BY id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM messages ORDER BY session_id",
-    mark: "SELECT count(*) || ' ' || sum(active) FROM messages WHERE session_id = ?1",
+    mark: None,
+    // It keeps no times of changes.
+    stamps: &[
+        "SELECT octet_length(model), octet_length(title) FROM sessions WHERE rowid = ?1",
+        "SELECT coalesce(octet_length(content), 0) * 2 + active, octet_length(tool_calls) FROM messages WHERE rowid = ?1",
+    ],
     version: None,
     tried: &[],
     keys,
@@ -33,6 +38,7 @@ pub(super) const KIND: Kind = Kind {
                        'timestamp', strftime('%Y-%m-%dT%H:%M:%f', timestamp, 'unixepoch'))) FROM messages WHERE rowid = ?1";
         Ok(Box::new(Rows { session: connection.prepare(session)?, message: connection.prepare(message)? }))
     },
+    fillers: &[],
     mend: None,
 };
 

@@ -1,11 +1,13 @@
 //! What a kind of store consists of, and how its rows are asked for.
 
 use super::lines::Lines;
+use super::rows::{Cell, Cells, Edit, Layout};
 use rusqlite::{Connection, Result as SqlResult, ToSql};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// A kind of store.
 pub(super) struct Kind {
@@ -17,8 +19,12 @@ pub(super) struct Kind {
     pub(super) sessions: &'static str,
     /// The same from the rows alone, for a store that is damaged.
     pub(super) sessions_by_rows: &'static str,
-    /// A query for a text that is another one when rows of a session (`?1`) have changed, but the same when some were added.
-    pub(super) mark: &'static str,
+    /// A query for a text that is another one when rows of a session (`?1`) were rewritten, and the same when some were added;
+    /// `None` if rows are rewritten at any time, which their stamps show.
+    pub(super) mark: Option<&'static str>,
+    /// For each table of a [`Key`], a query for two numbers one of which changes when the row does (rowid `?1`). Empty if rows
+    /// never change under the same mark.
+    pub(super) stamps: &'static [&'static str],
     /// A query for the version of the schema, if the owner keeps one.
     pub(super) version: Option<&'static str>,
     /// The versions that were tried.
@@ -26,30 +32,79 @@ pub(super) struct Kind {
     /// The rows of a session, in the order of the conversation.
     pub(super) keys: fn(&Query<'_>) -> SqlResult<Vec<Key>>,
     pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn Reader + 'c>>,
+    /// Tables that may fill the database although no session is in them: what they hold, and what helps.
+    pub(super) fillers: &'static [(&'static str, &'static str)],
     /// How its rows are written; `None` if they are only read.
     pub(super) mend: Option<&'static Mend>,
 }
 
-/// How rows are written beside the owner. Only the texts of results are shortened or put back, each within its row.
+/// How rows are written. Beside the owner only texts of results are shortened or put back, each within its row; everything else
+/// while the owner is stopped.
 pub(super) struct Mend {
+    /// Whose it is, for messages.
+    pub(super) owner: &'static str,
     /// The tables and columns that are written, apart from those by which the kind is recognised.
     pub(super) tables: Tables,
-    /// What to say of all that is not done.
+    /// What to say of all that is not done beside the owner.
     pub(super) only: &'static str,
+    /// What to say of rows that would have to be added.
+    pub(super) no_rows: &'static str,
+    /// The file of a lock that the owner holds while it runs, if it has one: a database that it has locked.
+    pub(super) lock: fn(&Path) -> Option<PathBuf>,
+    /// What rows consist of. Those of a session are numbered as in their [`Key`].
+    pub(super) layouts: &'static [(u8, Layout)],
     /// Where in a record the JSON of its row is.
     pub(super) json: fn(&[u8]) -> Option<Range<usize>>,
     /// Takes the texts out of a result that is settled; `None` if the row is none.
     pub(super) blank: fn(&mut Value) -> Option<()>,
-    /// Writes the JSON of a row if it is still the old one.
-    pub(super) write: fn(&Place<'_>, &[u8], &str) -> SqlResult<bool>,
+    /// The JSON of a row, or what is read in its place if its owner cannot read it.
+    pub(super) told: fn(&[Cell]) -> Option<Vec<u8>>,
+    /// Puts another JSON into a row.
+    pub(super) put: fn(&mut [Cell], &str),
+    /// What the JSON of a row that its owner cannot read must have been, as far as other rows tell.
+    pub(super) known: fn(&Place<'_>) -> SqlResult<Option<String>>,
+    /// What else has to be written if these rows change; `None` if rows only change by themselves.
+    pub(super) links: Option<Links>,
     /// What is written when all rows are.
     pub(super) seal: fn(&Connection, &str) -> SqlResult<()>,
+}
+
+/// Finds the edits that come before and after those of the rows; or why there is no way.
+pub(super) type Links = fn(&Connection, &str, &[Turned]) -> SqlResult<Result<Around, String>>;
+
+/// Edits before those of the rows, and after them.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    pub(super) before: Vec<Edit>,
+    pub(super) after: Vec<Edit>,
+}
+
+/// A row that changes, and its new JSON, unless it goes.
+pub(super) struct Turned {
+    pub(super) row: Cells,
+    pub(super) new: Option<Value>,
+}
+
+/// Empties all texts in a value, of which only their lengths may change: numbers, names and how it is put together stay.
+pub(super) fn blank_texts(value: &mut Value) {
+    match value {
+        Value::String(text) => text.clear(),
+        Value::Array(values) => values.iter_mut().for_each(blank_texts),
+        Value::Object(values) => values.values_mut().for_each(blank_texts),
+        _ => {}
+    }
+}
+
+impl Mend {
+    pub(super) fn layout(&self, number: u8) -> Option<&'static Layout> {
+        self.layouts.iter().find(|(own, _)| *own == number).map(|(_, layout)| layout)
+    }
 }
 
 /// Tables, each with columns.
 pub(super) type Tables = &'static [(&'static str, &'static [&'static str])];
 
-/// A row that is to be written.
+/// A row of a session.
 pub(super) struct Place<'p> {
     pub(super) connection: &'p Connection,
     pub(super) session: &'p str,

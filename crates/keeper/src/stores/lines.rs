@@ -4,8 +4,9 @@ use super::kind::Key;
 use crate::content::no_temporary;
 use crate::error::Error;
 use crate::platform::files::temporary;
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::time::SystemTime;
 
 /// How much is written at once.
@@ -20,14 +21,19 @@ pub(super) enum Want {
     Copy,
 }
 
+/// Two numbers one of which changes when a row does.
+pub(super) type Stamp = (Option<i64>, Option<i64>);
+
 /// Records, one a line.
 pub(super) struct Lines {
     pub(super) want: Want,
     out: BufWriter<File>,
     /// How many bytes there are.
     bytes: u64,
-    /// Where each row begins.
+    /// Where each row begins, in the order in which they were read.
     pub(super) rows: Vec<(Key, u64)>,
+    /// What told the version of each row, if its kind has that.
+    pub(super) stamps: Vec<Stamp>,
     /// A line break in a row has become a space.
     pub(super) is_folded: bool,
     /// What could not be read.
@@ -38,7 +44,15 @@ impl Lines {
     pub(super) fn new(want: Want) -> Result<Self, Error> {
         let file = temporary().map_err(no_temporary)?;
         let out = BufWriter::with_capacity(BUFFER_BYTES, file);
-        Ok(Self { want, out, bytes: 0, rows: Vec::new(), is_folded: false, lost: Vec::new() })
+        Ok(Self {
+            want,
+            out,
+            bytes: 0,
+            rows: Vec::new(),
+            stamps: Vec::new(),
+            is_folded: false,
+            lost: Vec::new(),
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -65,6 +79,32 @@ impl Lines {
             self.out.write_all(rest)?;
         }
         self.out.write_all(b"\n")
+    }
+
+    /// Brings the rows into this order. What else was read of them, or was read before they were read again, goes.
+    pub(super) fn arrange(&mut self, order: &[Key]) -> io::Result<()> {
+        if self.rows.iter().map(|(key, _)| key).eq(order) {
+            return Ok(());
+        }
+        let ends = self.rows.iter().skip(1).map(|(_, start)| *start).chain([self.bytes]);
+        // The last one counts.
+        let spans: HashMap<Key, (u64, u64)> =
+            self.rows.iter().zip(ends).map(|((key, start), end)| (*key, (*start, end))).collect();
+        self.out.flush()?;
+        let mut old = self.out.get_ref().try_clone()?;
+        let mut new = BufWriter::with_capacity(BUFFER_BYTES, temporary()?);
+        let (mut rows, mut bytes, mut at) = (Vec::with_capacity(order.len()), 0, None);
+        for key in order {
+            let Some((start, end)) = spans.get(key) else { continue };
+            if at != Some(*start) {
+                old.seek(SeekFrom::Start(*start))?;
+            }
+            rows.push((*key, bytes));
+            bytes += io::copy(&mut (&old).take(end - start), &mut new)?;
+            at = Some(*end);
+        }
+        (self.out, self.rows, self.bytes) = (new, rows, bytes);
+        Ok(())
     }
 
     /// Notes a row that cannot be read.

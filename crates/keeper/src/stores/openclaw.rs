@@ -1,11 +1,14 @@
 //! OpenClaw since 2026.8: `openclaw-agent.sqlite`, with an entry of pi's in each row of `transcript_events`. Longer ones are
 //! compressed, and their length is beside them: if it is wrong, OpenClaw does not load the session.
 
-use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble};
+use super::alone::openclaws_lock;
+use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble, blank_texts};
 use super::lines::Lines;
+use super::projection;
+use super::rows::{self, Cell, Layout};
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Row, Statement, params};
+use rusqlite::{Connection, Result as SqlResult, Statement, params};
 use serde_json::Value;
 use std::io::{self, Read};
 
@@ -23,57 +26,124 @@ pub(super) const KIND: Kind = Kind {
     sessions: "SELECT session_id, max(updated_at, coalesce(transcript_updated_at, 0)) FROM session_windows AS w \
                WHERE EXISTS (SELECT 1 FROM transcript_events AS e WHERE e.session_id = w.session_id) ORDER BY session_id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM transcript_events ORDER BY session_id",
-    mark: "SELECT generation FROM transcript_rewrite_watermarks WHERE session_id = ?1",
+    mark: Some("SELECT generation FROM transcript_rewrite_watermarks WHERE session_id = ?1"),
+    stamps: &[],
     version: Some("SELECT CAST(schema_version AS TEXT) FROM schema_meta WHERE meta_key = 'primary'"),
     tried: &["23"],
     keys,
     reader: |connection| Ok(Box::new(Events { row: connection.prepare(ROW)? })),
+    fillers: &[(
+        "trajectory_runtime_events",
+        "a diagnostic log of each run, which no request needs. OPENCLAW_TRAJECTORY=0 in the gateway's environment ends it, and \
+         session.maintenance.maxDiskBytes in OpenClaw's configuration limits what is kept",
+    )],
     mend: Some(&MEND),
 };
 
 const MEND: Mend = Mend {
+    owner: "OpenClaw",
     tables: &[
-        ("transcript_events", &["navigation_json"]),
+        ("transcript_events", &["navigation_json", "created_at"]),
         ("session_windows", &["transcript_observed_at"]),
         ("transcript_rewrite_watermarks", &["updated_at"]),
     ],
-    only: "OpenClaw may be running: beside it only results of earlier turns are shortened (openclaw doctor --fix puts a missing \
-           header back; of a copy, tailor export prints one, everything can be repaired)",
+    only: "while OpenClaw runs, only results of earlier turns are shortened; stop it, and tailor fix does the rest",
+    no_rows: "OpenClaw answers such a call when it sends, and no row is added to its database (openclaw doctor --fix puts a \
+              missing header back)",
+    lock: openclaws_lock,
+    layouts: LAYOUTS,
     json: |record| Some(0..record.len()),
     blank,
-    write,
+    told: |cells| {
+        said(&cells[1], &cells[2], &cells[3], &cells[4])
+            .map(|said| said.unwrap_or_else(|(why, _)| why.into_bytes()))
+    },
+    // The row becomes one of text, whatever it was: only OpenClaw knows what else goes with a compressed one.
+    put: |cells, text| {
+        (cells[2], cells[3]) = (Cell::text(text), Cell::Null);
+        (cells[4], cells[5]) = (Cell::integer(text.len()), Cell::Null);
+    },
+    known,
+    links: Some(projection::links),
     seal,
 };
+
+pub(super) const EVENTS: u8 = 0;
+pub(super) const IDENTITIES: u8 = 1;
+pub(super) const ACTIVE: u8 = 2;
+pub(super) const STATE: u8 = 3;
+
+const fn table(table: &'static str, columns: &'static [&'static str], keys: usize) -> Layout {
+    Layout { table, columns, keys }
+}
+
+const LAYOUTS: &[(u8, Layout)] = &[
+    (EVENTS, table("transcript_events", EVENT, 2)),
+    (IDENTITIES, table("transcript_event_identities", IDENTITY, 2)),
+    (ACTIVE, table("session_transcript_active_events", PLACE, 2)),
+    (STATE, table("session_transcript_index_state", INDEX, 1)),
+];
+const EVENT: &[&str] =
+    &["session_id", "seq", "event_json", "event_zstd", "event_utf8_bytes", "navigation_json", "created_at"];
+const IDENTITY: &[&str] =
+    &["session_id", "event_id", "seq", "event_type", "parent_id", "message_idempotency_key", "created_at"];
+const PLACE: &[&str] =
+    &["session_id", "active_position", "event_seq", "message_position", "context_eligible"];
+const INDEX: &[&str] = &[
+    "session_id",
+    "indexed_seq",
+    "leaf_event_id",
+    "needs_rebuild",
+    "active_event_count",
+    "active_message_count",
+    "updated_at",
+];
+
+pub(super) fn layout(number: u8) -> &'static Layout {
+    &LAYOUTS[usize::from(number)].1
+}
+
+/// An event of a session, if it can be read.
+pub(super) fn event_of(connection: &Connection, session: &str, seq: i64) -> SqlResult<Option<Value>> {
+    let rows = layout(EVENTS).rows(connection, "session_id = ?1 AND seq = ?2", &[&session, &seq])?;
+    Ok(rows.first().and_then(|cells| whole(cells)))
+}
+
+/// The event that a row holds, whatever length is recorded.
+fn whole(cells: &[Cell]) -> Option<Value> {
+    let (Ok(text) | Err((_, Some(text)))) = said(&cells[1], &cells[2], &cells[3], &cells[4])? else {
+        return None;
+    };
+    serde_json::from_slice(&text).ok()
+}
+
+/// What a row must have held: what can be read of it, if that is the event that it is known as, or else what is known of it.
+fn known(at: &Place<'_>) -> SqlResult<Option<String>> {
+    const ID: &str = "SELECT event_id FROM transcript_event_identities WHERE session_id = ?1 AND seq = ?2";
+    let (_, row) = at.key;
+    let Some(cells) = rows::at(layout(EVENTS), at.connection, at.session, row)? else { return Ok(None) };
+    let id: Option<String> =
+        rows::first(at.connection, ID, &[&at.session, &cells[1].as_integer().unwrap_or(-1)])?;
+    let is_own = |event: &Value| id.as_ref().is_none_or(|id| event["id"] == id.as_str());
+    if let Some(Err((_, Some(text)))) = said(&cells[1], &cells[2], &cells[3], &cells[4])
+        && whole(&cells).is_some_and(|event| is_own(&event))
+    {
+        return Ok(String::from_utf8(text).ok());
+    }
+    Ok(projection::remembered(at.connection, at.session, &cells)?.map(|event| event.to_string()))
+}
 
 fn blank(event: &mut Value) -> Option<()> {
     let message =
         event.get_mut("message").filter(|message| message["role"] == "toolResult")?.as_object_mut()?;
-    message.remove("details");
+    if let Some(details) = message.get_mut("details") {
+        blank_texts(details);
+    }
     let blocks = message.get_mut("content").and_then(Value::as_array_mut);
     blocks.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|block| {
         block.remove("text");
     });
     Some(())
-}
-
-/// The row becomes one of text, whatever it was: only OpenClaw knows what else goes with a compressed one.
-fn write(at: &Place<'_>, old: &[u8], new: &str) -> SqlResult<bool> {
-    const NOW: &str =
-        "SELECT event_json, event_zstd FROM transcript_events WHERE rowid = ?1 AND session_id = ?2";
-    const SET: &str = "UPDATE transcript_events SET event_json = ?3, event_zstd = NULL, event_utf8_bytes = ?4, \
-                       navigation_json = NULL WHERE rowid = ?1 AND session_id = ?2";
-    let (_, row) = at.key;
-    let is_old = |found: &Row<'_>| {
-        Ok(match (found.get_ref(0)?, found.get_ref(1)?) {
-            (ValueRef::Text(text), _) => text == old,
-            (_, ValueRef::Blob(packed)) => unpack(packed).is_ok_and(|text| text == old),
-            _ => false,
-        })
-    };
-    let is_old = at.connection.prepare(NOW)?.query_row(params![row, at.session], is_old).optional()?;
-    let bytes = i64::try_from(new.len()).unwrap_or(i64::MAX);
-    let mut set = at.connection.prepare(SET)?;
-    Ok(is_old == Some(true) && set.execute(params![row, at.session, new, bytes])? == 1)
 }
 
 /// Who has rows of the session in memory reads them again.
@@ -104,29 +174,37 @@ impl Reader for Events<'_> {
     fn row(&mut self, (_, row): Key, out: &mut Lines) -> Result<(), Trouble> {
         let mut rows = self.row.query([row])?;
         let Some(row) = rows.next()? else { return Ok(()) };
-        let seq: i64 = row.get(0)?;
         if let ValueRef::Text(text) = row.get_ref(1)? {
             return Ok(out.record(&[text])?);
         }
-        let recorded: Option<i64> = row.get(3)?;
-        let ValueRef::Blob(packed) = row.get_ref(2)? else {
-            return Ok(out.unreadable(format!("event {seq}: neither event_json nor event_zstd"), None)?);
-        };
-        match unpack(packed) {
-            Ok(text) if recorded.is_some_and(|bytes| u64::try_from(bytes) == Ok(text.len() as u64)) => {
-                out.record(&[&text])?;
-            }
-            Ok(text) => {
-                let recorded = recorded.map_or("none".to_string(), |bytes| bytes.to_string());
-                let why = format!("event {seq}: {} bytes, and event_utf8_bytes is {recorded}", text.len());
-                out.unreadable(why, Some(&text))?;
-            }
-            Err(error) => {
-                out.unreadable(format!("event {seq}: event_zstd does not decode: {error}"), None)?;
-            }
+        let cell = |at| row.get_ref(at).map(Cell::from);
+        match said(&cell(0)?, &Cell::Null, &cell(2)?, &cell(3)?) {
+            Some(Ok(text)) => out.record(&[&text])?,
+            Some(Err((why, text))) => out.unreadable(why, text.as_deref())?,
+            None => {}
         }
         Ok(())
     }
+}
+
+/// What a row says, or why its owner cannot read it, and what can be read of it all the same.
+type Said = Result<Vec<u8>, (String, Option<Vec<u8>>)>;
+
+fn said(seq: &Cell, text: &Cell, packed: &Cell, recorded: &Cell) -> Option<Said> {
+    let seq = seq.as_integer()?;
+    Some(match (text, packed) {
+        (Cell::Text(text), _) => Ok(text.clone()),
+        (_, Cell::Blob(packed)) => match unpack(packed) {
+            Ok(text) if *recorded == Cell::integer(text.len()) => Ok(text),
+            Ok(text) => {
+                let recorded = recorded.as_integer().map_or("none".to_string(), |bytes| bytes.to_string());
+                let why = format!("event {seq}: {} bytes, and event_utf8_bytes is {recorded}", text.len());
+                Err((why, Some(text)))
+            }
+            Err(error) => Err((format!("event {seq}: event_zstd does not decode: {error}"), None)),
+        },
+        _ => Err((format!("event {seq}: neither event_json nor event_zstd"), None)),
+    })
 }
 
 /// The text of a compressed row. A few bytes can say that they hold anything.

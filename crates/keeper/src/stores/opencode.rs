@@ -1,10 +1,11 @@
 //! OpenCode, and Kilo, which is built on it: rows of `message`, and of `part` what each message consists of. What a row holds
 //! stands as it is in `data` of its record; the columns beside it name the row.
 
-use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble};
+use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble, blank_texts};
 use super::lines::Lines;
+use super::rows::{self, Cell, Layout};
 use rusqlite::types::ValueRef;
-use rusqlite::{Result as SqlResult, Row, Statement, params};
+use rusqlite::{OptionalExtension, Result as SqlResult, Row, Statement};
 use serde_json::Value;
 
 const SESSION: u8 = 0;
@@ -24,8 +25,12 @@ pub(super) const KIND: Kind = Kind {
                FROM session AS s JOIN message AS m ON m.id = (SELECT n.id FROM message AS n WHERE n.session_id = s.id \
                ORDER BY n.time_created DESC, n.id DESC LIMIT 1) ORDER BY s.id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM message ORDER BY session_id",
-    // Which rows have changed does not show, so any change of the session counts.
-    mark: "SELECT count(*) || ' ' || max(time_updated) FROM part WHERE session_id = ?1",
+    mark: None,
+    stamps: &[
+        "SELECT time_updated, octet_length(title) FROM session WHERE rowid = ?1",
+        "SELECT time_updated, octet_length(data) FROM message WHERE rowid = ?1",
+        "SELECT time_updated, octet_length(data) FROM part WHERE rowid = ?1",
+    ],
     version: Some("SELECT max(id) FROM migration"),
     tried: &["20260622202450_simplify_session_input"],
     keys,
@@ -36,29 +41,48 @@ pub(super) const KIND: Kind = Kind {
                  'cwd', directory, 'title', title, 'version', version) FROM session WHERE rowid = ?1",
             )?,
             message: connection.prepare(
-                "SELECT id, session_id, time_created, data, \
-                 CASE WHEN json_valid(data) THEN json_object('role', json_extract(data, '$.role'), 'model', \
-                 json_extract(data, '$.modelID')) END FROM message WHERE rowid = ?1",
+                "SELECT id, session_id, time_created, data FROM message WHERE rowid = ?1",
+            )?,
+            speaks: connection.prepare(
+                "SELECT CASE WHEN json_valid(data) THEN json_object('role', json_extract(data, '$.role'), 'model', \
+                 json_extract(data, '$.modelID')) END FROM message WHERE id = ?1",
             )?,
             part: connection
                 .prepare("SELECT id, session_id, time_created, data, message_id FROM part WHERE rowid = ?1")?,
-            speaker: None,
+            speaker: (String::new(), None),
         }))
     },
+    fillers: &[(
+        "event",
+        "a copy of a part or a message for each change of it, of which OpenCode needs none to go on (docs/stores.md says how \
+         they were taken out)",
+    )],
     mend: Some(&MEND),
 };
 
 const MEND: Mend = Mend {
+    owner: "OpenCode",
     tables: &[("part", &["data"])],
-    only: "OpenCode may be running: beside it only results of earlier turns are shortened (of a copy, tailor export prints one, \
-           everything can be repaired)",
+    only: "while OpenCode runs, only results of earlier turns are shortened; stop it, and tailor fix does the rest",
+    no_rows: "OpenCode answers such a call when it sends, and no row is added to its database",
+    lock: |_| None,
+    layouts: &[
+        (MESSAGE, Layout { table: "message", columns: &["id", "session_id", "data"], keys: 1 }),
+        (PART, Layout { table: "part", columns: &["id", "session_id", "data"], keys: 1 }),
+    ],
     // What comes before it is quoted, so this is not in it.
     json: |record| {
         let from = memchr::memmem::find(record, DATA.as_bytes())? + DATA.len();
         Some(from..record.len().checked_sub(1)?)
     },
     blank,
-    write,
+    told: |cells| match &cells[2] {
+        Cell::Text(data) | Cell::Blob(data) => Some(data.clone()),
+        _ => Some(b"null".to_vec()),
+    },
+    put: |cells, text| cells[2] = Cell::text(text),
+    known,
+    links: None,
     seal: |_, _| Ok(()),
 };
 
@@ -69,16 +93,48 @@ fn blank(part: &mut Value) -> Option<()> {
         part.get_mut("state").filter(|state| state["status"] == "completed" || state["status"] == "error")?;
     let state = state.as_object_mut()?;
     for text in ["output", "error", "metadata"] {
-        state.remove(text);
+        state.get_mut(text).into_iter().for_each(blank_texts);
     }
     Some(())
 }
 
-fn write(at: &Place<'_>, old: &[u8], new: &str) -> SqlResult<bool> {
-    const SET: &str =
-        "UPDATE part SET data = ?3 WHERE rowid = ?1 AND session_id = ?2 AND CAST(data AS BLOB) = ?4";
-    let (_, row) = at.key;
-    Ok(at.connection.prepare(SET)?.execute(params![row, at.session, new, old])? == 1)
+/// What a row must have held: what the last event about it says, or something that OpenCode can load and send.
+fn known(at: &Place<'_>) -> SqlResult<Option<String>> {
+    // An event about a part repeats its columns.
+    const PART_EVENT: &str = "SELECT json_remove(json_extract(data, '$.part'), '$.id', '$.messageID', '$.sessionID') FROM event \
+         WHERE aggregate_id = ?1 AND type = 'message.part.updated.1' AND json_valid(data) AND json_extract(data, '$.part.id') = \
+         (SELECT id FROM part WHERE rowid = ?2) ORDER BY seq DESC LIMIT 1";
+    const MESSAGE_EVENT: &str = "SELECT json_remove(json_extract(data, '$.info'), '$.id', '$.sessionID') FROM event \
+         WHERE aggregate_id = ?1 AND type = 'message.updated.1' AND json_valid(data) AND json_extract(data, '$.info.id') = \
+         (SELECT id FROM message WHERE rowid = ?2) ORDER BY seq DESC LIMIT 1";
+    const AS_ERROR: &str = "SELECT json_set(data, '$.state', json_object('status', 'error', 'input', \
+         json(coalesce(data -> '$.state.input', '{}')), 'error', ?3, 'time', \
+         json_object('start', coalesce(data ->> '$.state.time.start', time_created), \
+         'end', coalesce(data ->> '$.state.time.end', time_created)))) \
+         FROM part WHERE session_id = ?1 AND rowid = ?2 AND json_valid(data) AND data ->> '$.type' = 'tool'";
+    const LOST: &str = "[tailor: what stood here could not be read any more]";
+    let ((kind, row), session) = (at.key, at.session);
+    let has_events =
+        rows::first::<i64>(at.connection, "SELECT 1 FROM sqlite_schema WHERE name = 'event'", &[])?;
+    let event = if kind == PART { PART_EVENT } else { MESSAGE_EVENT };
+    let ask = || rows::first::<String>(at.connection, event, &[&session, &row]);
+    let said = has_events.map(|_| ask()).transpose()?.flatten();
+    if let Some(said) = said.filter(|said| kind != PART || is_sendable(said)) {
+        return Ok(Some(said));
+    }
+    if kind != PART {
+        return Ok(None);
+    }
+    let as_error = rows::first::<String>(at.connection, AS_ERROR, &[&session, &row, &LOST])?;
+    Ok(as_error
+        .or_else(|| Some(serde_json::json!({"type": "text", "text": LOST, "synthetic": true}).to_string())))
+}
+
+/// Whether OpenCode can send a part: a tool that is done has an output.
+fn is_sendable(part: &str) -> bool {
+    let part: Value = serde_json::from_str(part).unwrap_or_default();
+    let state = &part["state"];
+    part["type"].is_string() && (state["status"] != "completed" || state["output"].is_string())
 }
 
 fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
@@ -102,8 +158,9 @@ struct Rows<'c> {
     session: Statement<'c>,
     message: Statement<'c>,
     part: Statement<'c>,
-    /// Role and model of the last message.
-    speaker: Option<String>,
+    speaks: Statement<'c>,
+    /// A message, and its role and model.
+    speaker: (String, Option<String>),
 }
 
 impl Reader for Rows<'_> {
@@ -123,12 +180,16 @@ impl Reader for Rows<'_> {
             _ => b"null",
         };
         let (name, more) = if table == MESSAGE {
-            self.speaker = row.get(4)?;
             ("message", String::new())
         } else {
-            let message = quoted(row, 4)?;
+            let (message, own) = (quoted(row, 4)?, row.get::<_, Option<String>>(4)?.unwrap_or_default());
+            if own != self.speaker.0 {
+                let found =
+                    self.speaks.query_row([&own], |row| row.get::<_, Option<String>>(0)).optional()?;
+                self.speaker = (own, found.flatten());
+            }
             let speaker =
-                self.speaker.as_deref().and_then(|speaker| speaker.strip_prefix('{')?.strip_suffix('}'));
+                self.speaker.1.as_deref().and_then(|speaker| speaker.strip_prefix('{')?.strip_suffix('}'));
             let speaker = speaker.unwrap_or(r#""role":null,"model":null"#);
             ("part", format!(r#","message_id":{message},{speaker}"#))
         };

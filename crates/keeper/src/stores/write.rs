@@ -1,26 +1,37 @@
-//! Rows of a session are written: all in one transaction of milliseconds, each only if it still is what was read.
+//! Rows of a session are written, each only if it still is what was read.
 //!
-//! 1. What is planned for the text is divided among its rows. Each new row must be the JSON that the old one was, but for texts
-//!    of a settled result.
-//! 2. The vault keeps what the plan removes, and makes it last.
-//! 3. `BEGIN IMMEDIATE`: the schema is asked once more, each row is compared and set, and `COMMIT`.
+//! 1. What is planned for the text is divided among its rows. Beside the owner, each new row must be the JSON that the old one was,
+//!    but for texts of a settled result. For anything else nobody else may have the database open ([`Alone`]).
+//! 2. The vault keeps what the plan removes and the rows as they are, and makes it last.
+//! 3. `BEGIN IMMEDIATE`: the schema is asked once more, each row is compared and set, and `COMMIT`. All bytes are there before. Beside
+//!    the owner a transaction writes so much that it takes milliseconds, and the next one goes on.
 //!
-//! SQLite sees to it that the rows are the old ones or the new ones, whatever happens. Which they are, the record in the vault
+//! SQLite sees to it that each row is the old one or the new one, whatever happens. Which it is, the record in the vault
 //! does not have to say: an undo finds it in the rows.
 
+use super::alone::{Alone, nobody_seen};
 use super::database::Database;
-use super::kind::{Key, Mend, Place, Query};
+use super::kind::{Around, Key, Mend, Place, Query, Turned};
+use super::rows::{self, Edit, Layout, Made};
 use super::{KINDS, Stored};
+use crate::content::no_temporary;
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::options::Mode;
+use crate::platform::files::temporary;
 use crate::refusal::Refusal;
 use crate::step::{Step, before};
 use crate::stop::Stop;
-use crate::vault::Run;
+use crate::vault::{RowsKept, RowsMade, Run};
 use serde_json::Value;
-use std::io;
+use std::collections::BTreeSet;
+use std::io::{self, BufWriter, Seek, Write};
 use std::ops::Range;
+use transcript::policy::KnownRecords;
 use transcript::{Source, Span};
+
+/// How many bytes of rows a transaction beside the owner writes.
+const BATCH_BYTES: usize = 2 << 20;
 
 /// A row that changes.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,8 +39,8 @@ struct Change {
     key: Key,
     /// Its record, without the line break, in the text as it was read.
     old: Span,
-    /// The same in the new text.
-    new: Span,
+    /// The same in the new text; `None` if it goes.
+    new: Option<Span>,
 }
 
 /// A text that takes the place of another one.
@@ -41,35 +52,88 @@ pub(crate) struct Replacing<'r> {
     pub(crate) parts: Vec<(u64, Option<Span>)>,
     /// Whether it must not be done if anything was added to the session meanwhile.
     pub(crate) only_if_still: bool,
+    /// What the run did to rows that is taken back.
+    pub(crate) made: Option<RowsMade>,
+}
+
+/// One set of rows that is written.
+struct Work<'w> {
+    stored: &'w Stored,
+    mend: &'static Mend,
+    database: &'w Database,
+    texts: &'w Replacing<'w>,
+    is_alone: bool,
 }
 
 impl Stored {
     /// Writes the rows that differ between two texts; `keep` stores the originals before.
     pub(crate) fn replace(
         &self,
-        texts: &Replacing<'_>,
-        keep: impl FnOnce() -> Result<Run, Stop>,
+        mut texts: Replacing<'_>,
+        keep: impl FnOnce(RowsKept) -> Result<Run, Stop>,
     ) -> Result<Run, Stop> {
         let mend = self.mend()?;
-        let changes = self.divide(texts)?;
-        for change in &changes {
-            self.check(mend, change, texts)?;
+        let made = texts.made.take();
+        let whole = made.as_ref().is_some_and(|made| made.is_alone);
+        let changes = if whole { Vec::new() } else { self.divide(mend, &texts)? };
+        let is_alone = whole || !changes.iter().all(|change| self.only_shortens(mend, change, &texts));
+        let _alone = is_alone.then(|| Alone::enter(&self.file, mend)).transpose()?;
+        let database = Database::open_to_write(&self.file, self.id, is_alone)?;
+        let work = Work { stored: self, mend, database: &database, texts: &texts, is_alone };
+        if whole {
+            let made = made.into_iter().flat_map(|made| made.lines);
+            return work.write(|each| work.take_back(made, each), || keep(RowsKept::default()));
         }
-        let database = Database::open_to_write(&self.file)?;
-        let run = keep()?;
-        if let Err(stop) = self.write(&database, mend, &changes, texts) {
-            run.forget();
-            return Err(stop);
+        let around = if is_alone { work.around(&changes)? } else { Around::default() };
+        let kept = work.kept(&changes, &around)?;
+        work.write(|each| work.edits(&changes, &around, made, each), || keep(kept))
+    }
+
+    /// Why to wait for the owner, if rows are to come, go or be linked anew. Leaves nothing behind.
+    pub(crate) fn waits_for_owner(&self, mode: &Mode) -> Result<(), Stop> {
+        let mend = self.mend()?;
+        if *mode != Mode::Fix {
+            return nobody_seen(&self.file);
         }
-        // A commit that failed may still be found after a power cut, so its run stays: an undo finds it in the rows.
-        database.connection.execute_batch("COMMIT").map_err(|error| database.stop(Database::WRITE, error))?;
-        run.landed();
-        Ok(run)
+        let _alone = Alone::enter(&self.file, mend)?;
+        let database = Database::open_to_write(&self.file, self.id, true)?;
+        database.begin_alone()
+    }
+
+    /// What the records of some lines, from 1, must have been: what they are now, and what takes their place.
+    pub(crate) fn known(&self, content: &dyn Source, lines: &[u64]) -> Result<KnownRecords, Stop> {
+        let mend = self.mend()?;
+        let database = Database::open(&self.file)?;
+        let mut known = Vec::new();
+        for line in lines {
+            let row = usize::try_from(line.saturating_sub(1)).ok().filter(|row| *row < self.rows.len());
+            let Some(row) = row else { continue };
+            let (key, at) = (self.rows[row].0, self.line(row, content));
+            let old = self.bytes(content, at)?;
+            let place = Place { connection: &database.connection, session: &self.session, key };
+            let new = (mend.known)(&place).map_err(|error| database.stop("read the session", error))?;
+            if let (Some(json), Some(new)) = ((mend.json)(&old), new) {
+                let new = [&old[..json.start], new.as_bytes(), &old[json.end..]].concat();
+                known.push((old, new));
+            }
+        }
+        // What two rows say alike could be either.
+        let is_single = |old: &[u8]| known.iter().filter(|(other, _)| other == old).count() == 1;
+        let single: Vec<bool> = known.iter().map(|(old, _)| is_single(old)).collect();
+        let mut single = single.into_iter();
+        known.retain(|_| single.next().unwrap_or(false));
+        Ok(known)
+    }
+
+    /// A record in the text, without the line break.
+    fn line(&self, row: usize, text: &dyn Source) -> Span {
+        let end = self.rows.get(row + 1).map_or(text.len(), |(_, start)| *start);
+        Span::new(self.rows[row].1, end.saturating_sub(1))
     }
 
     /// The rows that change.
-    fn divide(&self, texts: &Replacing<'_>) -> Result<Vec<Change>, Stop> {
-        let mut changes: Vec<Change> = Vec::new();
+    fn divide(&self, mend: &Mend, texts: &Replacing<'_>) -> Result<Vec<Change>, Stop> {
+        let mut regions: Vec<(Range<usize>, Span)> = Vec::new();
         let (mut from, mut at) = (0, 0);
         let mut parts = texts.parts.iter().peekable();
         while parts.peek().is_some() || from < texts.old.len() {
@@ -81,92 +145,94 @@ impl Stored {
             let kept = parts.next().and_then(|(_, span)| *span);
             let to = kept.map_or(texts.old.len(), |kept| kept.start);
             if from < to || written > 0 {
-                self.place(&mut changes, Span::new(from, to), Span::new(at, at + written), texts)?;
+                self.widen(&mut regions, Span::new(from, to), Span::new(at, at + written), texts)?;
             }
             let length = kept.map_or(0, Span::len);
             (from, at) = (to + length, at + written + length);
         }
+        let mut changes = Vec::new();
+        for (rows, new) in regions {
+            self.place(mend, rows, new, texts, &mut changes)?;
+        }
         Ok(changes)
     }
 
-    /// Notes that a span of the old text becomes one of the new text.
-    fn place(
+    /// Notes that a span of the old text becomes one of the new text, as whole rows with their line breaks.
+    fn widen(
         &self,
-        changes: &mut Vec<Change>,
+        regions: &mut Vec<(Range<usize>, Span)>,
         old: Span,
         new: Span,
         texts: &Replacing<'_>,
     ) -> Result<(), Stop> {
-        let after = self.rows.partition_point(|(_, start)| *start <= old.start);
-        let end = self.rows.get(after).map_or(texts.old.len(), |(_, start)| *start).saturating_sub(1);
-        let (key, start) = *after.checked_sub(1).and_then(|row| self.rows.get(row)).ok_or_else(beyond)?;
-        if old.end > end {
-            return Err(beyond());
-        }
-        let (row, new_end) = (Span::new(start, end), new.end + (end - old.end));
-        match changes.last_mut().filter(|last| last.old == row) {
-            Some(last) => last.new = Span::new(last.new.start, new_end),
-            None => changes.push(Change {
-                key,
-                old: row,
-                new: Span::new(new.start - (old.start - start), new_end),
-            }),
+        let row = |at: u64| self.rows.partition_point(|(_, start)| *start <= at).checked_sub(1);
+        let first = row(old.start).ok_or_else(beyond)?;
+        let last = row(old.end.max(old.start + 1) - 1).ok_or_else(beyond)?;
+        let (start, end) = (self.line(first, texts.old).start, self.line(last, texts.old).end + 1);
+        let to = new.end + (end - old.end);
+        match regions.last_mut().filter(|(rows, _)| rows.end > first) {
+            Some((rows, new)) => (rows.end, new.end) = (last + 1, to),
+            None => regions.push((first..last + 1, Span::new(new.start - (old.start - start), to))),
         }
         Ok(())
     }
 
-    /// Makes sure that a row is a settled result, and that nothing but its texts differ.
-    fn check(&self, mend: &Mend, change: &Change, texts: &Replacing<'_>) -> Result<(), Stop> {
-        let (old, new) = (self.bytes(texts.old, change.old)?, self.bytes(texts.new, change.new)?);
-        let (at, now) = halves(mend, &old, &new).ok_or_else(beyond)?;
-        let blank = |json: &[u8]| -> Option<Value> {
-            let mut value = serde_json::from_slice(json).ok()?;
-            (mend.blank)(&mut value)?;
-            Some(value)
+    /// Finds out which lines of the new text are which rows.
+    fn place(
+        &self,
+        mend: &Mend,
+        rows: Range<usize>,
+        new: Span,
+        texts: &Replacing<'_>,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), Stop> {
+        let mut push = |row: usize, new| {
+            changes.push(Change { key: self.rows[row].0, old: self.line(row, texts.old), new });
         };
-        let same = blank(&old[at]).zip(blank(&new[now])).is_some_and(|(old, new)| old == new);
-        if same { Ok(()) } else { Err(beyond()) }
+        if rows.len() == 1 && !new.is_empty() {
+            push(rows.start, Some(Span::new(new.start, new.end - 1)));
+            return Ok(());
+        }
+        let bytes = self.bytes(texts.new, new)?;
+        let mut lines: Vec<Span> = Vec::new();
+        let mut at = 0;
+        for end in memchr::memchr_iter(b'\n', &bytes) {
+            lines.push(Span::new(new.start + at as u64, new.start + end as u64));
+            at = end + 1;
+        }
+        if at < bytes.len() || lines.len() > rows.len() || mend.links.is_none() && lines.len() < rows.len() {
+            return Err(beyond());
+        }
+        let mut lines = lines.into_iter().peekable();
+        for row in rows.clone() {
+            let goes = lines.len() < rows.end - row;
+            let is_it = |line: &Span| -> Result<bool, Stop> {
+                let own = name(&self.bytes(texts.old, self.line(row, texts.old))?);
+                Ok(own.is_some() && own == name(&self.bytes(texts.new, *line)?))
+            };
+            let stays = match lines.peek() {
+                Some(line) => !goes || is_it(line)?,
+                None => false,
+            };
+            push(row, if stays { lines.next() } else { None });
+        }
+        if lines.next().is_some() { Err(beyond()) } else { Ok(()) }
     }
 
-    /// Writes all rows in a transaction, up to the commit.
-    fn write(
-        &self,
-        database: &Database,
-        mend: &Mend,
-        changes: &[Change],
-        texts: &Replacing<'_>,
-    ) -> Result<(), Stop> {
-        let (connection, session) = (&database.connection, self.session.as_str());
-        let fail = |error| database.stop(Database::WRITE, error);
-        let step = |step| before(step).map_err(|cause| Error::new(&self.file, Database::WRITE, cause));
-        step(Step::LockRows)?;
-        connection.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
-        // Until the commit, whatever returns early rolls back when the connection is closed.
-        let kind = database.kind(KINDS).map_err(fail)?;
-        if !kind.is_some_and(|kind| std::ptr::eq(kind, self.kind)) {
-            return Err(Deferral::Changed.into());
-        }
-        if let Some(why) = database.hindrance(self.kind, mend).map_err(fail)? {
-            return Err(Refusal::StoreStays(why).into());
-        }
-        if texts.only_if_still {
-            let query = Query { connection, session, salvages: false };
-            if (self.kind.keys)(&query).map_err(fail)?.len() != self.rows.len() {
-                return Err(Deferral::Changed.into());
-            }
-        }
-        for change in changes {
-            step(Step::WriteRow)?;
-            let (old, new) = (self.bytes(texts.old, change.old)?, self.bytes(texts.new, change.new)?);
-            let (at, now) = halves(mend, &old, &new).ok_or_else(beyond)?;
-            let text = std::str::from_utf8(&new[now]).map_err(|_| beyond())?;
-            let place = Place { connection, session, key: change.key };
-            if !(mend.write)(&place, &old[at], text).map_err(fail)? {
-                return Err(Deferral::Changed.into());
-            }
-        }
-        (mend.seal)(connection, session).map_err(fail)?;
-        Ok(step(Step::CommitRows)?)
+    /// Whether a row is a settled result, and nothing but its texts differ.
+    fn only_shortens(&self, mend: &Mend, change: &Change, texts: &Replacing<'_>) -> bool {
+        let same = || {
+            let (old, new) =
+                (self.bytes(texts.old, change.old).ok()?, self.bytes(texts.new, change.new?).ok()?);
+            let (at, now) = halves(mend, &old, &new)?;
+            let blank = |json: &[u8]| -> Option<Value> {
+                let mut value = serde_json::from_slice(json).ok()?;
+                (mend.blank)(&mut value)?;
+                Some(value)
+            };
+            Some(blank(&old[at])? == blank(&new[now])?)
+        };
+        same().unwrap_or(false)
     }
 
     fn bytes(&self, source: &dyn Source, span: Span) -> Result<Vec<u8>, Stop> {
@@ -184,6 +250,260 @@ impl Stored {
     }
 }
 
+/// What is done with each edit.
+type Each<'e> = &'e mut dyn FnMut(Edit) -> Result<(), Stop>;
+
+impl Work<'_> {
+    fn fail(&self, error: rusqlite::Error) -> Stop {
+        self.database.stop(Database::WRITE, error)
+    }
+
+    fn layout(&self, number: u8) -> Result<&'static Layout, Stop> {
+        self.mend.layout(number).ok_or_else(beyond)
+    }
+
+    /// What becomes of a row.
+    fn edit(&self, change: &Change, made: Option<Made>) -> Result<Edit, Stop> {
+        let (stored, (number, row)) = (self.stored, change.key);
+        let (layout, connection) = (self.layout(number)?, &self.database.connection);
+        let found = rows::at(layout, connection, &stored.session, row).map_err(|error| self.fail(error))?;
+        let record = stored.bytes(self.texts.old, change.old)?;
+        let at = (self.mend.json)(&record).ok_or_else(beyond)?;
+        let is_read = |cells: &rows::Cells| (self.mend.told)(cells).as_deref() == record.get(at.clone());
+        let old = found.filter(is_read).ok_or_else(|| Stop::from(Deferral::Changed))?;
+        let Some(span) = change.new else { return Ok(Edit { layout: number, old: Some(old), new: None }) };
+        let new = stored.bytes(self.texts.new, span)?;
+        let (_, now) = halves(self.mend, &record, &new).ok_or_else(beyond)?;
+        let text = std::str::from_utf8(&new[now]).map_err(|_| beyond())?;
+        let is_wanted = |cells: &rows::Cells| (self.mend.told)(cells).as_deref() == Some(text.as_bytes());
+        let back =
+            made.map(|made| made.back(layout, connection)).transpose().map_err(|error| self.fail(error))?;
+        let exact = back.flatten().and_then(|edit| edit.new).filter(is_wanted);
+        let is_json = exact.is_some() || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        if !is_json || text.contains('\n') {
+            return Err(beyond());
+        }
+        let new = exact.unwrap_or_else(|| {
+            let mut cells = old.clone();
+            (self.mend.put)(&mut cells, text);
+            cells
+        });
+        Ok(Edit { layout: number, old: Some(old), new: Some(new) })
+    }
+
+    /// What goes with these rows elsewhere.
+    fn around(&self, changes: &[Change]) -> Result<Around, Stop> {
+        let Some(links) = self.mend.links else { return Ok(Around::default()) };
+        let database = self.database;
+        for (_, layout) in self.mend.layouts {
+            if layout.lacks_some(&database.connection).map_err(|error| self.fail(error))? {
+                return Err(stays(format!("{} has columns that were not tried", layout.table)));
+            }
+        }
+        let mut turned = Vec::new();
+        for change in changes {
+            let Edit { old, new, .. } = self.edit(change, None)?;
+            let json = |cells: rows::Cells| serde_json::from_slice(&(self.mend.told)(&cells)?).ok();
+            // What is long in it stays out of the way.
+            let row = old.into_iter().flatten().take(self.layout(change.key.0)?.keys).collect();
+            turned.push(Turned { row, new: new.and_then(json) });
+        }
+        let found =
+            links(&database.connection, &self.stored.session, &turned).map_err(|error| self.fail(error))?;
+        found.map_err(stays)
+    }
+
+    /// The rows as they are, in the order in which they go back.
+    fn kept(&self, changes: &[Change], around: &Around) -> Result<RowsKept, Stop> {
+        let mut file = temporary().map_err(no_temporary)?;
+        let mut out = BufWriter::new(&mut file);
+        let mut line = |edit: &Edit| -> Result<(), Stop> {
+            let line = edit.line(self.layout(edit.layout)?);
+            Ok(writeln!(out, "{line}").map_err(no_temporary)?)
+        };
+        around.after.iter().rev().try_for_each(&mut line)?;
+        for change in changes {
+            line(&self.edit(change, None)?)?;
+        }
+        around.before.iter().rev().try_for_each(&mut line)?;
+        out.flush().map_err(no_temporary)?;
+        drop(out);
+        file.rewind().map_err(no_temporary)?;
+        Ok(RowsKept { file: Some(file), is_alone: self.is_alone })
+    }
+
+    /// All edits. What a run `made` is taken back exactly where it still stands.
+    fn edits(
+        &self,
+        changes: &[Change],
+        around: &Around,
+        made: Option<RowsMade>,
+        each: Each<'_>,
+    ) -> Result<(), Stop> {
+        around.before.iter().cloned().try_for_each(&mut *each)?;
+        let mut made = made.map(|made| made.lines.map(|line| Made::of_line(&line.ok()?).ok()));
+        for change in changes {
+            let (layout, connection) = (self.layout(change.key.0)?, &self.database.connection);
+            let own = rows::at(layout, connection, &self.stored.session, change.key.1)
+                .map_err(|error| self.fail(error))?;
+            let is_own = |made: &Made| {
+                made.layout == change.key.0 && own.as_ref().is_some_and(|own| own.starts_with(&made.key))
+            };
+            // They were kept in the order of the text.
+            let same = made.as_mut().and_then(|made| made.flatten().find(is_own));
+            each(self.edit(change, same)?)?;
+        }
+        around.after.iter().cloned().try_for_each(each)
+    }
+
+    /// What takes back all that a run did, if all of it still stands.
+    fn take_back(&self, made: impl Iterator<Item = io::Result<String>>, each: Each<'_>) -> Result<(), Stop> {
+        let broken = |cause| Stop::from(Error::new(&self.stored.file, "read the rows in the vault", cause));
+        for line in made {
+            let made = line.and_then(|line| Made::of_line(&line)).map_err(broken)?;
+            let layout = self.layout(made.layout)?;
+            let back = made.back(layout, &self.database.connection).map_err(|error| self.fail(error))?;
+            each(back.ok_or_else(|| went_on(self.mend))?)?;
+        }
+        Ok(())
+    }
+
+    /// Makes all edits, in as many transactions as it takes; `keep` comes before the first.
+    fn write(
+        &self,
+        edits: impl FnOnce(Each<'_>) -> Result<(), Stop>,
+        keep: impl FnOnce() -> Result<Run, Stop>,
+    ) -> Result<Run, Stop> {
+        let database = self.database;
+        if self.is_alone {
+            self.step(Step::LockRows)?;
+            database.begin_alone()?;
+            self.ask()?;
+        }
+        let run = keep()?;
+        let mut batch = Batch {
+            work: self,
+            run: &run,
+            edits: Vec::new(),
+            bytes: 0,
+            tables: BTreeSet::new(),
+            stays: false,
+        };
+        match edits(&mut |edit| batch.add(edit)).and_then(|()| batch.end()) {
+            Ok(()) => {
+                run.landed();
+                Ok(run)
+            }
+            Err(stop) => {
+                if !batch.stays {
+                    run.forget();
+                }
+                Err(stop)
+            }
+        }
+    }
+
+    /// Asks once more, in the transaction, whether the rows may be written.
+    fn ask(&self) -> Result<(), Stop> {
+        let (stored, database) = (self.stored, self.database);
+        let fail = |error| self.fail(error);
+        let kind = database.kind(KINDS).map_err(fail)?;
+        if kind.is_none_or(|kind| kind.agent != stored.kind.agent) {
+            return Err(Deferral::Changed.into());
+        }
+        if let Some(why) = database.hindrance(stored.kind, self.mend).map_err(fail)? {
+            return Err(stays(why));
+        }
+        if self.texts.only_if_still || self.is_alone {
+            let (connection, session) = (&database.connection, stored.session.as_str());
+            let query = Query { connection, session, salvages: false };
+            if (stored.kind.keys)(&query).map_err(fail)?.len() != stored.rows.len() {
+                return Err(Deferral::Changed.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&self, step: Step) -> Result<(), Stop> {
+        Ok(before(step).map_err(|cause| Error::new(&self.stored.file, Database::WRITE, cause))?)
+    }
+}
+
+/// Edits that are made in one transaction.
+struct Batch<'b> {
+    work: &'b Work<'b>,
+    run: &'b Run,
+    edits: Vec<Edit>,
+    bytes: usize,
+    tables: BTreeSet<&'static str>,
+    /// Whether some rows may have been written, so that the run must stay.
+    stays: bool,
+}
+
+impl Batch<'_> {
+    fn add(&mut self, edit: Edit) -> Result<(), Stop> {
+        self.bytes += edit.len();
+        self.edits.push(edit);
+        if self.work.is_alone {
+            // What comes next may ask for this row.
+            return self.make();
+        }
+        if self.bytes < BATCH_BYTES {
+            return Ok(());
+        }
+        // If it dies between two of these, some rows are new and others old, and the run can be undone.
+        self.run.landed();
+        self.commit()
+    }
+
+    fn end(&mut self) -> Result<(), Stop> {
+        if self.work.is_alone {
+            self.make()?;
+            let tables: Vec<&str> = self.tables.iter().copied().collect();
+            let found = self.work.database.check(&tables).map_err(|error| self.work.fail(error))?;
+            found.map_or(Ok(()), |why| Err(stays(why)))?;
+        }
+        if self.work.is_alone || !self.edits.is_empty() { self.commit() } else { Ok(()) }
+    }
+
+    /// Makes them, in the transaction.
+    fn make(&mut self) -> Result<(), Stop> {
+        let work = self.work;
+        for edit in self.edits.drain(..) {
+            work.step(Step::WriteRow)?;
+            let layout = work.layout(edit.layout)?;
+            self.tables.insert(layout.table);
+            if !edit.make(layout, &work.database.connection).map_err(|error| work.fail(error))? {
+                return Err(Deferral::Changed.into());
+            }
+        }
+        self.bytes = 0;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Stop> {
+        let work = self.work;
+        let connection = &work.database.connection;
+        if !work.is_alone {
+            work.step(Step::LockRows)?;
+            connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| work.fail(error))?;
+            // Until the commit, whatever returns early rolls back when the connection is closed.
+            work.ask()?;
+            self.make()?;
+        }
+        (work.mend.seal)(connection, &work.stored.session).map_err(|error| work.fail(error))?;
+        work.step(Step::CommitRows)?;
+        // A commit that failed may still be found after a power cut.
+        self.stays = true;
+        connection.execute_batch("COMMIT").map_err(|error| work.fail(error))
+    }
+}
+
+/// The id of an entry.
+fn name(record: &[u8]) -> Option<String> {
+    serde_json::from_slice::<Value>(record).ok()?.get("id")?.as_str().map(str::to_string)
+}
+
 /// Where the JSON of a row is in its old and in its new record; `None` if anything else differs.
 fn halves(mend: &Mend, old: &[u8], new: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let (at, now) = ((mend.json)(old)?, (mend.json)(new)?);
@@ -193,7 +513,16 @@ fn halves(mend: &Mend, old: &[u8], new: &[u8]) -> Option<(Range<usize>, Range<us
     (around(old, &at)? == around(new, &now)?).then_some((at, now))
 }
 
-/// What the plan asks for is no edit of a settled result.
+fn stays(why: String) -> Stop {
+    Refusal::StoreStays(why).into()
+}
+
+/// What the plan asks for is no edit of rows.
 fn beyond() -> Stop {
-    Refusal::StoreStays("the repair would change more than texts of results".to_string()).into()
+    stays("the repair would change more than what rows hold".to_string())
+}
+
+/// What was written cannot be taken back alone.
+fn went_on(mend: &Mend) -> Stop {
+    stays(format!("{} has written to them since, and goes on from what the run changed", mend.owner))
 }

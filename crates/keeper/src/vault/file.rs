@@ -5,7 +5,8 @@
 //!            index (32), checksum of these (8)
 //! at 512     ledger slot: sequence number, known, upto, at, current (8 bytes each), checksum of these and the run (8)
 //! at 1024    ledger slot
-//! at 1536    a zstd frame for each text, then one for the other bytes that the run removed, then one for the index
+//! at 1536    a zstd frame for each text, then one for the other bytes that the run removed, then one for the rows of a store that
+//!            it changed, then one for the index
 //! ```
 //!
 //! Numbers are little-endian; a checksum is the first 8 bytes of a BLAKE3 hash. The index holds the hash of every other

@@ -4,6 +4,7 @@ use super::file::is_wiped;
 use super::{LOCK, Vault, all_names, open_run};
 use crate::error::Error;
 use crate::folder::Folder;
+use crate::platform::writing::sync;
 use crate::platform::{FileExt, OFlags};
 use std::io;
 use std::sync::Arc;
@@ -83,9 +84,9 @@ fn wipe(folder: &Folder, run: &str, id: &str) -> io::Result<bool> {
         let length = (end - at).min(BLOCK_BYTES as u64);
         file.write_all_at(&zeros[..length as usize], at)?;
     }
-    file.sync_all()?;
+    sync(&file)?;
     // A first byte of 0 marks the text as gone. It is written last, so that this is true even after a power cut.
     file.write_all_at(&[0], start)?;
-    file.sync_all()?;
+    sync(&file)?;
     Ok(true)
 }

@@ -80,6 +80,9 @@ pub struct Record {
     /// The other bytes that were removed, one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inline: Option<Stored>,
+    /// Rows of a store as they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rows: Option<Rows>,
     /// How far it got, which is part of the file's name and not of its index.
     #[serde(skip)]
     pub state: State,
@@ -137,6 +140,14 @@ pub(crate) struct Stored {
     pub(super) hash: Hash,
     /// Where it begins and ends.
     pub(super) frame: (u64, u64),
+}
+
+/// Rows of a store as they were before the run, one edit a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Rows {
+    pub(super) frame: Stored,
+    /// Whether rows came, went or were linked anew.
+    pub(super) is_alone: bool,
 }
 
 /// A place that a run changed.
@@ -294,7 +305,10 @@ impl Record {
             start <= end && room.contains(Span::new(start, end))
         };
         let texts: HashSet<Hash> = self.texts.iter().map(|stored| stored.hash).collect();
-        self.adds_up(&texts).unwrap_or(false) && self.texts.iter().chain(&self.inline).all(fits)
+        self.adds_up(&texts).unwrap_or(false) && {
+            let rows = self.rows.map(|rows| rows.frame);
+            self.texts.iter().chain(&self.inline).chain(&rows).all(fits)
+        }
     }
 
     /// `None` if a number is out of range.

@@ -1,20 +1,20 @@
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypedDict, overload
+from typing import Any, Literal, Protocol, TypedDict, final, overload
 
 from typing_extensions import Unpack
 
-class ArrowArray(Protocol):
+class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
-class ArrowStream(Protocol):
+class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
-Arrow = ArrowArray | ArrowStream
-Message = dict[str, Any]
-Sessions = bytes | bytearray | str | list[Message] | Arrow
-Outcome = Literal["clean", "fixed", "findings", "refused", "unreadable"]
+_Arrow = _ArrowArray | _ArrowStream
+_Message = dict[str, Any]
+_Sessions = bytes | bytearray | str | list[_Message] | _Arrow
+_Outcome = Literal["clean", "fixed", "findings", "refused", "unreadable"]
 
-class Options(TypedDict, total=False):
+class _Options(TypedDict, total=False):
     column: str | None
     format: str | None
     profile: str | None
@@ -27,6 +27,7 @@ class Options(TypedDict, total=False):
 
 __version__: str
 
+@final
 class Table:
     @property
     def column_names(self) -> list[str]: ...
@@ -37,25 +38,25 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
-def check(sessions: Sessions, /, **options: Unpack[Options]) -> Table: ...
+def check(sessions: _Sessions, /, **options: Unpack[_Options]) -> Table: ...
 @overload
-def mend(sessions: bytes | bytearray | str, /, **options: Unpack[Options]) -> tuple[bytes, Outcome, str | None]: ...
+def mend(sessions: bytes | bytearray | str, /, **options: Unpack[_Options]) -> tuple[bytes, _Outcome, str | None]: ...
 @overload
-def mend(sessions: list[Message], /, **options: Unpack[Options]) -> tuple[list[Message], Outcome, str | None]: ...
+def mend(sessions: list[_Message], /, **options: Unpack[_Options]) -> tuple[list[_Message], _Outcome, str | None]: ...
 @overload
-def mend(sessions: Arrow, /, **options: Unpack[Options]) -> Table: ...
-def weigh(sessions: Sessions, /, **options: Unpack[Options]) -> Table: ...
+def mend(sessions: _Arrow, /, **options: Unpack[_Options]) -> Table: ...
+def weigh(sessions: _Sessions, /, **options: Unpack[_Options]) -> Table: ...
 def chunk(
-    sessions: Sessions,
+    sessions: _Sessions,
     /,
     *,
     max_tokens: int | None = None,
     max_chars: int = 0,
     summary_chars_max: int = 100_000,
     budget_tokens: int = 0,
-    **options: Unpack[Options],
+    **options: Unpack[_Options],
 ) -> Table: ...
 @overload
-def explain(what: str, /) -> str | None: ...
+def explain(what: str, /, **options: Unpack[_Options]) -> str | None: ...
 @overload
-def explain(what: Arrow, /, *, column: str | None = None) -> Table: ...
+def explain(what: _Arrow, /, **options: Unpack[_Options]) -> Table: ...

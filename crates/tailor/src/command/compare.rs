@@ -11,6 +11,7 @@ use crate::terminal::plain;
 use keeper::Stop;
 use serde::Serialize;
 use spans::json::{self, Value};
+use spans::source::read_span;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 use std::path::Path;
@@ -20,33 +21,30 @@ use transcript::{Fault, Source, Span};
 const NAMED_BYTES_MAX: u64 = 16 << 20;
 
 pub(crate) fn run(asked: &Diff) -> Status {
-    let read = |path: &Path| {
-        keeper::read(path, None, records).map_err(|stop| match stop {
-            Stop::Failed(error) => describe_error(path, &error),
-            reason => format!("{}: could not compare it: {reason}", path.display()),
-        })
+    // Each is read once, and both are there until all is said: what is at their paths may change meanwhile.
+    let mut found = None;
+    let compare = |old: &dyn Source| {
+        let compare = |new: &dyn Source| Differences::between(old, new);
+        found = Some(keeper::read(&asked.new, None, compare).map_err(|stop| could_not(&asked.new, stop)));
+        Ok(())
     };
-    let (old, new) = match read(&asked.old).and_then(|old| Ok((old, read(&asked.new)?))) {
-        Ok(both) => both,
+    let read = keeper::read(&asked.old, None, compare).map_err(|stop| could_not(&asked.old, stop));
+    let found = match read.and_then(|()| found.transpose()) {
+        Ok(Some(Some(found))) => found,
+        Ok(_) => return failed(&"a copy changed while it was read; run it again"),
         Err(error) => return failed(&error),
     };
-    // What is in both needs no name.
-    let alone = [missing(&old, &new), missing(&new, &old)];
-    let named = |path: &Path, alone: Vec<Record>| {
-        let name = |source: &dyn Source| alone.iter().map(|record| record.named(source)).collect();
-        keeper::read(path, None, name)
-    };
-    let [of_old, of_new] = alone;
-    let both = named(&asked.old, of_old).and_then(|of_old| Ok([of_old, named(&asked.new, of_new)?]));
-    let [of_old, of_new]: [Vec<Named>; 2] = match both {
-        Ok(both) => both,
-        Err(error) => return failed(&error),
-    };
-    let found = Differences::new([old.len(), new.len()], of_old, of_new);
     match found.print(asked) {
         Ok(()) if found.is_none() => Status::Clean,
         Ok(()) => Status::Findings,
         Err(error) => output_closed("standard output", &error),
+    }
+}
+
+fn could_not(path: &Path, stop: Stop) -> String {
+    match stop {
+        Stop::Failed(error) => describe_error(path, &error),
+        reason => format!("{}: could not compare it: {reason}", path.display()),
     }
 }
 
@@ -83,20 +81,60 @@ fn records(source: &dyn Source) -> Result<Vec<Record>, Fault> {
     Ok(found)
 }
 
-/// The records of one that the other does not hold, or not as often.
-fn missing(one: &[Record], other: &[Record]) -> Vec<Record> {
-    let mut there: HashMap<blake3::Hash, u64> = HashMap::new();
-    for record in other {
-        *there.entry(record.hash).or_default() += 1;
-    }
-    let is_missing = |record: &&Record| match there.get_mut(&record.hash) {
-        Some(left) if *left > 0 => {
-            *left -= 1;
-            false
+/// How the records of two copies belong together, judged by their bytes.
+struct Alignment {
+    only_old: Vec<Record>,
+    only_new: Vec<Record>,
+    /// Records that both hold, in another order: as few as possible.
+    moved: Vec<[Record; 2]>,
+}
+
+impl Alignment {
+    fn of(old: &[Record], new: &[Record]) -> Self {
+        let mut there: HashMap<blake3::Hash, VecDeque<usize>> = HashMap::new();
+        for (at, record) in new.iter().enumerate() {
+            there.entry(record.hash).or_default().push_back(at);
         }
-        _ => true,
-    };
-    one.iter().filter(is_missing).copied().collect()
+        let (mut only_old, mut pairs) = (Vec::new(), Vec::new());
+        for record in old {
+            match there.get_mut(&record.hash).and_then(VecDeque::pop_front) {
+                Some(at) => pairs.push((*record, at)),
+                None => only_old.push(*record),
+            }
+        }
+        let mut left: Vec<usize> = there.into_values().flatten().collect();
+        left.sort_unstable();
+        let stays = ascending(&pairs.iter().map(|(_, at)| *at).collect::<Vec<_>>());
+        let moved = pairs.iter().zip(stays).filter(|(_, stays)| !stays);
+        Self {
+            only_old,
+            only_new: left.into_iter().map(|at| new[at]).collect(),
+            moved: moved.map(|((record, at), _)| [*record, new[*at]]).collect(),
+        }
+    }
+}
+
+/// Which of some different numbers belong to the longest sequence in which they ascend.
+fn ascending(numbers: &[usize]) -> Vec<bool> {
+    // For each length, where the sequence of that length ends that ends with the smallest number.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(numbers.len());
+    for (at, number) in numbers.iter().enumerate() {
+        let length = ends.partition_point(|end| numbers[*end] < *number);
+        before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
+        if length < ends.len() {
+            ends[length] = at;
+        } else {
+            ends.push(at);
+        }
+    }
+    let mut is_in = vec![false; numbers.len()];
+    let mut next = ends.last().copied();
+    while let Some(at) = next {
+        is_in[at] = true;
+        next = before[at];
+    }
+    is_in
 }
 
 /// A record by which it can be found.
@@ -108,19 +146,40 @@ struct Named {
     kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<String>,
+    /// Of a header, what is in it but for the version of the format.
+    #[serde(skip)]
+    unversioned: Option<Vec<u8>>,
 }
 
 impl Record {
-    fn named(&self, source: &dyn Source) -> Result<Named, Fault> {
-        let Self { line, span, .. } = *self;
+    /// `None` if it is not the record any more.
+    fn named(&self, source: &dyn Source) -> Result<Option<Named>, Fault> {
+        let Self { line, span, hash } = *self;
+        let mut hasher = blake3::Hasher::new();
+        source.pieces(span, &mut |bytes| {
+            hasher.update(bytes);
+            true
+        })?;
+        if hasher.finalize() != hash {
+            return Ok(None);
+        }
         let doc = if span.len() > NAMED_BYTES_MAX { None } else { json::parse(source, span)? };
         let text = |key: &str| {
             let text = doc.as_ref()?.get(key).and_then(Value::text)?;
             Some(String::from_utf8_lossy(&text).into_owned())
         };
         let entry = text("id").or_else(|| text("uuid"));
+        let version = doc.as_ref().and_then(|doc| doc.get("version")).map(Value::span);
+        let unversioned = match version.filter(|_| text("type").as_deref() == Some("session")) {
+            Some(version) => {
+                let mut rest = read_span(source, Span::new(span.start, version.start))?;
+                rest.extend(read_span(source, Span::new(version.end, span.end))?);
+                Some(rest)
+            }
+            None => None,
+        };
         let kind = text("type").or_else(|| text("table")).or_else(|| text("role"));
-        Ok(Named { line, bytes: span.len(), kind, entry })
+        Ok(Some(Named { line, bytes: span.len(), kind, entry, unversioned }))
     }
 }
 
@@ -140,6 +199,8 @@ struct Differences {
     only_new: Vec<Named>,
     /// The same entry with other bytes.
     changed: Vec<[Named; 2]>,
+    /// The same bytes at another place in the order.
+    moved: Vec<[Named; 2]>,
 }
 
 /// One line of `--json`.
@@ -152,17 +213,37 @@ enum JsonLine<'a> {
         old: &'a Named,
         new: &'a Named,
     },
+    Moved {
+        old: &'a Named,
+        new: &'a Named,
+    },
     Summary {
         old_records_total: usize,
         new_records_total: usize,
         only_old_total: usize,
         only_new_total: usize,
         changed_total: usize,
+        moved_total: usize,
     },
 }
 
 impl Differences {
-    fn new(records: [usize; 2], old: Vec<Named>, new: Vec<Named>) -> Self {
+    /// `None` if a copy is not what it was when it was read first.
+    fn between(old: &dyn Source, new: &dyn Source) -> Result<Option<Self>, Fault> {
+        let (of_old, of_new) = (records(old)?, records(new)?);
+        let Alignment { only_old, only_new, moved } = Alignment::of(&of_old, &of_new);
+        let named = |source: &dyn Source, records: Vec<Record>| -> Result<Option<Vec<Named>>, Fault> {
+            records.iter().map(|record| record.named(source)).collect()
+        };
+        let (moved_old, moved_new) = moved.into_iter().map(|[one, other]| (one, other)).unzip();
+        let all =
+            [named(old, only_old)?, named(new, only_new)?, named(old, moved_old)?, named(new, moved_new)?];
+        let [Some(only_old), Some(only_new), Some(moved_old), Some(moved_new)] = all else { return Ok(None) };
+        let moved = moved_old.into_iter().zip(moved_new).map(|(one, other)| [one, other]).collect();
+        Ok(Some(Self::new([of_old.len(), of_new.len()], only_old, only_new, moved)))
+    }
+
+    fn new(records: [usize; 2], old: Vec<Named>, new: Vec<Named>, moved: Vec<[Named; 2]>) -> Self {
         let key = |named: &Named| Some((named.entry.clone()?, named.kind.clone()));
         let mut by_id: HashMap<_, VecDeque<usize>> = HashMap::new();
         for (at, other) in new.iter().enumerate() {
@@ -179,13 +260,17 @@ impl Differences {
                 None => only_old.push(one),
             }
         }
-        Self { records, only_old, only_new: new.into_iter().flatten().collect(), changed }
+        Self { records, only_old, only_new: new.into_iter().flatten().collect(), changed, moved }
     }
 
-    /// Whether there is none. Headers name a version, which a move changes.
+    /// Whether there is none. A move to a database may write a header of another version.
     fn is_none(&self) -> bool {
-        let is_header = |[one, _]: &[Named; 2]| one.kind.as_deref() == Some("session");
-        self.only_old.is_empty() && self.only_new.is_empty() && self.changed.iter().all(is_header)
+        let is_version =
+            |[one, other]: &[Named; 2]| one.unversioned.is_some() && one.unversioned == other.unversioned;
+        self.only_old.is_empty()
+            && self.only_new.is_empty()
+            && self.moved.is_empty()
+            && self.changed.iter().all(is_version)
     }
 
     fn print(&self, asked: &Diff) -> io::Result<()> {
@@ -207,9 +292,12 @@ impl Differences {
             only_old_total: only_old.len(),
             only_new_total: only_new.len(),
             changed_total: self.changed.len(),
+            moved_total: self.moved.len(),
         };
         let changed = self.changed.iter().map(|[old, new]| JsonLine::Changed { old, new });
-        let all = only_old.map(JsonLine::OnlyOld).chain(only_new.map(JsonLine::OnlyNew)).chain(changed);
+        let moved = self.moved.iter().map(|[old, new]| JsonLine::Moved { old, new });
+        let all = only_old.map(JsonLine::OnlyOld).chain(only_new.map(JsonLine::OnlyNew));
+        let all = all.chain(changed).chain(moved);
         for line in all.chain([summary]) {
             writeln!(out, "{}", crate::terminal::json(&serde_json::to_string(&line)?))?;
         }
@@ -226,12 +314,16 @@ impl Differences {
         for [one, other] in &self.changed {
             writeln!(out, "differs: {} of {old}, line {} of {new}", one.shown(), other.line)?;
         }
+        for [one, other] in &self.moved {
+            writeln!(out, "in another order: {} of {old} is line {} of {new}", one.shown(), other.line)?;
+        }
         let records = |count: usize| plural(count as u64, "record");
         let same = self.records[0] - self.only_old.len() - self.changed.len();
         writeln!(
             out,
-            "{} in both; {} only in {old}, {} only in {new}, {} with the same id but other content",
+            "{} in both, {} of them in another order; {} only in {old}, {} only in {new}, {} with the same id but other content",
             records(same),
+            self.moved.len(),
             self.only_old.len(),
             self.only_new.len(),
             self.changed.len()
@@ -244,25 +336,79 @@ mod tests {
     use super::*;
 
     fn compared(old: &str, new: &str) -> ([Vec<u64>; 2], Vec<[u64; 2]>, bool) {
-        let (one, other) = (records(&old.as_bytes()).unwrap(), records(&new.as_bytes()).unwrap());
-        let named = |text: &str, alone: Vec<Record>| -> Vec<Named> {
-            alone.iter().map(|record| record.named(&text.as_bytes()).unwrap()).collect()
-        };
-        let (of_old, of_new) = (named(old, missing(&one, &other)), named(new, missing(&other, &one)));
-        let found = Differences::new([one.len(), other.len()], of_old, of_new);
+        let (found, moved) = moved(old, new);
+        assert_eq!(moved, Vec::<[u64; 2]>::new());
+        found
+    }
+
+    /// The lines that only one has, those that differ, whether that is nothing; and those in another order.
+    #[expect(clippy::type_complexity, reason = "lines")]
+    fn moved(old: &str, new: &str) -> (([Vec<u64>; 2], Vec<[u64; 2]>, bool), Vec<[u64; 2]>) {
+        let found = Differences::between(&old.as_bytes(), &new.as_bytes()).unwrap().unwrap();
         let lines = |all: &[Named]| all.iter().map(|record| record.line).collect();
-        let changed = found.changed.iter().map(|[one, other]| [one.line, other.line]).collect();
-        ([lines(&found.only_old), lines(&found.only_new)], changed, found.is_none())
+        let pairs = |all: &[[Named; 2]]| all.iter().map(|[one, other]| [one.line, other.line]).collect();
+        let alone = [lines(&found.only_old), lines(&found.only_new)];
+        ((alone, pairs(&found.changed), found.is_none()), pairs(&found.moved))
     }
 
     #[test]
     fn what_either_lacks_is_told_by_its_line() {
         let old = "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n{\"id\":\"a\"}\n\n{\"id\":\"b\"}\n{\"id\":\"c\",\"x\":1}\ntorn";
         assert_eq!(compared(old, old), ([vec![], vec![]], vec![], true));
-        let moved = old.replace("version\":3", "version\":4");
-        assert_eq!(compared(old, &moved), ([vec![], vec![]], vec![[1, 1]], true));
         let lacks = "{\"id\":\"a\"}\n{\"id\":\"c\",\"x\":2}\n{\"id\":\"d\"}\n{\"id\":\"a\"}\n";
         assert_eq!(compared(old, lacks), ([vec![1, 4, 6], vec![3, 4]], vec![[5, 2]], false));
         assert_eq!(compared("", ""), ([vec![], vec![]], vec![], true));
+    }
+
+    #[test]
+    fn only_the_version_of_a_header_may_differ() {
+        let old = r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#;
+        let other = |was: &str, is: &str| compared(old, &old.replace(was, is));
+        let differs = |is_none| ([vec![], vec![]], vec![[1, 1]], is_none);
+        assert_eq!(other("version\":3", "version\":4"), differs(true));
+        assert_eq!(other("version\":3", "version\":\"4.1\""), differs(true));
+        assert_eq!(other("/w", "/v"), differs(false));
+        assert_eq!(other(",\"cwd\":\"/w\"", ""), differs(false));
+        assert_eq!(other("\"version\":3,", ""), differs(false));
+        assert_eq!(other("session", "message").1, Vec::<[u64; 2]>::new());
+    }
+
+    #[test]
+    fn another_order_is_a_difference() {
+        let text = |order: &[u32]| {
+            order.iter().map(|n| format!("{{\"id\":\"e{n}\"}}\n")).collect::<Vec<_>>().concat()
+        };
+        let old = text(&[1, 2, 3, 4, 5]);
+        let found = |order: &[u32]| moved(&old, &text(order));
+        let none = || [vec![], vec![]];
+        assert_eq!(found(&[1, 2, 3, 4, 5]), ((none(), vec![], true), vec![]));
+        assert_eq!(found(&[5, 1, 2, 3, 4]), ((none(), vec![], false), vec![[5, 1]]));
+        assert_eq!(found(&[1, 4, 2, 6, 5]).1, [[2, 3]]);
+        // Which of two equal ones it is does not matter.
+        let twice = text(&[1, 2, 1]);
+        assert_eq!(moved(&twice, &twice), ((none(), vec![], true), vec![]));
+    }
+
+    /// A file that somebody overwrites between two reads.
+    struct Overwritten(std::cell::Cell<usize>);
+
+    impl Source for Overwritten {
+        fn len(&self) -> u64 {
+            11
+        }
+
+        fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+            let text = if self.0.replace(1) == 0 { b"{\"id\":\"a\"}\n" } else { b"{\"id\":\"b\"}\n" };
+            let from = &text[usize::try_from(at).unwrap()..];
+            let length = from.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&from[..length]);
+            Ok(length)
+        }
+    }
+
+    #[test]
+    fn a_record_that_changes_while_it_is_read_gets_no_name() {
+        let old = Overwritten(std::cell::Cell::new(0));
+        assert!(Differences::between(&old, &"".as_bytes()).unwrap().is_none());
     }
 }

@@ -4,7 +4,7 @@
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::strays::{self, Strays};
-use super::{BATCH_FILES, failed};
+use super::{BATCH_FILES, databases, failed};
 use crate::amount::{grouped, plural};
 use crate::args::Doctor;
 use crate::output::Output;
@@ -17,7 +17,7 @@ use crate::sessions::{
 use crate::status::Status;
 use crate::table::TableWriter;
 use crate::terminal::{self, Screen};
-use keeper::{Stray, is_stored};
+use keeper::{Fill, Stray, is_stored};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -82,15 +82,22 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
     if doctor.broken {
         sessions.retain(|session| session.state.is_stuck());
     }
+    // `tailor` alone is to answer at once.
+    let paths = all.iter().filter(|_| !short).map(Candidate::path);
+    let fills = databases::measure(paths, &doctor.paths);
     let mut out = Output::stdout();
     let printed = if doctor.json.is_json() {
-        json(doctor, &sessions, &lost, &mut out)
+        json(doctor, &sessions, &lost, &fills, &mut out)
     } else if sessions.is_empty() {
         writeln!(out, "{}", nothing(all_sessions, fitting))
     } else {
         List::new(&sessions, short).print(&mut out)
     };
-    let told = if doctor.json.is_json() { Ok(()) } else { strays::print(&lost, &mut out) };
+    let told = if doctor.json.is_json() {
+        Ok(())
+    } else {
+        strays::print(&lost, &mut out).and_then(|()| databases::print_remarks(&fills, &mut out))
+    };
     let status = match printed.and(told).and_then(|()| out.finish()) {
         Ok(()) => Status::Clean,
         Err(error) => super::output_closed("standard output", &error),
@@ -204,7 +211,13 @@ impl Totals {
     }
 }
 
-fn json(doctor: &Doctor, sessions: &[Session], lost: &[Stray], out: &mut impl Write) -> io::Result<()> {
+fn json(
+    doctor: &Doctor,
+    sessions: &[Session],
+    lost: &[Stray],
+    fills: &[Fill],
+    out: &mut impl Write,
+) -> io::Result<()> {
     for session in sessions {
         let known = session.tokens.is_some();
         let line = Line {
@@ -228,6 +241,7 @@ fn json(doctor: &Doctor, sessions: &[Session], lost: &[Stray], out: &mut impl Wr
         writeln!(out, "{}", terminal::json(&serde_json::to_string(&line)?))?;
     }
     strays::json(lost, out)?;
+    databases::json(fills, out)?;
     writeln!(out, "{}", serde_json::to_string(&Totals::of(sessions))?)
 }
 

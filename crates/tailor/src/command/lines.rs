@@ -1,9 +1,10 @@
 //! `--lines` of `scan` and `fix`: a data set as it flows by, each line a session of its own. Memory holds a few megabytes of
-//! lines, however many there are.
+//! lines, however many there are, and no line waits for one that has not come yet.
 
 use super::{failed, output_closed};
 use crate::amount::{grouped, plural};
-use crate::args::{DataSet, Shared};
+use crate::args::{DataSet, ReportFormat, Shared};
+use crate::baseline::fingerprints;
 use crate::output::Output;
 use crate::packing::{Packed, Packing};
 use crate::report::{FailPolicy, FindingReport};
@@ -14,15 +15,22 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channel};
+use std::thread;
 use transcript::row::{self, Outcome, Row};
 use transcript::{Policy, scan};
 
-/// How many bytes of lines are worked on at a time. A longer line is held whole.
+/// How many bytes of lines are worked on at a time, at most; as many wait behind them. A longer line is held whole.
 const BLOCK_BYTES: usize = 8 << 20;
 
-/// One line of `--findings`. Its columns are those of the Python module, and more.
+/// How many bytes are read at a time, which is what a pipe holds.
+const PIECE_BYTES: usize = 1 << 16;
+
+/// One finding. Its columns are those of the Python module, and more.
 #[derive(Serialize)]
 struct FindingLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
     row: u64,
     #[serde(flatten)]
     finding: &'a FindingReport,
@@ -31,11 +39,31 @@ struct FindingLine<'a> {
 /// A line that is no session.
 #[derive(Serialize)]
 struct NoSession<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
     row: u64,
     code: Option<&'a str>,
     severity: &'a str,
     message: &'a str,
     fix: &'a str,
+}
+
+/// The `type` of both.
+const ROW: &str = "row";
+
+/// Standard input, read ahead in a thread.
+struct Feed {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+}
+
+/// What came of standard input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// More is there already.
+    More,
+    /// For now, nothing else.
+    Paused,
+    Ended,
 }
 
 /// Where everything goes.
@@ -61,13 +89,18 @@ pub(super) fn run(asked: &DataSet, shared: &Shared, judge: &FailPolicy<'_>, repa
     if shared.paths != [Path::new("-")] {
         return failed(&"--lines reads standard input: pass `-` as the only PATH");
     }
-    let done = Packing::unpack(io::stdin().lock()).map_err(|error| format!("standard input: {error}"));
-    let done = done.and_then(|(packing, stream)| {
+    if !matches!(shared.results.format(), ReportFormat::Human | ReportFormat::Json) {
+        return failed(
+            &"--lines prints findings as lines of JSON and in no other format: leave out --format",
+        );
+    }
+    let done = Feed::open().and_then(|(packing, feed)| {
         let outlets = Outlets::open(asked, packing, repairs)?;
-        Flow { judge, repairs, outlets, counts: Counts::default() }.run(stream)
+        let end = if asked.null { 0 } else { b'\n' };
+        Flow { judge, repairs, end, outlets, counts: Counts::default() }.run(&feed)
     });
     match done {
-        Ok(counts) => counts.tell(repairs),
+        Ok(counts) => counts.tell(repairs, shared.results.exit_zero),
         Err(error) if error.is_empty() => output_closed("standard output", &io::ErrorKind::BrokenPipe.into()),
         Err(error) => failed(&error),
     }
@@ -89,63 +122,150 @@ impl Outlets {
         Ok(Self { lines, quarantine: asked.quarantine.as_deref().map(file).transpose()?, findings })
     }
 
+    /// Lets whoever reads have what was written.
+    fn flush(&mut self) -> io::Result<()> {
+        let all = [&mut self.findings, &mut self.quarantine, &mut self.lines];
+        all.into_iter().flatten().try_for_each(Write::flush)
+    }
+
     fn finish(self) -> io::Result<()> {
         let all = [self.findings, self.quarantine, self.lines];
         all.into_iter().flatten().try_for_each(|out| out.finish()?.finish())
     }
 }
 
+impl Feed {
+    /// Begins to read. How the input is packed is known once its first bytes are there.
+    fn open() -> Result<(Packing, Self), String> {
+        let (send_packing, packing) = sync_channel(1);
+        let (send, pieces) = sync_channel(BLOCK_BYTES / PIECE_BYTES);
+        let read = move || {
+            let stream = match Packing::unpack(io::stdin().lock()) {
+                Ok((packing, stream)) => send_packing.send(Ok(packing)).map(|()| stream),
+                Err(error) => return drop(send_packing.send(Err(error))),
+            };
+            if let Ok(stream) = stream {
+                read_pieces(stream, &send);
+            }
+        };
+        let started = thread::Builder::new().name("input".to_string()).spawn(read);
+        started.map_err(|error| format!("could not start a thread: {error}"))?;
+        let packing = packing.recv().map_err(|RecvError| "standard input: could not read it".to_string())?;
+        let packing = packing.map_err(|error| format!("standard input: {error}"))?;
+        Ok((packing, Self { pieces }))
+    }
+
+    /// Waits for more, and takes what is there, up to a block.
+    fn take(&self, held: &mut Vec<u8>) -> io::Result<Came> {
+        match self.pieces.recv() {
+            Ok(piece) => held.append(&mut piece?),
+            Err(RecvError) => return Ok(Came::Ended),
+        }
+        let enough = held.len() + BLOCK_BYTES;
+        while held.len() < enough {
+            match self.pieces.try_recv() {
+                Ok(piece) => held.append(&mut piece?),
+                Err(TryRecvError::Empty) => return Ok(Came::Paused),
+                Err(TryRecvError::Disconnected) => return Ok(Came::Ended),
+            }
+        }
+        Ok(Came::More)
+    }
+}
+
+/// Passes on what is read, as it comes, until it ends or nobody takes it.
+fn read_pieces(mut stream: impl Read, send: &SyncSender<io::Result<Vec<u8>>>) {
+    loop {
+        let mut piece = vec![0; PIECE_BYTES];
+        let read = match stream.read(&mut piece) {
+            Ok(0) => return,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read,
+        };
+        let is_last = read.is_err();
+        let read = read.map(|bytes| {
+            piece.truncate(bytes);
+            piece
+        });
+        if send.send(read).is_err() || is_last {
+            return;
+        }
+    }
+}
+
 struct Flow<'a> {
     judge: &'a FailPolicy<'a>,
     repairs: bool,
+    /// What a session ends with.
+    end: u8,
     outlets: Outlets,
     counts: Counts,
 }
 
 impl Flow<'_> {
     /// An error is what is to be said; empty if nobody reads on.
-    fn run(mut self, mut stream: impl Read) -> Result<Counts, String> {
+    fn run(mut self, feed: &Feed) -> Result<Counts, String> {
         let mut policy = None;
-        let (mut held, mut ended) = (Vec::new(), false);
-        while !ended {
-            let wanted = held.len() + BLOCK_BYTES;
-            let more = stream.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut held);
-            more.map_err(|error| format!("standard input: could not read it: {error}"))?;
-            ended = held.len() < wanted;
-            let whole = match memchr::memrchr(b'\n', &held) {
-                _ if ended => held.len(),
-                Some(at) => at + 1,
-                None => continue,
-            };
-            let policy = policy.get_or_insert_with(|| self.policy(&held[..whole]));
-            self.block(&held[..whole], policy).map_err(|error| match error.kind() {
+        // Sessions that are whole, and one that is not.
+        let (mut held, mut whole) = (Vec::new(), 0);
+        loop {
+            let searched = held.len();
+            let came = feed.take(&mut held);
+            let came = came.map_err(|error| format!("standard input: could not read it: {error}"))?;
+            match memchr::memrchr(self.end, &held[searched..]) {
+                _ if came == Came::Ended => whole = held.len(),
+                Some(at) => whole = searched + at + 1,
+                None => {}
+            }
+            if policy.is_none() {
+                policy = self.policy(&held[..whole], came);
+            }
+            let Some(policy) = &policy else { continue };
+            let done = self.block(&held[..whole], policy);
+            let done = done.and_then(|()| if came == Came::Paused { self.outlets.flush() } else { Ok(()) });
+            done.map_err(|error| match error.kind() {
                 io::ErrorKind::BrokenPipe => String::new(),
                 _ => format!("could not write: {error}"),
             })?;
             held.drain(..whole);
+            whole = 0;
+            if came == Came::Ended {
+                break;
+            }
         }
         self.outlets.finish().map_err(|error| format!("could not write: {error}"))?;
         Ok(self.counts)
     }
 
-    /// What is asked for, and the format of the first lines for all: a damaged one does not say it.
-    fn policy(&self, first: &[u8]) -> Policy {
-        let format = scan::detect(&first).ok().flatten().map(|format| format.name);
-        Policy { format, ..Policy::clone(self.judge.policies.all()) }
+    /// What is asked for. All lines have the format of the first one that shows any, because a damaged one does not; those
+    /// before it wait, for a block of lines at most. A session of several lines shows its own.
+    fn policy(&self, text: &[u8], came: Came) -> Option<Policy> {
+        let asked = self.judge.policies.all();
+        if self.end != b'\n' {
+            return Some(Policy::clone(asked));
+        }
+        let mut start = 0;
+        for line in pieces_of(text, self.end) {
+            if start >= BLOCK_BYTES {
+                break;
+            }
+            if let Some(format) = scan::detect(&line).ok().flatten() {
+                return Some(Policy { format: Some(format.name), ..Policy::clone(asked) });
+            }
+            start += line.len();
+        }
+        (came == Came::Ended || text.len() >= BLOCK_BYTES).then(|| Policy::clone(asked))
     }
 
     fn block(&mut self, text: &[u8], policy: &Policy) -> io::Result<()> {
-        let lines = lines_of(text);
-        let repairs = self.repairs;
+        let (repairs, end) = (self.repairs, self.end);
+        let lines = pieces_of(text, end);
         let one = |line: &&[u8]| {
-            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            let text = line.strip_suffix(&[end]).unwrap_or(line);
             match text.trim_ascii().is_empty() {
                 true => Row::left(Outcome::Clean, None, Vec::new()),
                 false if repairs => row::repair(text, policy),
-                false => row::check(text, policy).map_or_else(
-                    |why| Row::left(Outcome::Unreadable, Some(why), Vec::new()),
-                    |findings| Row::left(Outcome::Findings, None, findings),
-                ),
+                false => row::check(text, policy),
             }
         };
         let rows: Vec<Row> = lines.par_iter().map(one).collect();
@@ -153,7 +273,7 @@ impl Flow<'_> {
     }
 
     fn pass_on(&mut self, line: &[u8], row: Row) -> io::Result<()> {
-        let Self { judge, outlets, counts, .. } = self;
+        let Self { judge, outlets, counts, end, .. } = self;
         let number = counts.rows;
         let is_unreadable = row.outcome == Outcome::Unreadable;
         let fails = |finding| judge.shared.fails(finding, judge.fails_by_default);
@@ -170,7 +290,7 @@ impl Flow<'_> {
             match &row.text {
                 Some(text) => {
                     out.write_all(text)?;
-                    out.write_all(if line.ends_with(b"\n") { b"\n" } else { b"" })?;
+                    out.write_all(if line.ends_with(&[*end]) { std::slice::from_ref(end) } else { b"" })?;
                 }
                 None => out.write_all(line)?,
             }
@@ -181,22 +301,26 @@ impl Flow<'_> {
         counts.failing += u64::from(is_bad);
         let Some(out) = &mut outlets.findings else { return Ok(()) };
         if let Some(message) = row.reason.as_deref().filter(|_| is_unreadable && row.findings.is_empty()) {
-            let told = NoSession { row: number, code: None, severity: "error", message, fix: "none" };
+            let told =
+                NoSession { kind: ROW, row: number, code: None, severity: "error", message, fix: "none" };
             writeln!(out, "{}", json(&serde_json::to_string(&told)?))?;
         }
-        for finding in row.findings {
-            let finding = FindingReport::new(Path::new("-"), finding);
-            let told = FindingLine { row: number, finding: &finding };
+        let place = format!("-:{number}");
+        let prints = fingerprints(Path::new(&place), &row.findings);
+        for (finding, fingerprint) in row.findings.into_iter().zip(prints) {
+            let mut finding = FindingReport::new(Path::new("-"), finding);
+            finding.fingerprint = fingerprint;
+            let told = FindingLine { kind: ROW, row: number, finding: &finding };
             writeln!(out, "{}", json(&serde_json::to_string(&told)?))?;
         }
         Ok(())
     }
 }
 
-/// The lines of a text, each with its end.
-fn lines_of(text: &[u8]) -> Vec<&[u8]> {
+/// The lines of a text, or what else ends with this byte, each with its end.
+fn pieces_of(text: &[u8], end: u8) -> Vec<&[u8]> {
     let (mut lines, mut start) = (Vec::new(), 0);
-    for end in memchr::memchr_iter(b'\n', text).map(|at| at + 1) {
+    for end in memchr::memchr_iter(end, text).map(|at| at + 1) {
         lines.push(&text[start..end]);
         start = end;
     }
@@ -206,7 +330,7 @@ fn lines_of(text: &[u8]) -> Vec<&[u8]> {
 
 impl Counts {
     /// Says it on standard error, and makes the exit code: by what was passed on, or else by what was found.
-    fn tell(&self, repairs: bool) -> Status {
+    fn tell(&self, repairs: bool, exit_zero: bool) -> Status {
         let Self { rows, fixed, unreadable, failing, quarantined } = *self;
         let mut told = vec![plural(rows, "row")];
         let remain = "with problems that remain";
@@ -220,6 +344,6 @@ impl Counts {
         );
         eprint_message(&told.join(", "));
         let left = if repairs { failing - quarantined } else { failing };
-        if left > 0 { Status::Findings } else { Status::Clean }
+        if left > 0 && !exit_zero { Status::Findings } else { Status::Clean }
     }
 }

@@ -10,7 +10,7 @@ mod view;
 mod words;
 
 use super::progress::Progress;
-use super::{BATCH_FILES, failed, gather, is_stream, nothing_found, output_closed};
+use super::{BATCH_FILES, databases, failed, gather, is_stream, nothing_found, output_closed};
 use crate::amount::{grouped, percent};
 use crate::amount::{plural, size};
 use crate::args::Top;
@@ -82,7 +82,7 @@ fn files(top: &Top, policies: &Policies) -> io::Result<Status> {
             .behind(|| weighed.into_iter().try_for_each(|(weighed, named)| teller.file(weighed, named)))?;
     }
     progress.end();
-    teller.finish()
+    teller.finish(&files)
 }
 
 fn stream(top: &Top, policies: &Policies) -> io::Result<Status> {
@@ -91,7 +91,7 @@ fn stream(top: &Top, policies: &Policies) -> io::Result<Status> {
     let weighed = spool(io::stdin().lock(), weigh).unwrap_or_else(|stop| SizeReport::stopped(path, &stop));
     let mut teller = TopPrinter::new(top, false);
     teller.file(weighed, true)?;
-    teller.finish()
+    teller.finish(&[])
 }
 
 /// Prints what was weighed.
@@ -144,12 +144,18 @@ impl<'a> TopPrinter<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> io::Result<Status> {
+    fn finish(mut self, files: &[Result<Found, Error>]) -> io::Result<Status> {
+        let paths = files.iter().flatten().map(|found| found.path.as_path());
+        let measured = databases::measure(paths, &self.top.paths);
         if self.top.json.is_json() {
+            databases::json(&measured, &mut self.out)?;
             let line = serde_json::to_string(&self.totals.summary(self.started.elapsed(), self.top.rows()))?;
             writeln!(self.out, "{}", terminal::json(&line))?;
-        } else if self.many && self.totals.weighed > 0 {
-            self.overall()?;
+        } else {
+            if self.many && self.totals.weighed > 0 {
+                self.overall()?;
+            }
+            databases::print(&measured, &mut self.out)?;
         }
         self.out.flush()?;
         Ok(self.status)

@@ -39,6 +39,9 @@ struct StoredFinding<'a> {
     saves_bytes: Option<u64>,
     message: Cow<'a, str>,
     fix: Safety,
+    /// Why it is held, if that is one of the texts that the caller knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    why: Option<Cow<'a, str>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -49,11 +52,19 @@ fn is_zero(count: &u64) -> bool {
 impl<'a> Digest<'a> {
     /// An examination to be stored; `None` if it cannot be: a repair revealed a finding, or a fix was tried and made
     /// something worse.
-    pub fn of(found: &'a Examination) -> Option<Self> {
+    pub fn of(found: &'a Examination, whys: &[&'static str]) -> Option<Self> {
         let format = found.facts.format;
         let stored = |finding: &'a Finding| {
             let fix = finding.fix.safety;
-            let stays = !finding.uncovered && restored(fix, format) == Some(fix);
+            let why = match fix {
+                Safety::Held(Held::ReadOnly(why) | Held::SettledOnly(why) | Held::RowsOnly(why))
+                    if whys.contains(&why) =>
+                {
+                    Some(why)
+                }
+                _ => None,
+            };
+            let stays = !finding.uncovered && restored(fix, format, why) == Some(fix);
             stays.then(|| StoredFinding {
                 code: finding.rule.code().into(),
                 severity: finding.severity,
@@ -64,6 +75,7 @@ impl<'a> Digest<'a> {
                 saves_bytes: finding.saves_bytes,
                 message: finding.message.as_str().into(),
                 fix,
+                why: why.map(Cow::Borrowed),
             })
         };
         Some(Self {
@@ -89,9 +101,12 @@ impl<'a> Digest<'a> {
     }
 
     /// The examination; `None` if it names a rule that does not exist.
-    pub fn examination(self) -> Option<Examination> {
+    pub fn examination(self, whys: &[&'static str]) -> Option<Examination> {
         let format = self.facts.format;
         let found = |stored: StoredFinding<'_>| {
+            let why = stored.why.map(|own| whys.iter().copied().find(|why| *why == own));
+            // A text that is not known any more cannot be told.
+            let why = why.map_or(Some(None), |known| known.map(Some))?;
             Some(Finding {
                 rule: rule::find(&stored.code)?,
                 severity: stored.severity,
@@ -106,7 +121,7 @@ impl<'a> Digest<'a> {
                 chars: stored.chars,
                 saves_bytes: stored.saves_bytes,
                 message: stored.message.into_owned(),
-                fix: Fix { safety: restored(stored.fix, format)?, ops: Vec::new() },
+                fix: Fix { safety: restored(stored.fix, format, why)?, ops: Vec::new() },
             })
         };
         Some(Examination {
@@ -120,22 +135,25 @@ impl<'a> Digest<'a> {
     }
 }
 
-/// A safety with the texts that it takes from the format; `None` if it is the outcome of a repair that was tried.
-fn restored(safety: Safety, format: Option<&Format>) -> Option<Safety> {
-    Some(Safety::Held(match safety {
-        Safety::Held(Held::ReadOnly(_)) => match format?.level {
+/// A safety with its text, which the caller knows or the format; `None` if it is the outcome of a repair that was tried.
+fn restored(safety: Safety, format: Option<&Format>, why: Option<&'static str>) -> Option<Safety> {
+    Some(Safety::Held(match (safety, why) {
+        (Safety::Held(Held::ReadOnly(_)), Some(why)) => Held::ReadOnly(why),
+        (Safety::Held(Held::SettledOnly(_)), Some(why)) => Held::SettledOnly(why),
+        (Safety::Held(Held::RowsOnly(_)), Some(why)) => Held::RowsOnly(why),
+        (Safety::Held(Held::ReadOnly(_)), None) => match format?.level {
             Level::ReadOnly(why) => Held::ReadOnly(why),
             _ => Held::ReadOnly(format?.single_files_read_only?),
         },
-        Safety::Held(Held::Counted(_)) => match format?.counted? {
+        (Safety::Held(Held::Counted(_)), _) => match format?.counted? {
             Counted::Records(place)
             | Counted::Number(place)
             | Counted::Lines(place)
             | Counted::UpToCompaction(place)
             | Counted::UpToCount(place) => Held::Counted(place),
         },
-        Safety::Held(Held::Offsets(_)) => Held::Offsets(format?.single_files_offsets?),
-        Safety::Held(Held::Worse(_) | Held::SettledOnly(_)) => return None,
-        other => return Some(other),
+        (Safety::Held(Held::Offsets(_)), _) => Held::Offsets(format?.single_files_offsets?),
+        (Safety::Held(Held::Worse(_) | Held::SettledOnly(_) | Held::RowsOnly(_)), _) => return None,
+        (other, _) => return Some(other),
     }))
 }

@@ -94,6 +94,16 @@ impl Examination {
     }
 }
 
+/// How transcripts are looked at while a repair is looked for.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'p> {
+    pub(super) policy: &'p Policy,
+    pub(super) depth: Depth,
+    /// Results of plans are put together from at most so many entries of the transcript as it is. Otherwise all of each result
+    /// is read, which takes longer, but no memory for two transcripts.
+    pub(super) kept_entries_max: usize,
+}
+
 /// Sees a session and its findings before they are dropped: what [`crate::judge`] remembers comes from here.
 pub(crate) type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Survey<'_>);
 
@@ -112,13 +122,14 @@ pub(crate) fn look(
 pub(super) fn look_at_all(
     read: &Scanned,
     source: &dyn Source,
-    policy: &Policy,
+    Terms { policy, depth, .. }: Terms<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(read, source, policy, (Depth::Plan, false), &Holds::default(), remember)
+    look_at(read, source, policy, (depth, false), &Holds::default(), remember)
 }
 
-/// The same. If the fixes only cut texts, the plan holds just their sizes and must not be carried out.
+/// The same. The plan must not be carried out: if the fixes only cut texts it holds just their sizes, and otherwise it may be
+/// tried, but lacks the ids of texts.
 pub(super) fn look_as_needed(
     read: &Scanned,
     source: &dyn Source,
@@ -134,11 +145,11 @@ pub(super) fn look_at_planned(
     read: Option<&Scanned>,
     source: &dyn Source,
     plan: &Plan,
-    policy: &Policy,
+    Terms { policy, depth, .. }: Terms<'_>,
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let depth = (Depth::Plan, false);
+    let depth = (depth, false);
     if let Some(read) = read.filter(|_| plan.is_empty()) {
         return look_at(read, source, policy, depth, holds, remember);
     }
@@ -168,7 +179,7 @@ fn look_at(
     };
     let mut found = Survey::of(&session, holds, as_needed)?;
     if as_needed && !found.only_cuts {
-        session.depth = Depth::Plan;
+        session.depth = Depth::Trial;
         found = Survey::of(&session, holds, false)?;
     }
     facts.awaits = session.awaits();

@@ -2,10 +2,10 @@
 //! out repairs that would make something worse.
 
 use super::holds::{Hold, Holds};
-use super::look::{Examination, Remember, look_as_needed, look_at_all, look_at_planned};
+use super::look::{Examination, Remember, Terms, look_as_needed, look_at_all, look_at_planned};
 use super::verdict::{Baseline, Loss, Worse};
 use crate::model::finding::{Finding, Held, Safety};
-use crate::model::policy::Policy;
+use crate::model::policy::{Depth, Policy};
 use crate::plan::{Origins, Plan, Rendered};
 use crate::read::scan::{Scanned, scan_as};
 use crate::rule::Stage;
@@ -25,8 +25,7 @@ const TRIES_MAX: usize = 12;
 /// If one fix of a rule makes something worse, the others are tried one by one, unless there are more than this.
 const PLACES_MAX: usize = 8;
 
-/// The results of plans are put together from at most so many entries of the transcript as it is (about 30 MB). Otherwise all
-/// of each result is read, which takes longer, but no memory for two transcripts.
+/// See [`Terms::kept_entries_max`]; about 30 MB.
 const KEPT_ENTRIES_MAX: usize = 1 << 17;
 
 /// A transcript and its repair.
@@ -68,7 +67,8 @@ pub(crate) fn examine_and_remember(
     if found.only_cuts {
         Ok(found)
     } else {
-        Ok(mend_from(found, (read, source), policy, &mut |_| {}, &mut |_, _| {})?.before)
+        let terms = Terms { policy, depth: Depth::Trial, kept_entries_max: KEPT_ENTRIES_MAX };
+        Ok(mend_from(found, (read, source), terms, &mut |_| {}, &mut |_, _| {})?.before)
     }
 }
 
@@ -96,19 +96,20 @@ pub(crate) fn mend_and_remember(
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<Mended, Fault> {
-    let before = look_at_all(&read, source, policy, remember)?;
-    mend_from(before, (read, source), policy, drawn, remember)
+    let terms = Terms { policy, depth: Depth::Plan, kept_entries_max: KEPT_ENTRIES_MAX };
+    let before = look_at_all(&read, source, terms, remember)?;
+    mend_from(before, (read, source), terms, drawn, remember)
 }
 
 /// The same for a transcript that has been looked at.
 fn mend_from(
     before: Examination,
     (read, source): (Scanned, &dyn Source),
-    policy: &Policy,
+    terms: Terms<'_>,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<Mended, Fault> {
-    let (mut mended, mut is_part) = mend_once(before, (read, source), policy, drawn, remember)?;
+    let (mut mended, mut is_part) = mend_once(before, (read, source), terms, drawn, remember)?;
     // A fix that was left out may do no harm once the others are made. The next run would find that, so this one does.
     for _ in 0..ROUNDS_MAX {
         let Ok(Repair { plan, after: Some(_) }) = &mended.repair else { break };
@@ -116,18 +117,18 @@ fn mend_from(
             break;
         }
         let rendered = Rendered::new(source, plan);
-        let read = scan_as(&rendered, policy.format)?;
-        let before = look_at_all(&read, &rendered, policy, remember)?;
-        let (next, is_part_again) = mend_once(before, (read, &rendered), policy, &mut |_| {}, remember)?;
+        let read = scan_as(&rendered, terms.policy.format)?;
+        let before = look_at_all(&read, &rendered, terms, remember)?;
+        let (next, is_part_again) = mend_once(before, (read, &rendered), terms, &mut |_| {}, remember)?;
         let Ok(Repair { plan: more, after: Some(mut after) }) = next.repair else {
             if next.repair.is_err() {
-                look_at_all(&scan_as(&rendered, policy.format)?, &rendered, policy, remember)?;
+                look_at_all(&scan_as(&rendered, terms.policy.format)?, &rendered, terms, remember)?;
             }
             break;
         };
         let plan = plan.then(&more);
         mended.before.bytes_after = plan.length_after();
-        mended.before.update_findings(&mut after, &plan.origins(), policy);
+        mended.before.update_findings(&mut after, &plan.origins(), terms.policy);
         mended.repair = Ok(Repair { plan, after: Some(after) });
         is_part = is_part_again;
     }
@@ -138,7 +139,7 @@ fn mend_from(
 fn mend_once(
     mut before: Examination,
     (read, source): (Scanned, &dyn Source),
-    policy: &Policy,
+    terms: Terms<'_>,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<(Mended, bool), Fault> {
@@ -147,10 +148,10 @@ fn mend_once(
         return Ok((Mended { before, repair: Ok(Repair { plan, after: None }) }, false));
     }
     drawn(&before.plan);
-    let read = Some(read).filter(|read| read.transcript.entries.len() <= KEPT_ENTRIES_MAX);
-    let tried = Mender { read: read.as_ref(), source, policy, before: &before, remember }.best()?;
+    let read = Some(read).filter(|read| read.transcript.entries.len() <= terms.kept_entries_max);
+    let tried = Mender { read: read.as_ref(), source, terms, before: &before, remember }.best()?;
     if let Err(worse) = tried.verdict {
-        before.hold_all(policy, worse);
+        before.hold_all(terms.policy, worse);
         return Ok((Mended { before, repair: Err(worse) }, false));
     }
     let (tried_after, is_part) = (tried.after, tried.is_part);
@@ -168,7 +169,7 @@ fn mend_once(
             None
         }
         Some(mut after) => {
-            before.update_findings(&mut after, &plan.origins(), policy);
+            before.update_findings(&mut after, &plan.origins(), terms.policy);
             Some(after)
         }
         None => None,
@@ -280,7 +281,7 @@ struct Mender<'m> {
     /// The transcript as it is; `None` if it would take too much memory beside what a plan makes of it.
     read: Option<&'m Scanned>,
     source: &'m dyn Source,
-    policy: &'m Policy,
+    terms: Terms<'m>,
     before: &'m Examination,
     remember: Remember<'m>,
 }
@@ -360,7 +361,7 @@ impl<'m> Mender<'m> {
 
     /// Looks at what a plan makes of the source.
     fn look(&mut self, plan: &Plan, holds: &Holds<'_>) -> Result<Examination, Fault> {
-        look_at_planned(self.read, self.source, plan, self.policy, holds, self.remember)
+        look_at_planned(self.read, self.source, plan, self.terms, holds, self.remember)
     }
 
     /// Makes all fixes but those that are held.
@@ -380,7 +381,7 @@ impl<'m> Mender<'m> {
                 break;
             }
             let from = made.len();
-            made.extend(now.made(self.policy, &plan.origins()));
+            made.extend(now.made(self.terms.policy, &plan.origins()));
             if round == ROUNDS_MAX {
                 verdict = made.get(from).map(|made: &Made| Worse::Unsettled(made.code));
                 break;
@@ -424,15 +425,20 @@ impl Examination {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Held, Mended, Safety, Source, Worse, examine, mend};
+    use super::{
+        Depth, Examination, Fault, Held, Mended, Repair, Safety, Source, Terms, Worse, examine, look_at_all,
+        mend, mend_from,
+    };
     use crate::examine::context::Messages;
     use crate::format::FORMATS;
     use crate::model::finding::{ERRORS_MAX, Finding};
     use crate::model::policy::{Policy, Selection};
     use crate::plan::Rendered;
+    use crate::read::scan::scan;
     use alloc::format;
     use alloc::string::{String, ToString};
     use alloc::vec::Vec;
+    use core::cell::Cell;
     use core::fmt::Write;
 
     /// The lines of a pi session behind its header: id, parent, message.
@@ -696,6 +702,78 @@ mod tests {
         assert!(told.contains(&ERRORS_MAX.to_string()) && told.contains("--select"), "{told}");
         for finding in &many.before.findings {
             assert_eq!(finding.fix.safety, Safety::Held(Held::Worse(Worse::TooMany)));
+        }
+    }
+
+    /// Counts how much is read.
+    struct Counted<'b>(&'b [u8], Cell<u64>);
+
+    impl Source for Counted<'_> {
+        fn len(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+            let got = self.0.read(at, buffer)?;
+            self.1.set(self.1.get() + got as u64);
+            Ok(got)
+        }
+    }
+
+    /// A session of 150 entries in which every ninth call has no result. What decides the format, which is read again, is
+    /// short.
+    fn long_session() -> String {
+        let line = |n: usize| {
+            let said = match n % 3 {
+                0 => format!(
+                    r#"{{"role":"user","content":"{}"}}"#,
+                    "go ".repeat(if n < 60 { 1 } else { 9000 })
+                ),
+                1 => format!(
+                    r#"{{"role":"assistant","content":[{{"type":"toolCall","id":"c{n}","name":"ls","arguments":{{}}}}],"stopReason":"toolUse"}}"#
+                ),
+                _ if n % 27 == 2 => r#"{"role":"custom","content":"lost"}"#.into(),
+                _ => {
+                    let call = n - 1;
+                    format!(
+                        r#"{{"role":"toolResult","toolCallId":"c{call}","toolName":"ls","content":"done"}}"#
+                    )
+                }
+            };
+            let parent = n.max(1) - 1;
+            format!(
+                r#"{{"type":"message","id":"e{n}","parentId":"e{parent}","timestamp":"t","message":{said}}}"#
+            ) + "\n"
+        };
+        (0..150).map(line).collect()
+    }
+
+    #[test]
+    fn a_result_is_the_same_whether_it_is_put_together_or_read() {
+        let (text, policy) = (long_session(), Policy::default());
+        let tried = |kept_entries_max, depth| {
+            let source = Counted(text.as_bytes(), Cell::new(0));
+            let terms = Terms { policy: &policy, depth, kept_entries_max };
+            let read = scan(&text.as_bytes()).unwrap();
+            assert_eq!(read.transcript.entries.len(), 150);
+            let before = look_at_all(&read, &source, terms, &mut |_, _| {}).unwrap();
+            let read_before = source.1.replace(0);
+            assert!(read_before < source.len() / 4, "{read_before}");
+            let mended = mend_from(before, (read, &source), terms, &mut |_| {}, &mut |_, _| {}).unwrap();
+            let told = |found: &Examination| {
+                let findings = found.findings.iter();
+                let findings: Vec<_> =
+                    findings.map(|found| (found.rule.code(), found.line, found.fix.safety)).collect();
+                format!("{:?} {} {findings:?}", found.facts, found.bytes_after)
+            };
+            let Ok(Repair { plan, after: Some(after) }) = mended.repair else { panic!("no repair") };
+            ((told(&mended.before), told(&after), plan), source.1.get() > source.len() / 2)
+        };
+        for depth in [Depth::Trial, Depth::Plan] {
+            let (read, was_read) = tried(149, depth);
+            let (put_together, was_read_again) = tried(150, depth);
+            assert!(was_read && !was_read_again, "{was_read} {was_read_again}");
+            assert_eq!(read, put_together);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Which fixes only shorten what nobody writes to any more: texts of results, and copies of them, before the newest turn.
+//! Which fixes only shorten what nobody writes to any more: texts of results, and copies of them, before the newest turn; and
+//! which add nothing.
 
 use crate::model::entry::{Entry, Kind, Role};
 use crate::model::finding::Op;
@@ -11,6 +12,11 @@ pub(super) fn only_shortens(session: &Session<'_>, ops: &[Op]) -> bool {
         Op::Cut { text, .. } | Op::Keep(text) => is_of_settled_result(session, *text),
         _ => false,
     })
+}
+
+/// Whether a step needs an entry that is not there yet, or another order of them.
+pub(super) fn brings_a_line(op: &Op) -> bool {
+    matches!(op, Op::Answer(_) | Op::Insert { .. } | Op::Move { .. } | Op::ToFront(_))
 }
 
 fn is_of_settled_result(session: &Session<'_>, text: Span) -> bool {

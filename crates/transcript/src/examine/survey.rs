@@ -142,6 +142,10 @@ impl<'s> Survey<'s> {
             finding.fix = Fix::held(Held::Worse(worse));
         } else if finding.entry.is_some_and(|entry| self.session.is_pending(entry)) {
             finding.fix = Fix::held(Held::NewestTurn);
+        } else if let Some(why) = self.session.policy.rows_only
+            && finding.fix.ops.iter().any(settled::brings_a_line)
+        {
+            finding.fix = Fix::held(Held::RowsOnly(why));
         } else if let Some(why) = self.session.policy.settled_only
             && !settled::only_shortens(self.session, &finding.fix.ops)
         {

@@ -157,9 +157,66 @@ impl Names {
 /// A key with an overwritten byte: its literal, and its original name.
 pub(crate) type Damaged = (Span, &'static str);
 
+/// Keys that were seen and are no damaged names of a format. Records have the same keys again and again.
+#[derive(Default)]
+pub(crate) struct SoundKeys {
+    /// How many records there were. Of few, looking at each as a whole takes less time.
+    records: usize,
+    /// Each at a place that its tag decides, with its length.
+    seen: Vec<([u8; SOUND_BYTES_MAX], u8)>,
+}
+
+/// Longest key that is remembered.
+const SOUND_BYTES_MAX: usize = 31;
+
+/// How many keys are remembered.
+const SOUND_KEYS: usize = 1 << 10;
+
+/// After how many records keys are remembered.
+const SOUND_RECORDS_MIN: usize = 100;
+
+impl SoundKeys {
+    /// Whether all keys of a record are names of the format, or resemble none that is needed. It may say `false` although
+    /// they are.
+    fn have_all(&mut self, all: &'static [Names], doc: &Doc) -> bool {
+        self.records += 1;
+        if self.records < SOUND_RECORDS_MIN {
+            return false;
+        }
+        self.seen.resize(SOUND_KEYS, ([0; SOUND_BYTES_MAX], u8::MAX));
+        doc.keys().all(|(key, text, tag)| {
+            let (own, length) = &mut self.seen[usize::from(tag.wrapping_mul(0x9e3b) >> 6)];
+            if usize::from(*length) == text.len() && own[..text.len()] == *text {
+                return true;
+            }
+            let sound = is_sound_key(all, key);
+            if sound && text.len() <= SOUND_BYTES_MAX {
+                own[..text.len()].copy_from_slice(text);
+                *length = text.len() as u8;
+            }
+            sound
+        })
+    }
+}
+
+/// Whether a key is a name of the format, or resembles none that is needed.
+fn is_sound_key(all: &'static [Names], key: Value<'_>) -> bool {
+    is_name(all, key) || each_needed(all, &mut |name| !is_like(key.prefix(), name))
+}
+
+/// Whether something holds for all needed names.
+fn each_needed(all: &'static [Names], holds: &mut dyn FnMut(&'static str) -> bool) -> bool {
+    all.iter()
+        .flat_map(|names| names.fields)
+        .all(|field| (field.needed.is_none() || holds(field.name)) && each_needed(field.inside, holds))
+}
+
 /// Restores damaged keys of a record, and returns them.
-pub(crate) fn mend(all: &'static [Names], doc: &mut Doc) -> Vec<Damaged> {
+pub(crate) fn mend(all: &'static [Names], doc: &mut Doc, sound: &mut SoundKeys) -> Vec<Damaged> {
     let mut mended = Vec::new();
+    if sound.have_all(all, doc) {
+        return mended;
+    }
     while mended.len() < DAMAGED_MAX
         && let Some((at, span, name)) = doc.root().and_then(|root| damaged(all, all, root))
     {

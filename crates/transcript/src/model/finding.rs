@@ -226,6 +226,8 @@ pub enum Held {
     ReadOnly(#[serde(skip)] &'static str),
     /// It does more than shorten texts of settled results of earlier turns, and here nothing else is changed.
     SettledOnly(#[serde(skip)] &'static str),
+    /// It would add an entry, or move one, and here each is a row of a database.
+    RowsOnly(#[serde(skip)] &'static str),
     /// It would change the number or the order of lines, which another file counts.
     Counted(#[serde(skip)] &'static str),
     /// It would move lines whose byte offsets something else holds.
@@ -256,6 +258,7 @@ impl Held {
             | Self::Referenced
             | Self::ReadOnly(_)
             | Self::SettledOnly(_)
+            | Self::RowsOnly(_)
             | Self::Counted(_)
             | Self::Offsets(_)
             | Self::Checked
@@ -297,7 +300,7 @@ impl fmt::Display for Held {
                 "the agent skips the line now, and would refuse the whole file over the replaced value"
             }
             Self::ReadOnly(why) => return write!(f, "Tailor only reads this file: {why}"),
-            Self::SettledOnly(why) => why,
+            Self::SettledOnly(why) | Self::RowsOnly(why) => why,
             Self::Counted(place) => {
                 return write!(f, "lines cannot be added, removed or moved here: their number is stored in {place}");
             }

@@ -68,6 +68,10 @@ pub struct Policy {
     /// Why only texts of settled results of earlier turns are shortened, and nothing else is changed: the agent may be at work on
     /// the session. `None` if that is not so.
     pub settled_only: Option<&'static str>,
+    /// Why no entry comes or moves, although entries may change and go: each is a row of a database. `None` if that is not so.
+    pub rows_only: Option<&'static str>,
+    /// What unreadable records held, each with what takes its place: what else is stored with them tells.
+    pub known_records: KnownRecords,
     /// The current time, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
     pub now_ms: Option<u64>,
     /// Whether no agent works on the session any more: nothing will answer the calls of the newest turn.
@@ -81,6 +85,9 @@ pub struct Policy {
     /// Which rules report and act.
     pub selection: Selection,
 }
+
+/// Records as they are, and what takes their place.
+pub type KnownRecords = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Default for Policy {
     fn default() -> Self {
@@ -108,6 +115,8 @@ impl Default for Policy {
             hold_history: false,
             hold_remembered: false,
             settled_only: None,
+            rows_only: None,
+            known_records: Vec::new(),
             now_ms: None,
             agent_gone: false,
             spill: None,
@@ -179,8 +188,10 @@ impl Policy {
 /// How detailed an examination is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Everything except the ids of texts to be cut: texts need not be hashed.
+    /// No more than how long the text would be afterwards; notes in markers are estimated.
     Sizes,
+    /// A plan that can be tried, but without the ids of texts that are cut: these need not be hashed.
+    Trial,
     /// A plan that can be carried out.
     Plan,
 }

@@ -27,7 +27,7 @@ pub(crate) fn scan_changed(
     changes: &[Change],
 ) -> Result<Option<Scanned>, Fault> {
     let Some(format) = before.format.filter(|_| before.is_simple()) else { return Ok(None) };
-    let regions = regions(old, new, changes)?;
+    let regions = regions(&before.transcript, old, new, changes)?;
     let again: u64 = regions.iter().map(|region| region.new.len()).sum();
     if again > new.len() / 2 {
         return Ok(None);
@@ -72,17 +72,22 @@ struct Region {
 }
 
 /// The lines that changes touch.
-fn regions(old: &dyn Source, new: &dyn Source, changes: &[Change]) -> Result<Vec<Region>, Fault> {
+fn regions(
+    before: &Transcript,
+    old: &dyn Source,
+    new: &dyn Source,
+    changes: &[Change],
+) -> Result<Vec<Region>, Fault> {
     let mut regions: Vec<Region> = Vec::new();
     // By how much the text after the change moves; to the front it wraps around.
     let mut shift = 0_u64;
     for (n, Change { at, length }) in changes.iter().enumerate() {
         let last = regions.pop_if(|last| at.start < last.old.end);
         let read_to = regions.last().map_or(0, |last| last.old.end);
-        let (start, before) = if let Some(last) = &last {
+        let (start, moved) = if let Some(last) = &last {
             (last.old.start, last.new.start)
         } else {
-            let start = line_start(old, Span::new(read_to, at.start))?;
+            let start = line_start(before, old, Span::new(read_to, at.start))?;
             (start, start.wrapping_add(shift))
         };
         shift = shift.wrapping_add(*length).wrapping_sub(at.len());
@@ -91,11 +96,13 @@ fn regions(old: &dyn Source, new: &dyn Source, changes: &[Change]) -> Result<Vec
         let next = changes.get(n + 1).map_or(u64::MAX, |next| next.at.start);
         while end < old.len()
             && end <= next
-            && !(begins_line(old, start, end)? && begins_line(new, before, end.wrapping_add(shift))?)
+            && !(begins_line(old, start, end)? && begins_line(new, moved, end.wrapping_add(shift))?)
         {
-            end = line_end(old, Span::new(end, old.len()))?.unwrap_or(old.len());
+            // No line ends inside an entry.
+            let inside = before.entry_over(end).map_or(end, |entry| entry.end);
+            end = line_end(old, Span::new(inside, old.len()))?.unwrap_or(old.len());
         }
-        let new = Span::new(before, end.wrapping_add(shift));
+        let new = Span::new(moved, end.wrapping_add(shift));
         regions.push(Region { old: Span::new(start, end), new });
     }
     Ok(regions)
@@ -111,8 +118,17 @@ fn begins_line(source: &dyn Source, start: u64, at: u64) -> Result<bool, Fault> 
 }
 
 /// The beginning of the line that holds the end of a span; a line begins where the span does.
-fn line_start(source: &dyn Source, span: Span) -> Result<u64, Fault> {
-    let (mut end, mut room) = (span.end, vec![0; WINDOW_BYTES.min(span.len() as usize)]);
+fn line_start(before: &Transcript, source: &dyn Source, span: Span) -> Result<u64, Fault> {
+    if begins_line(source, span.start, span.end)? {
+        return Ok(span.end);
+    }
+    // No line begins inside an entry.
+    let inside = before.entry_over(span.end).filter(|entry| entry.start >= span.start);
+    let mut end = inside.map_or(span.end, |entry| entry.start);
+    if inside.is_some() && begins_line(source, span.start, end)? {
+        return Ok(end);
+    }
+    let mut room = vec![0; WINDOW_BYTES.min((end - span.start) as usize)];
     while end > span.start {
         let start = span.start.max(end.saturating_sub(room.len() as u64));
         let held = &mut room[..(end - start) as usize];
@@ -123,6 +139,15 @@ fn line_start(source: &dyn Source, span: Span) -> Result<u64, Fault> {
         end = start;
     }
     Ok(span.start)
+}
+
+impl Transcript {
+    /// The bytes of the last entry that begins before a place, if they reach there.
+    fn entry_over(&self, at: u64) -> Option<Span> {
+        let before = self.entries.partition_point(|entry| entry.span.start < at);
+        let span = self.entries[..before].last()?.span;
+        (at <= span.end).then_some(span)
+    }
 }
 
 /// The transcript of the new text, as far as it is assembled.

@@ -5,7 +5,8 @@
 //! Two whole objects on one line are two entries, and the second one is marked as glued. The first objects wait until the
 //! format is known (`Scanner::decide`).
 
-use crate::format::{self, Format, Head, names};
+use crate::format::names::{self, SoundKeys};
+use crate::format::{self, Format, Head};
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Damage, DamageKind};
 use crate::model::transcript::Transcript;
@@ -145,6 +146,7 @@ pub struct Scanner<'v> {
     lines_to: u64,
     /// The lines after a known place make the file one of another format.
     strayed: bool,
+    sound: SoundKeys,
     visitor: Option<&'v mut dyn Visitor>,
 }
 
@@ -205,6 +207,7 @@ impl Scanner<'_> {
             line: Line::default(),
             lines_to: u64::MAX,
             strayed: false,
+            sound: SoundKeys::default(),
             visitor: None,
         }
     }
@@ -335,7 +338,13 @@ impl Scanner<'_> {
                     head.add(&self.tokens.doc);
                 }
                 let place = (line, span, glued);
-                read(&mut self.read.transcript, &mut self.visitor, format, &mut self.tokens.doc, place);
+                read(
+                    &mut self.read.transcript,
+                    &mut self.visitor,
+                    (format, &mut self.sound),
+                    &mut self.tokens.doc,
+                    place,
+                );
             }
             (None, None) => {}
         }
@@ -398,7 +407,7 @@ impl Scanner<'_> {
         if let Some(format) = self.read.format {
             for Waiting { doc, line, span, glued } in &mut waiting {
                 let place = (*line, *span, *glued);
-                read(&mut self.read.transcript, &mut self.visitor, format, doc, place);
+                read(&mut self.read.transcript, &mut self.visitor, (format, &mut self.sound), doc, place);
             }
             if let Some(visitor) = &mut self.visitor {
                 visitor.end_line(self.read.transcript.entries.len(), true);
@@ -422,13 +431,13 @@ impl Scanner<'_> {
 fn read(
     transcript: &mut Transcript,
     visitor: &mut Option<&mut dyn Visitor>,
-    format: &'static Format,
+    (format, sound): (&'static Format, &mut SoundKeys),
     doc: &mut Doc,
     (line, span, glued): (u64, Span, bool),
 ) {
     let mut draft = Draft::new(transcript, line, span, glued);
     draft.entry.odd = doc.odd();
-    for (key, name) in names::mend(format.names, doc) {
+    for (key, name) in names::mend(format.names, doc, sound) {
         draft.issue(ContentIssueKind::Corrupted(Some(name)), key);
     }
     (format.read)(doc, &mut draft);

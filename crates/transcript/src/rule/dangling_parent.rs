@@ -51,7 +51,8 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             _ => "parent is not in the file",
         };
         // Earlier entries are lost to the model until somebody decides where this one belongs.
-        let stays = fix.safety != Safety::Safe && !is_summary(session, entry);
+        let is_lost = fix.safety != Safety::Safe || session.transcript.in_database;
+        let stays = is_lost && !is_summary(session, entry);
         let severity = if stays { Severity::Error } else { Severity::Warning };
         out.push(Finding { fix, ..about(&RULE, session, entry, severity, message.to_string()) });
     }

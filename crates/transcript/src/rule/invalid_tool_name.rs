@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
                    Anthropic's API are sent unchanged.",
             why: "APIs refuse the request: \"string does not match pattern '^[a-zA-Z0-9_-]+$'\".",
             fix: "NUL bytes and white space around a name are removed, if the rest is the name of a tool that the \
-                  session uses elsewhere. Otherwise report only: it is not known which tool it was.",
+                  session uses elsewhere. In a database, other characters become `_`. Otherwise report only: it is not known which tool it was.",
             source: "codex #24369; OpenClaw #30723, #21985",
         },
         groups: &[Group::Pairing],
@@ -32,6 +32,9 @@ pub(super) static RULE: Rule = Rule {
     cover: |format| if format.results.have_calls() { Cover::Fixed } else { Cover::Never },
     check,
 };
+
+/// Anthropic's limit; OpenAI's is 64.
+const NAME_BYTES_MAX: usize = 128;
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let calls = &session.transcript.calls;
@@ -52,12 +55,23 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let mut fix = Fix::NONE;
         if known.contains(left) && !call.name_at.is_empty() {
             fix = Fix::safe(renamed(session, index, left));
+        } else if session.transcript.in_database && !call.name_at.is_empty() {
+            fix = Fix::safe(renamed(session, index, &spelled(left)));
         }
         let severity = severity_in_context(session, call.entry);
         let found = about_call(&RULE, session, index, severity, "no API accepts this tool name");
         out.push(Finding { fix, ..found });
     }
     Ok(())
+}
+
+/// A name that APIs accept, as close to this one as that goes: the agents that keep sessions in databases send calls by whatever
+/// name they have.
+fn spelled(name: &[u8]) -> Vec<u8> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let name: Vec<u8> =
+        name.iter().map(|&byte| if fits(byte) { byte } else { b'_' }).take(NAME_BYTES_MAX).collect();
+    if name.is_empty() { b"unknown".to_vec() } else { name }
 }
 
 /// Renames a call's tool, and the tool in its result if the result names it (Gemini).
@@ -76,7 +90,7 @@ fn renamed(session: &Session<'_>, call: usize, name: &[u8]) -> Vec<Op> {
 fn is_plain(format: &Format, name: &[u8]) -> bool {
     let own = |byte: u8| matches!(byte, b'.' | b':' | b'/') && !format.has_plain_ids;
     let fits = |&byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || own(byte);
-    !name.is_empty() && name.len() <= 128 && name.iter().all(fits)
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.iter().all(fits)
 }
 
 /// Whether APIs accept the names of these calls.

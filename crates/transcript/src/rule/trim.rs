@@ -85,7 +85,7 @@ impl<'n> Notes<'n> {
     /// The note for a text of which this much stays at the beginning.
     fn note(self, session: &Session<'_>, n: usize, kept: Span) -> Result<Cow<'n, str>, Fault> {
         Ok(match self {
-            Self::ReadOn(first) if session.depth == Depth::Plan => {
+            Self::ReadOn(first) if session.depth != Depth::Sizes => {
                 let next = first.saturating_add(line_breaks(session.source, kept)?);
                 format!("read on with offset {}", next.min(u64::from(u32::MAX))).into()
             }
@@ -116,13 +116,17 @@ impl Measured {
 
     fn text(session: &Session<'_>, text: &Text, limit: u64) -> Result<Measure, Fault> {
         let unit = session.policy.unit;
-        let planned = session.depth == Depth::Plan;
+        let (known, planned) = (text.length(unit), session.depth == Depth::Plan);
+        if let Some(units) = known.filter(|_| !planned && text.is_unmarked()) {
+            return Ok(Measure::counted(text.inner, units, unit));
+        }
         // For texts far above the limit, even after another tool's cut, their size need not consider our markers, nor
         // other units than characters.
-        if !planned && text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) {
+        let far = text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64);
+        if session.depth == Depth::Sizes && far {
             return Ok(Measure::counted(text.inner, text.chars, unit));
         }
-        measure(session.source, text.inner, text.length(unit), unit, planned)
+        measure(session.source, text.inner, known, unit, planned)
     }
 
     /// What counts against a limit: all texts, without our own markers.

@@ -8,7 +8,7 @@ use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;
-use spans::source::Fault;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
                   whose role they do not know, or that lacks its content.",
             fix: "The line is taken out (it stays in the copy of the original). One of more than 16 MiB, or with too many \
                   values or records (4,096) to look into, is only reported. A name is written again if what is left of it, and what the record lacks, \
-                  tell which it was. Nothing else of the record changes.",
+                  tell which it was. In a database, the row says again what else is stored there about it. Nothing else of the record changes.",
             source: "claude-code #76059, #49876; OpenClaw #98669",
         },
         stage: Stage::Bytes,
@@ -60,26 +60,40 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         if damaged.cause == DamageCause::Unknown {
             finding.fix = Fix::NONE;
         }
+        if let Some(fix) = known(session, damaged.damage.span)? {
+            finding.fix = fix;
+        }
         if session.transcript.in_database {
             finding.severity = Severity::Error;
         }
         out.push(finding);
     }
-    corrupted(session, out);
-    Ok(())
+    corrupted(session, out)
+}
+
+/// Puts in the place of a record what is known of it.
+fn known(session: &Session<'_>, at: Span) -> Result<Option<Fix>, Fault> {
+    let known = &session.policy.known_records;
+    if !known.iter().any(|(old, _)| old.len() as u64 == at.len()) {
+        return Ok(None);
+    }
+    let bytes = read_span(session.source, at)?;
+    let known = known.iter().find(|(old, _)| *old == bytes);
+    Ok(known.map(|(_, new)| Fix::safe([Op::Replace { at, with: new.clone() }].into())))
 }
 
 /// Records with an overwritten name.
-fn corrupted(session: &Session<'_>, out: &mut FindingSink<'_>) {
+fn corrupted(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for issue in session.transcript.issues() {
         let ContentIssueKind::Corrupted(was) = issue.kind else { continue };
-        let (message, fix) = match was {
-            Some(name) => {
-                let op = Op::Replace { at: issue.block, with: format!("\"{name}\"").into_bytes() };
-                (format!("`{name}` was overwritten"), Fix::safe([op].into()))
-            }
-            None => ("a field name was overwritten or is missing".to_string(), Fix::NONE),
+        let (message, fix) = if let Some(name) = was {
+            let op = Op::Replace { at: issue.block, with: format!("\"{name}\"").into_bytes() };
+            (format!("`{name}` was overwritten"), Fix::safe([op].into()))
+        } else {
+            let fix = known(session, session.entry(issue.entry).span)?.unwrap_or(Fix::NONE);
+            ("a field name was overwritten or is missing".to_string(), fix)
         };
         out.push(Finding { fix, ..about(&RULE, session, issue.entry, Severity::Error, message) });
     }
+    Ok(())
 }

@@ -216,7 +216,7 @@ fn make_small(
 ) -> Result<Finding, Fault> {
     // Images are decoded only for a fix that will be made.
     let asked =
-        session.depth == Depth::Plan && session.policy.selection.allow.iter().any(|code| code == RULE.code);
+        session.depth != Depth::Sizes && session.policy.selection.allow.iter().any(|code| code == RULE.code);
     let mut finding = stub(session, image, severity, why)?;
     if !asked {
         finding.fix = Fix::guarded(Guard::Pixels, finding.fix.ops);
@@ -264,7 +264,7 @@ fn smaller(session: &Session<'_>, image: &Image, images: &[Image]) -> Result<Opt
 fn stub(session: &Session<'_>, image: &Image, severity: Severity, why: String) -> Result<Finding, Fault> {
     let hash = match session.depth {
         Depth::Plan => hash(session, image.data)?,
-        Depth::Sizes => blake3::Hash::from_bytes([0; blake3::OUT_LEN]),
+        Depth::Sizes | Depth::Trial => blake3::Hash::from_bytes([0; blake3::OUT_LEN]),
     };
     let size =
         image.facts.pixels.map_or_else(String::new, |(width, height)| format!(", {width}x{height} pixels"));

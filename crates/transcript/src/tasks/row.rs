@@ -16,6 +16,9 @@ use spans::source::{Fault, Source, Span};
 /// How many findings a reason names.
 const NAMED_MAX: usize = 3;
 
+/// The longest line break, which is no session.
+const BREAK_BYTES_MAX: u64 = 2;
+
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -70,17 +73,32 @@ impl Row {
     }
 }
 
-/// What is wrong with a row; an error says why that is not known.
+/// What is wrong with a row. One of which a repair would leave nothing is unreadable, as for [`repair`].
 ///
 /// ```
-/// use transcript::{Policy, row};
-/// let policy = Policy { format: Some("openai-dataset"), ..Policy::default() };
-/// assert_eq!(row::check(br#"{"messages":"#, &policy).unwrap()[0].rule.code(), "B9");
-/// assert!(row::check(b"", &policy).is_err_and(|why| why.contains("empty")));
+/// use transcript::row::{self, Outcome};
+/// let policy = transcript::Policy { format: Some("openai-dataset"), ..Default::default() };
+/// let torn = row::check(br#"{"messages":"#, &policy);
+/// assert_eq!((torn.outcome, torn.findings[0].rule.code()), (Outcome::Unreadable, "B9"));
+/// assert!(row::check(b"", &policy).reason.unwrap().contains("empty"));
 /// ```
-pub fn check(text: &[u8], policy: &Policy) -> Result<Vec<Finding>, String> {
-    let found = examine(&&*line(text, policy)?, policy).map_err(lost)?;
-    unsupported(&found).map_or(Ok(found.findings), Err)
+pub fn check(text: &[u8], policy: &Policy) -> Row {
+    checked(text, policy).unwrap_or_else(|why| Row::left(Outcome::Unreadable, Some(why), Vec::new()))
+}
+
+fn checked(text: &[u8], policy: &Policy) -> Result<Row, String> {
+    let line = line(text, policy)?;
+    let found = examine(&&*line, policy).map_err(lost)?;
+    if let Some(why) = unsupported(&found) {
+        return Err(why);
+    }
+    let leaves_nothing = found.bytes_after <= BREAK_BYTES_MAX && found.bytes_after < found.facts.bytes;
+    let outcome = match found.findings[..] {
+        _ if leaves_nothing => Outcome::Unreadable,
+        [] => Outcome::Clean,
+        _ => Outcome::Findings,
+    };
+    Ok(Row::left(outcome, named(&found.findings), found.findings))
 }
 
 /// Repairs a row.

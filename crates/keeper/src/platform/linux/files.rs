@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Folder in which our own open files have a name.
 const OPEN_FILES: &str = "/proc/self/fd";
@@ -40,10 +40,25 @@ pub(crate) fn name_it(file: &File, folder: &File, name: &OsStr) -> io::Result<()
     Ok(rustix::fs::linkat(CWD, from, folder, name, AtFlags::SYMLINK_FOLLOW)?)
 }
 
+/// Where temporary files are, which may be as long as a transcript: where the user says, and else not in memory.
+pub(crate) fn temporary_folder() -> PathBuf {
+    /// tmpfs and ramfs (`linux/magic.h`).
+    const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
+    const ON_DISK: &str = "/var/tmp";
+    let is_in_memory = |folder: &Path| {
+        rustix::fs::statfs(folder)
+            .is_ok_and(|found| IN_MEMORY.contains(&(i128::from(found.f_type) & i128::from(u32::MAX))))
+    };
+    let usual = std::env::temp_dir();
+    let is_asked = std::env::var_os("TMPDIR").is_some();
+    if is_asked || !is_in_memory(&usual) || !Path::new(ON_DISK).is_dir() { usual } else { ON_DISK.into() }
+}
+
 /// A temporary file that nobody else can open.
 pub(crate) fn temporary() -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(std::env::temp_dir(), flags, FILE)?.into())
+    let open = |folder: PathBuf| rustix::fs::open(folder, flags, FILE);
+    Ok(open(temporary_folder()).or_else(|_| open(std::env::temp_dir()))?.into())
 }
 
 /// Exchanges two names in a folder atomically.

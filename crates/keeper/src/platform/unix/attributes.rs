@@ -70,8 +70,10 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "linux")]
     use rustix::fs::IFlags;
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn inode_flags_are_taken_over() {
         let (old, new) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());

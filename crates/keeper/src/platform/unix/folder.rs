@@ -1,6 +1,8 @@
 //! A folder, held by its descriptor. Everything in it is reached by a single name relative to that.
 
+use super::is_lacking;
 use crate::platform::files::{self, LOOK};
+use crate::platform::writing;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -78,10 +80,15 @@ pub(crate) fn link(folder: &Handle, name: &OsStr, new: &OsStr) -> io::Result<()>
     Ok(rustix::fs::linkat(folder, name, folder, new, AtFlags::empty())?)
 }
 
+/// Whether a file system gives no file a second name, by the error of [`link`].
+pub(crate) fn has_no_links(cause: &io::Error) -> bool {
+    Errno::from_io_error(cause).is_some_and(|errno| errno == Errno::PERM || is_lacking(errno))
+}
+
 /// Exchanges two names atomically; `false` if the system or the file system cannot.
 pub(crate) fn exchange(folder: &Handle, one: &OsStr, other: &OsStr) -> io::Result<bool> {
     match files::exchange(folder, one, other) {
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(false),
+        Err(errno) if errno == Errno::INVAL || is_lacking(errno) => Ok(false),
         other => Ok(other.map(|()| true)?),
     }
 }
@@ -96,5 +103,5 @@ pub(crate) fn remove_child(folder: &Handle, name: &OsStr) -> io::Result<()> {
 
 /// Makes the names in the folder durable.
 pub(crate) fn sync(folder: &Handle) -> io::Result<()> {
-    folder.sync_all()
+    writing::sync(folder)
 }

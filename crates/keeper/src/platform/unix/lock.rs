@@ -1,5 +1,6 @@
 //! Locks on transcripts: `flock`, which is advisory.
 
+use super::is_lacking;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
@@ -9,7 +10,8 @@ use std::io;
 pub(crate) fn take(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Ok(false),
-        Err(Errno::BADF | Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(true),
+        Err(Errno::BADF | Errno::NOLCK) | Ok(()) => Ok(true),
+        Err(errno) if is_lacking(errno) => Ok(true),
         Err(errno) => Err(errno.into()),
     }
 }

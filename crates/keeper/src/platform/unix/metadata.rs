@@ -48,6 +48,11 @@ pub(crate) fn will_pass(cause: &io::Error) -> bool {
     matches!(number, Some(Errno::MFILE | Errno::NFILE))
 }
 
+/// Whether another program keeps a file from being opened or replaced, until it closes it.
+pub(crate) fn is_withheld(cause: &io::Error) -> bool {
+    rustix::io::Errno::from_io_error(cause) == Some(rustix::io::Errno::BUSY)
+}
+
 /// Whether a file was not opened because its name is a link.
 pub(crate) fn is_link(cause: &io::Error) -> bool {
     rustix::io::Errno::from_io_error(cause) == Some(rustix::io::Errno::LOOP)

@@ -1,6 +1,8 @@
 //! How files are created, written and synced.
 
+use super::is_lacking;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -30,11 +32,44 @@ pub(crate) fn to_its_end(file: &File) -> io::Result<()> {
 
 /// Syncs what other programs have written to a file that we have open for reading.
 pub(crate) fn sync_others(file: &File) -> io::Result<()> {
-    file.sync_data()
+    sync_data(file)
+}
+
+/// Makes a file durable.
+pub(crate) fn sync(file: &File) -> io::Result<()> {
+    or_plainly(file, file.sync_all())
+}
+
+/// The same without times and other metadata that reading the file back does not need.
+pub(crate) fn sync_data(file: &File) -> io::Result<()> {
+    or_plainly(file, file.sync_data())
+}
+
+/// On macOS the standard library asks the disk itself to write (`F_FULLFSYNC`). Network file systems, such as SMB, do not know
+/// that, and do with `fsync` what they can.
+fn or_plainly(file: &File, done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(cause) if Errno::from_io_error(&cause).is_some_and(is_lacking) => Ok(rustix::fs::fsync(file)?),
+        done => done,
+    }
 }
 
 /// Copies a span of one file to the current position of another, inside the kernel. Returns how many bytes there were.
 pub(crate) fn copy_span(mut from: &File, span: Span, mut out: &File) -> io::Result<u64> {
     from.seek(SeekFrom::Start(span.start))?;
     io::copy(&mut from.take(span.len()), &mut out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_cannot_be_asked_itself_is_synced_plainly() {
+        let file = tempfile::tempfile().unwrap();
+        for errno in [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOSYS] {
+            assert!(or_plainly(&file, Err(errno.into())).is_ok(), "{errno}");
+        }
+        assert!(or_plainly(&file, Err(Errno::IO.into())).is_err());
+    }
 }

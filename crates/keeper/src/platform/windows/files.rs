@@ -20,6 +20,10 @@ pub(crate) fn name_it(_: &File, _: &Handle, _: &OsStr) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 
+pub(crate) fn temporary_folder() -> std::path::PathBuf {
+    std::env::temp_dir()
+}
+
 /// A temporary file that no other program can open. It is deleted when it is closed.
 pub(crate) fn temporary() -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);

@@ -263,6 +263,13 @@ pub(crate) fn will_pass(cause: &io::Error) -> bool {
     cause.raw_os_error().is_some_and(|number| passing.contains(&number.cast_unsigned()))
 }
 
+/// Whether another program keeps a file from being opened or replaced, until it closes it: it does not share the file, as virus
+/// scanners do for a moment.
+pub(crate) fn is_withheld(cause: &io::Error) -> bool {
+    let withheld = [ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION];
+    cause.raw_os_error().is_some_and(|number| withheld.contains(&number.cast_unsigned()))
+}
+
 /// Whether a file was not opened because its name is a link.
 pub(crate) fn is_link(cause: &io::Error) -> bool {
     cause.raw_os_error() == Some(ERROR_STOPPED_ON_SYMLINK.cast_signed())

@@ -34,6 +34,16 @@ pub(crate) fn to_its_end(_: &File) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a file durable.
+pub(crate) fn sync(file: &File) -> io::Result<()> {
+    file.sync_all()
+}
+
+/// The same; Windows makes no difference.
+pub(crate) fn sync_data(file: &File) -> io::Result<()> {
+    file.sync_data()
+}
+
 /// Syncs what other programs have written to a file that we have open for reading.
 pub(crate) fn sync_others(file: &File) -> io::Result<()> {
     security::reopen_to_append(file)?.sync_data()

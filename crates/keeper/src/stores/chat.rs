@@ -1,0 +1,125 @@
+//! Messages of programs that have no lines of JSON of their own, put together as bare messages of OpenAI's Chat Completions
+//! API: what the model would be sent, whichever API it is.
+
+use super::kind::{Key, Reader, Trouble};
+use super::lines::{Lines, Want};
+use rusqlite::types::ValueRef;
+use rusqlite::{Row, Statement};
+use serde_json::{Value, json};
+use std::io;
+
+/// A message that is put together.
+pub(super) struct Message {
+    role: &'static str,
+    content: Vec<Value>,
+    thinking: String,
+    calls: Vec<Value>,
+    /// Results, each a message of its own.
+    results: Vec<Value>,
+}
+
+impl Message {
+    pub(super) const fn of(role: &'static str) -> Self {
+        Self { role, content: Vec::new(), thinking: String::new(), calls: Vec::new(), results: Vec::new() }
+    }
+
+    /// Adds a text. Empty ones are not sent.
+    pub(super) fn text(&mut self, text: &Value) {
+        self.content.extend(part(text));
+    }
+
+    pub(super) fn think(&mut self, text: &Value) {
+        self.thinking.push_str(text.as_str().unwrap_or_default());
+    }
+
+    pub(super) fn image(&mut self, mime: &Value, base64: &Value) {
+        self.content.push(image(mime, base64));
+    }
+
+    /// Adds a call, whose arguments are an object, or a text that should hold one.
+    pub(super) fn call(&mut self, id: &Value, name: &Value, arguments: &Value) {
+        let arguments = match arguments {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        self.calls.push(
+            json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } }),
+        );
+    }
+
+    pub(super) fn result(&mut self, id: &Value, content: Vec<Value>) {
+        self.results.push(json!({ "role": "tool", "tool_call_id": id, "content": folded(content) }));
+    }
+
+    /// Writes what there is to send. Results come before what else a message of the user holds.
+    pub(super) fn write(self, out: &mut Lines) -> io::Result<()> {
+        let own = !self.content.is_empty() || !self.calls.is_empty();
+        let results = || self.results.iter().cloned();
+        let message = own.then(|| {
+            let mut message = json!({ "role": self.role, "content": folded(self.content.clone()) });
+            // Some APIs want it with every call of a session or with none, and what these programs send depends on the API.
+            if out.want == Want::Copy && !self.thinking.is_empty() {
+                message["reasoning_content"] = self.thinking.clone().into();
+            }
+            if !self.calls.is_empty() {
+                message["tool_calls"] = self.calls.clone().into();
+            }
+            message
+        });
+        let is_first = self.role == "assistant";
+        let before = message.clone().filter(|_| is_first);
+        let after = message.filter(|_| !is_first);
+        before
+            .into_iter()
+            .chain(results())
+            .chain(after)
+            .try_for_each(|message| out.record(&[message.to_string().as_bytes()]))
+    }
+}
+
+/// A text as a part of a content, unless it is empty.
+pub(super) fn part(text: &Value) -> Option<Value> {
+    let text = text.as_str().filter(|text| !text.trim().is_empty())?;
+    Some(json!({ "type": "text", "text": text }))
+}
+
+pub(super) fn image(mime: &Value, base64: &Value) -> Value {
+    let (mime, base64) = (mime.as_str().unwrap_or("image/png"), base64.as_str().unwrap_or_default());
+    json!({ "type": "image_url", "image_url": { "url": format!("data:{mime};base64,{base64}") } })
+}
+
+/// A content of one text is that text.
+fn folded(mut content: Vec<Value>) -> Value {
+    match content.as_mut_slice() {
+        [] => "".into(),
+        [Value::Object(only)] if only.contains_key("text") => only.remove("text").unwrap_or_default(),
+        _ => content.into(),
+    }
+}
+
+/// Reads rows that each hold a message.
+pub(super) struct Rows<'c> {
+    pub(super) row: Statement<'c>,
+    pub(super) read: fn(&Row<'_>, &mut Lines) -> Result<(), Trouble>,
+}
+
+impl Reader for Rows<'_> {
+    fn row(&mut self, (_, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+        let mut rows = self.row.query([row])?;
+        let Some(row) = rows.next()? else { return Ok(()) };
+        (self.read)(row, out)
+    }
+}
+
+/// The list in a column; `None` if there is none, which is noted.
+pub(super) fn list(row: &Row<'_>, column: usize, out: &mut Lines) -> Result<Option<Vec<Value>>, Trouble> {
+    let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = row.get_ref(column)? else { return Ok(None) };
+    match serde_json::from_slice(bytes) {
+        Ok(list) => Ok(Some(list)),
+        Err(error) => {
+            let id: i64 = row.get(0)?;
+            out.unreadable(format!("message {id}: it is no list of parts: {error}"), Some(bytes))?;
+            Ok(None)
+        }
+    }
+}

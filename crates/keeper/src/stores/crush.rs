@@ -1,0 +1,84 @@
+//! Crush: `crush.db`, with a list of parts in each row of `messages`. They are put together as messages of OpenAI's. What came
+//! before the newest summary is not sent any more; it is in an export and nowhere else.
+
+use super::chat::{Message, Rows, image, list, part};
+use super::kind::{Key, Kind, Query, Trouble};
+use super::lines::Lines;
+use rusqlite::{Result as SqlResult, Row};
+use serde_json::{Value, json};
+
+pub(super) const KIND: Kind = Kind {
+    agent: "Crush",
+    tables: &[
+        ("sessions", &["id", "parent_session_id", "title", "updated_at"]),
+        ("messages", &["id", "session_id", "role", "parts", "created_at", "updated_at"]),
+    ],
+    // Times are seconds; some versions wrote milliseconds.
+    sessions: "SELECT id, CASE WHEN updated_at > 100000000000 THEN updated_at ELSE 1000 * updated_at END FROM sessions AS s \
+               WHERE EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id) ORDER BY id",
+    sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM messages ORDER BY session_id",
+    mark: None,
+    stamps: &["SELECT updated_at, octet_length(parts) FROM messages WHERE rowid = ?1"],
+    version: None,
+    tried: &[],
+    keys,
+    reader: |connection| {
+        let row = "SELECT rowid, role, parts FROM messages WHERE rowid = ?1";
+        Ok(Box::new(Rows { row: connection.prepare(row)?, read }))
+    },
+    fillers: &[(
+        "files",
+        "a copy of each version of a file that Crush edited. To be rid of them, delete old sessions in Crush",
+    )],
+    mend: None,
+};
+
+fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+    const SUMMARISES: &str =
+        "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = 'summary_message_id'";
+    const SUMMARY: &str = "SELECT m.rowid FROM sessions AS s JOIN messages AS m ON m.id = s.summary_message_id \
+                           WHERE s.id = ?1 AND m.session_id = s.id";
+    let mut rows =
+        query.rows("SELECT rowid FROM messages WHERE session_id = ?1 ORDER BY created_at ASC, rowid ASC")?;
+    let summarises: i64 = query.connection.query_row(SUMMARISES, [], |row| row.get(0))?;
+    if !query.salvages && summarises > 0 {
+        let summary = query.rows(SUMMARY)?.first().and_then(|own| rows.iter().position(|row| row == own));
+        rows.drain(..summary.unwrap_or(0));
+    }
+    Ok(rows.into_iter().map(|row| (0, row)).collect())
+}
+
+fn read(row: &Row<'_>, out: &mut Lines) -> Result<(), Trouble> {
+    let role: String = row.get(1)?;
+    let Some(parts) = list(row, 2, out)? else { return Ok(()) };
+    let mut message = Message::of(match role.as_str() {
+        "assistant" => "assistant",
+        "system" => "system",
+        _ => "user",
+    });
+    for one in &parts {
+        let data = &one["data"];
+        match one["type"].as_str().unwrap_or_default() {
+            "text" => message.text(&data["text"]),
+            "reasoning" => message.think(&data["thinking"]),
+            "tool_call" => message.call(&data["id"], &data["name"], &data["input"]),
+            "tool_result" => message.result(&data["tool_call_id"], returned(data)),
+            "binary" => message.image(&data["MIMEType"], &data["Data"]),
+            "image_url" => message.text(&data["url"]),
+            "shell_command" => message.text(&json!(format!(
+                "$ {}\n{}",
+                data["command"].as_str().unwrap_or_default(),
+                data["output"].as_str().unwrap_or_default()
+            ))),
+            // How it ended.
+            _ => {}
+        }
+    }
+    Ok(message.write(out)?)
+}
+
+fn returned(data: &Value) -> Vec<Value> {
+    let has_image = data["data"].as_str().is_some_and(|bytes| !bytes.is_empty());
+    let image = has_image.then(|| image(&data["mime_type"], &data["data"]));
+    part(&data["content"]).into_iter().chain(image).collect()
+}

@@ -1,0 +1,315 @@
+//! What OpenClaw keeps beside the events of a session: what each is and hangs on (`transcript_event_identities`), which are in the
+//! live branch and where (`session_transcript_active_events`), and how far that goes (`session_transcript_index_state`). OpenClaw
+//! believes these tables, so they are written true with the events.
+//!
+//! Which events are live is not worked out anew: those that were stay, but for those that go, and what an event is hung on comes
+//! before it. Where that does not add up, OpenClaw's own rebuild is needed, and nothing is written.
+
+use super::kind::{Around, Turned};
+use super::openclaw::{ACTIVE, IDENTITIES, STATE, event_of, layout};
+use super::rows::{Cell, Cells, Edit, first};
+use jiff::Timestamp;
+use rusqlite::{Connection, Result as SqlResult};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+
+/// What to say where it does not add up.
+const REBUILD: &str = "OpenClaw's index of the session does not fit its events; to have it rebuilt, start the gateway, or run: \
+                       openclaw doctor --non-interactive";
+
+/// Columns of an identity.
+const ID: usize = 1;
+const SEQ: usize = 2;
+const TYPE: usize = 3;
+const PARENT: usize = 4;
+
+/// Longest way up from an event.
+const ANCESTORS_MAX: usize = 1 << 20;
+
+/// What changes about the events.
+#[derive(Default)]
+struct Turn {
+    around: Around,
+    /// The events that go, and their ids.
+    gone: HashMap<i64, String>,
+    /// What events hang on from now on.
+    parents: HashMap<i64, Option<String>>,
+}
+
+/// Finds what has to be written beside events.
+pub(super) fn links(
+    connection: &Connection,
+    session: &str,
+    turned: &[Turned],
+) -> SqlResult<Result<Around, String>> {
+    let no = |why: &str| Ok(Err(why.to_string()));
+    let mut turn = Turn::default();
+    for event in turned {
+        if let Err(why) = turn.take(connection, session, event)? {
+            return no(why);
+        }
+    }
+    if turn.gone.is_empty() && turn.parents.is_empty() {
+        return Ok(Ok(turn.around));
+    }
+    let state = layout(STATE).rows(connection, "session_id = ?1", &[&session])?.pop();
+    let Some(state) = state.filter(|state| state[3] == Cell::Integer(0)) else { return no(REBUILD) };
+    let order = "session_id = ?1 ORDER BY active_position";
+    let old = layout(ACTIVE).rows(connection, order, &[&session])?;
+    let Some(live) = turn.live(connection, session, &old)? else { return no(REBUILD) };
+    Ok(turn.finish(connection, session, (state, old), &live)?.ok_or_else(|| REBUILD.to_string()))
+}
+
+impl Turn {
+    /// Notes what becomes of an event, and of its identity.
+    fn take(
+        &mut self,
+        connection: &Connection,
+        session: &str,
+        event: &Turned,
+    ) -> SqlResult<Result<(), &'static str>> {
+        let Some(seq) = event.row.get(1).and_then(Cell::as_integer) else { return Ok(Err(REBUILD)) };
+        let own =
+            layout(IDENTITIES).rows(connection, "session_id = ?1 AND seq = ?2", &[&session, &seq])?.pop();
+        let said = |name| event.new.as_ref().and_then(|new: &Value| new.get(name)?.as_str());
+        let Some(own) = own else {
+            // The header has none.
+            return Ok(if seq == 0 && said("type") == Some("session") { Ok(()) } else { Err(REBUILD) });
+        };
+        if event.new.is_none() {
+            self.gone.insert(seq, own[ID].as_text().unwrap_or_default().to_string());
+            self.around.before.push(Edit { layout: IDENTITIES, old: Some(own), new: None });
+            return Ok(Ok(()));
+        }
+        if said("id") != own[ID].as_text() || said("type") != own[TYPE].as_text() {
+            return Ok(Err("the repair would give an event another id or type"));
+        }
+        let parent = said("parentId").map_or(Cell::Null, Cell::text);
+        if parent != own[PARENT] {
+            self.parents.insert(seq, parent.as_text().map(str::to_string));
+            let mut new = own.clone();
+            new[PARENT] = parent;
+            self.around.after.push(Edit { layout: IDENTITIES, old: Some(own), new: Some(new) });
+        }
+        Ok(Ok(()))
+    }
+
+    /// An event: its `seq`, type, and what it will hang on.
+    fn event(
+        &self,
+        connection: &Connection,
+        session: &str,
+        id: &str,
+    ) -> SqlResult<Option<(i64, String, Option<String>)>> {
+        let own =
+            layout(IDENTITIES).rows(connection, "session_id = ?1 AND event_id = ?2", &[&session, &id])?;
+        let Some(own) = own.first() else { return Ok(None) };
+        let Some(seq) = own[SEQ].as_integer().filter(|seq| !self.gone.contains_key(seq)) else {
+            return Ok(None);
+        };
+        let parent = match self.parents.get(&seq) {
+            Some(parent) => parent.clone(),
+            None => own[PARENT].as_text().map(str::to_string),
+        };
+        Ok(Some((seq, own[TYPE].as_text().unwrap_or_default().to_string(), parent)))
+    }
+
+    fn parent_of(&self, connection: &Connection, session: &str, seq: i64) -> SqlResult<Option<String>> {
+        const OWN: &str =
+            "SELECT parent_id FROM transcript_event_identities WHERE session_id = ?1 AND seq = ?2";
+        match self.parents.get(&seq) {
+            Some(parent) => Ok(parent.clone()),
+            None => first(connection, OWN, &[&session, &seq]),
+        }
+    }
+
+    /// The events that are live from now on; `None` if that does not add up.
+    fn live(&self, connection: &Connection, session: &str, old: &[Cells]) -> SqlResult<Option<Vec<i64>>> {
+        let were: Vec<i64> = old.iter().filter_map(|row| row[2].as_integer()).collect();
+        let mut live: Vec<i64> = were.iter().copied().filter(|seq| !self.gone.contains_key(seq)).collect();
+        let mut known: HashSet<i64> = live.iter().copied().collect();
+        let mut before = Vec::new();
+        // If the way up ended at the first one, it goes on now.
+        let relinked = live.first().copied().filter(|seq| self.parents.contains_key(seq));
+        let mut next = match relinked {
+            Some(seq) => self.parent_of(connection, session, seq)?,
+            None => None,
+        };
+        while let Some(id) = next {
+            let Some((seq, kind, parent)) = self.event(connection, session, &id)? else { break };
+            if kind == "leaf" || !known.insert(seq) || before.len() > ANCESTORS_MAX {
+                return Ok(None);
+            }
+            before.push(seq);
+            next = parent;
+        }
+        before.reverse();
+        live.splice(0..0, before);
+        let ids: HashSet<&String> = self.gone.values().collect();
+        for pair in live.windows(2) {
+            let parent = self.parent_of(connection, session, pair[1])?;
+            if parent.as_ref().is_some_and(|parent| ids.contains(parent)) {
+                return Ok(None);
+            }
+            let hangs = || -> SqlResult<bool> {
+                let Some(parent) = &parent else { return Ok(false) };
+                Ok(self.event(connection, session, parent)?.is_some_and(|(seq, ..)| seq == pair[0]))
+            };
+            if self.parents.contains_key(&pair[1]) && !hangs()? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(live))
+    }
+
+    /// The edits of the projection.
+    fn finish(
+        mut self,
+        connection: &Connection,
+        session: &str,
+        (state, old): (Cells, Vec<Cells>),
+        live: &[i64],
+    ) -> SqlResult<Option<Around>> {
+        const OWN: &str =
+            "SELECT event_id FROM transcript_event_identities WHERE session_id = ?1 AND seq = ?2";
+        const LAST: &str =
+            "SELECT seq FROM transcript_events WHERE session_id = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1";
+        let mut was: HashMap<i64, &Cells> = HashMap::new();
+        was.extend(old.iter().filter_map(|row| Some((row[2].as_integer()?, row))));
+        let (mut new, mut messages): (Vec<Cells>, usize) = (Vec::new(), 0);
+        for (position, seq) in live.iter().enumerate() {
+            let (is_message, eligible) = if let Some(row) = was.get(seq) {
+                (row[3] != Cell::Null, row[4].clone())
+            } else {
+                let Some(event) = event_of(connection, session, *seq)? else { return Ok(None) };
+                let hidden = event["message"]["excludeFromContext"] == Value::Bool(true);
+                (event.get("message").is_some(), Cell::Integer(i64::from(!hidden)))
+            };
+            let place = if is_message { Cell::integer(messages) } else { Cell::Null };
+            messages += usize::from(is_message);
+            new.push(vec![
+                Cell::text(session),
+                Cell::integer(position),
+                Cell::Integer(*seq),
+                place,
+                eligible,
+            ]);
+        }
+        let mut leaf = state[2].clone();
+        if self.gone.values().any(|id| leaf.as_text() == Some(id)) {
+            let last = old.last().and_then(|row| row[2].as_integer());
+            let own = live.last().filter(|_| last.is_some_and(|last| self.gone.contains_key(&last)));
+            let Some(id) =
+                own.map(|seq| first::<String>(connection, OWN, &[&session, seq])).transpose()?.flatten()
+            else {
+                return Ok(None);
+            };
+            leaf = Cell::text(&id);
+        }
+        let mut last = first(connection, LAST, &[&session, &i64::MAX])?;
+        while let Some(seq) = last.filter(|seq| self.gone.contains_key(seq)) {
+            last = first(connection, LAST, &[&session, &(seq - 1)])?;
+        }
+        let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+        let edit = |old: Option<&Cells>, new: Option<&Cells>| Edit {
+            layout: ACTIVE,
+            old: old.cloned(),
+            new: new.cloned(),
+        };
+        let goes: Vec<Edit> = old[same..].iter().map(|row| edit(Some(row), None)).collect();
+        self.around.before.splice(0..0, goes);
+        self.around.after.extend(new[same..].iter().map(|row| edit(None, Some(row))));
+        let mut now = state.clone();
+        now[1] = Cell::Integer(last.unwrap_or(-1));
+        now[2] = leaf;
+        (now[4], now[5]) = (Cell::integer(new.len()), Cell::integer(messages));
+        if now != state {
+            now[6] = Cell::Integer(Timestamp::now().as_millisecond());
+            self.around.after.push(Edit { layout: STATE, old: Some(state), new: Some(now) });
+        }
+        Ok(Some(self.around))
+    }
+}
+
+/// What an event must have been that cannot be read any more: what it is and hangs on is known from its identity, and for a result
+/// the call that nothing answers. `None` if that is not enough.
+pub(super) fn remembered(connection: &Connection, session: &str, event: &[Cell]) -> SqlResult<Option<Value>> {
+    let (seq, created) = (event[1].as_integer().unwrap_or(-1), event[6].as_integer().unwrap_or(0));
+    let own = layout(IDENTITIES).rows(connection, "session_id = ?1 AND seq = ?2", &[&session, &seq])?.pop();
+    let Some(own) = own else { return Ok(None) };
+    let time = Timestamp::from_millisecond(created).unwrap_or(Timestamp::UNIX_EPOCH);
+    let mut new = serde_json::json!({
+        "type": own[TYPE].as_text(), "id": own[ID].as_text(), "parentId": own[PARENT].as_text(),
+        "timestamp": format!("{time:.3}"),
+    });
+    let is_prompt = own[5].as_text().is_some_and(|key| key.ends_with(":user"));
+    match own[TYPE].as_text() {
+        Some("custom") => new["customType"] = "tailor.lost".into(),
+        Some("message") if is_prompt => {
+            new["message"] = serde_json::json!({"role": "user", "content": LOST, "timestamp": created});
+        }
+        Some("message") => match open_call(connection, session, &own)? {
+            Some((id, name)) => {
+                new["message"] = serde_json::json!({
+                    "role": "toolResult", "toolCallId": id, "toolName": name,
+                    "content": [{"type": "text", "text": LOST}], "isError": true, "timestamp": created,
+                });
+            }
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    }
+    Ok(Some(new))
+}
+
+/// What stands where nothing can be read any more.
+const LOST: &str = "[tailor: what stood here could not be read any more]";
+
+/// How far from a result its call may be.
+const TURN_EVENTS_MAX: usize = 1_000;
+
+/// The first call of the turn before an event that nothing answers: its id and tool.
+fn open_call(connection: &Connection, session: &str, own: &Cells) -> SqlResult<Option<(String, String)>> {
+    const OF: &str = "session_id = ?1 AND event_id = ?2";
+    const CHILDREN: &str = "session_id = ?1 AND parent_id = ?2";
+    let mut answered = HashSet::new();
+    let answers = |event: &Value| {
+        let message = event.get("message")?;
+        let is_result = message["role"] == "toolResult";
+        is_result.then(|| message["toolCallId"].as_str().map(str::to_string)).flatten()
+    };
+    // The results after it.
+    let mut after = own[ID].as_text().map(str::to_string);
+    for _ in 0..TURN_EVENTS_MAX {
+        let Some(id) = &after else { break };
+        let children = layout(IDENTITIES).rows(connection, CHILDREN, &[&session, id])?;
+        let Some(child) = children.first() else { break };
+        let event = event_of(connection, session, child[SEQ].as_integer().unwrap_or(-1))?.unwrap_or_default();
+        if event.get("message").is_some_and(|message| message["role"] != "toolResult") {
+            break;
+        }
+        answered.extend(answers(&event));
+        after = child[ID].as_text().map(str::to_string);
+    }
+    // Those before it, up to the calls.
+    let mut before = own[PARENT].as_text().map(str::to_string);
+    for _ in 0..TURN_EVENTS_MAX {
+        let Some(id) = &before else { break };
+        let Some(parent) = layout(IDENTITIES).rows(connection, OF, &[&session, id])?.pop() else { break };
+        let event =
+            event_of(connection, session, parent[SEQ].as_integer().unwrap_or(-1))?.unwrap_or_default();
+        answered.extend(answers(&event));
+        if event["message"]["role"] == "assistant" {
+            let calls = event["message"]["content"].as_array().cloned().unwrap_or_default();
+            let mut calls = calls.iter().filter(|block| block["type"] == "toolCall").filter_map(|call| {
+                Some((call["id"].as_str()?.to_string(), call["name"].as_str()?.to_string()))
+            });
+            return Ok(calls.find(|(id, _)| !answered.contains(id)));
+        }
+        if event["message"]["role"] == "user" {
+            break;
+        }
+        before = parent[PARENT].as_text().map(str::to_string);
+    }
+    Ok(None)
+}

@@ -1,0 +1,142 @@
+//! Stores where something around them is in the way: links, media that nobody may write, full disks, other versions.
+
+use super::{entries, exported, found, openclaw};
+use crate::options::{Mode, Options};
+use crate::outcome::Ending;
+use crate::refusal::Refusal;
+use crate::stop::Stop;
+use crate::store::{beside, session_path};
+use crate::{Vault, export, maintain};
+use std::fs;
+#[cfg(target_os = "linux")]
+use std::io::Write;
+use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::process::Command;
+
+fn fix(path: &Path, vault: &Path) -> Result<Ending, String> {
+    let options =
+        Options { mode: Mode::Fix, vault: Some(Vault::new(vault.to_path_buf())), ..Options::default() };
+    maintain(path, None, &options).map(|outcome| outcome.ending).map_err(|error| error.to_string())
+}
+
+#[test]
+fn schemas_before_and_after_the_one_that_was_tried_are_only_read() {
+    for version in [22, 24] {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, store) = openclaw(dir.path(), "WAL", "s1", &entries());
+        store.execute(&format!("UPDATE schema_meta SET schema_version = {version}"), []).unwrap();
+        let path = session_path(&file, "s1");
+        let (text, done) = exported(&path);
+        assert_eq!(text.lines().count(), entries().len());
+        let remark = done.remark.unwrap();
+        assert!(
+            remark.contains(&format!("version {version}")) && remark.contains("tried with 23"),
+            "{remark}"
+        );
+        let ending = fix(&path, &dir.path().join("vault")).unwrap();
+        assert!(matches!(ending, Ending::Refused(Refusal::StoreStays(_))), "{ending:?}");
+        assert_eq!(exported(&path).0, text);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_store_is_followed_within_its_folder_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let (inside, outside) = (dir.path().join("in"), dir.path().join("out"));
+    fs::create_dir(&inside).unwrap();
+    fs::create_dir(&outside).unwrap();
+    let (file, _store) = openclaw(&inside, "WAL", "s1", &entries());
+    let (near, far) = (inside.join("near.db"), outside.join("far.db"));
+    std::os::unix::fs::symlink(&file, &near).unwrap();
+    std::os::unix::fs::symlink(&file, &far).unwrap();
+    assert_eq!(exported(&session_path(&near, "s1")).0, exported(&session_path(&file, "s1")).0);
+    let refused = export(&session_path(&far, "s1")).err().unwrap();
+    assert!(matches!(refused, Stop::Refused(Refusal::LinkOutOfRoot)), "{refused}");
+    let ending = fix(&session_path(&far, "s1"), &dir.path().join("vault")).unwrap();
+    assert_eq!(ending, Ending::Refused(Refusal::LinkOutOfRoot));
+}
+
+/// A file system that is mounted for a test.
+#[cfg(target_os = "linux")]
+struct Mount<'p>(&'p Path);
+
+#[cfg(target_os = "linux")]
+impl<'p> Mount<'p> {
+    /// `None` if nothing may be mounted here.
+    fn tmpfs(at: &'p Path, size: &str) -> Option<Self> {
+        let arguments = ["-t", "tmpfs", "-o", size, "none"];
+        let done = Command::new("mount").args(arguments).arg(at).output();
+        if done.is_ok_and(|done| done.status.success()) {
+            return Some(Self(at));
+        }
+        // Not captured by the harness, which hides the output of tests that pass.
+        let _ = std::io::stderr()
+            .write_all(b"SKIPPED: a store on a file system of its own: nothing can be mounted here\n");
+        None
+    }
+
+    fn read_only(&self) {
+        assert!(Command::new("mount").args(["-o", "remount,ro"]).arg(self.0).status().unwrap().success());
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Mount<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_that_nobody_may_write_is_read_and_left() {
+    for mode in ["DELETE", "WAL"] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("media");
+        fs::create_dir(&at).unwrap();
+        let Some(mount) = Mount::tmpfs(&at, "size=8m") else { return };
+        let (file, store) = openclaw(&at, mode, "s1", &entries());
+        drop(store);
+        assert!(!beside(&file, "-wal").exists());
+        mount.read_only();
+        let path = session_path(&file, "s1");
+        assert_eq!(exported(&path).0, entries().join("\n") + "\n");
+        assert_eq!(found(&path)[0].0, "S1");
+        let before = fs::read(&file).unwrap();
+        let done = fix(&path, &dir.path().join("vault"));
+        assert!(!matches!(done, Ok(Ending::Fixed)), "{done:?}");
+        assert_eq!(fs::read(&file).unwrap(), before);
+        assert_eq!(fs::read_dir(&at).unwrap().count(), 1);
+    }
+}
+
+/// The log finds no room for the new rows.
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_full_disk_the_rows_stay_and_are_written_once_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().join("media");
+    fs::create_dir(&at).unwrap();
+    let Some(_mount) = Mount::tmpfs(&at, "size=1m") else { return };
+    let (file, store) = openclaw(&at, "WAL", "s1", &entries());
+    store.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let path = session_path(&file, "s1");
+    let text = exported(&path).0;
+    let ballast = at.join("ballast");
+    // As long as there is room.
+    fs::write(&ballast, vec![0; 2 << 20]).unwrap_err();
+    let vault = dir.path().join("vault");
+    let done = fix(&path, &vault);
+    let full = match &done {
+        Err(error) => error.contains("full"),
+        Ok(ending) => matches!(ending, Ending::Deferred(_)),
+    };
+    assert!(full, "{done:?}");
+    assert_eq!(exported(&path).0, text);
+    fs::remove_file(&ballast).unwrap();
+    assert_eq!(exported(&path).0, text);
+    assert_eq!(fix(&path, &vault), Ok(Ending::Fixed));
+    drop(store);
+}
