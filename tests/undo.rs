@@ -605,3 +605,28 @@ const TWO_RESULTS: &str = r#"{"type":"session","version":3,"id":"s","timestamp":
 {"type":"message","id":"f","parentId":"e","message":{"role":"toolResult","toolCallId":"d","toolName":"ls","content":[{"type":"text","text":"TWO"}],"isError":false}}
 {"type":"message","id":"g","parentId":"f","message":{"role":"assistant","content":[{"type":"text","text":"ok"}],"stopReason":"stop"}}
 "#;
+
+/// A thread of Codex's with a paginated history, into which its database and forks hold byte offsets.
+#[test]
+fn every_line_of_a_paginated_thread_stays_where_it_is() {
+    let dir = Dir::new();
+    let name = ".codex/sessions/2026/08/01/rollout-x.jsonl";
+    let original = fs::read(crate::support::root().join("fixtures/codex/s1-paginated/in.jsonl")).unwrap();
+    let path = dir.path(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, &original).unwrap();
+    let lines =
+        || -> Vec<usize> { fs::read(&path).unwrap().split(|byte| *byte == b'\n').map(<[u8]>::len).collect() };
+    let before = lines();
+    let fix = |limit| dir.tailor(&["fix", "--settle", "0", "--result-chars-max", limit, name]);
+    for limit in ["400", "300", "200"] {
+        let (was, fixed) = (fs::read(&path).unwrap(), fix(limit));
+        assert_eq!((fixed.status, lines()), (0, before.clone()), "{}", fixed.text());
+        assert!(fs::read(&path).unwrap() != was, "nothing was cut to {limit}");
+    }
+    let mended = fs::read(&path).unwrap();
+    fix("200");
+    assert_eq!(fs::read(&path).unwrap(), mended);
+    let undone = dir.tailor(&["undo", "--settle", "0", "--to-original", name]);
+    assert_eq!((undone.status, fs::read(&path).unwrap()), (0, original), "{}", undone.text());
+}
