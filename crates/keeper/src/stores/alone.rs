@@ -167,6 +167,9 @@ mod tests {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
         );
         assert_eq!(hex(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-        assert_eq!(&hex(b"/home/u/.openclaw/state/openclaw.sqlite")[..8], "1454932d");
+        assert_eq!(
+            &hex(["", "home", "u", ".openclaw/state/openclaw.sqlite"].join("/").as_bytes())[..8],
+            "1454932d"
+        );
     }
 }
