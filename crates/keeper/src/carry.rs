@@ -189,19 +189,14 @@ pub(crate) fn carry_stored<T>(
 
 /// Whether a finding may be repaired once the owner of a store is stopped.
 fn needs_owner_stopped(finding: &Finding) -> bool {
-    matches!(finding.fix.safety, Safety::Held(Held::SettledOnly(_))) || is_unreadable(finding)
-}
-
-/// Whether a finding is about a record that holds less than its row should.
-fn is_unreadable(finding: &Finding) -> bool {
-    finding.rule.code() == "B9"
+    matches!(finding.fix.safety, Safety::Held(Held::SettledOnly(_))) || finding.rule.is_unreadable()
 }
 
 /// What is known of the records that the owner of a store cannot read.
 fn unreadable(stored: &Stored, outcome: &Outcome) -> Result<KnownRecords, Stop> {
     let before = outcome.before.iter().flat_map(|before| &before.findings);
     let lines: Vec<u64> =
-        before.filter(|finding| is_unreadable(finding)).map(|finding| finding.line).collect();
+        before.filter(|finding| finding.rule.is_unreadable()).map(|finding| finding.line).collect();
     stored.content.read(|source| stored.known(source, &lines))
 }
 

@@ -38,6 +38,8 @@ pub struct RuleInfo {
     pub(crate) heals: Heals,
     /// Whether it is about how far something is from an end of the file, which changes as the file grows.
     pub(crate) distant: bool,
+    /// Whether it is about records that are read in part or not at all.
+    pub(crate) unreadable: bool,
 }
 
 impl RuleInfo {
@@ -58,6 +60,7 @@ impl RuleInfo {
         repeats: Repeats::Each,
         heals: Heals::Never,
         distant: false,
+        unreadable: false,
     };
 
     /// Its stable short code.
@@ -73,6 +76,11 @@ impl RuleInfo {
     /// The text of `tailor explain CODE`.
     pub fn help(&self) -> Help {
         self.help
+    }
+
+    /// Whether it is about records that are read in part or not at all.
+    pub fn is_unreadable(&self) -> bool {
+        self.unreadable
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Bytes],
         recovers: true,
         entry_decides: true,
+        unreadable: true,
         wakes: &[],
         ..RuleInfo::BASE
     },
