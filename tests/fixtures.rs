@@ -306,7 +306,9 @@ fn says_the_same(fixture: &Fixture, shown: &[Shown], texts: &[String], after: &[
     }
     let mended = || shown.iter().filter(|shown| shown.outcome == Outcome::Mended);
     let is_shorter = after.len() < fixture.input.len();
-    if mended().next().is_some() && mended().all(|shown| shown.code.starts_with('S')) && !is_shorter {
+    // A label may be longer than the wrong one, and words longer than a small picture.
+    let shortens = |shown: &Shown| shown.code.starts_with('S') && shown.code != "S4";
+    if mended().next().is_some() && mended().all(shortens) && !is_shorter {
         return Err("it did not become shorter".into());
     }
     Ok(())
