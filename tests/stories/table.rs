@@ -86,11 +86,19 @@ pub(crate) fn stories() -> Vec<Story> {
         from_p5_invented_then_real(),
         from_p6_p10_p11_calls(),
         from_m7_said_again(),
-        from_more_bytes(),
-        from_more_limits(),
-        from_more_pairs(),
-        from_more_messages(),
-        from_bound_thinking(),
+        from_b3_nul_tail(),
+        from_ok_characters_of_all_kinds(),
+        from_ok_result_at_the_limit(),
+        from_ok_tool_that_is_kept(),
+        from_s14_cleared(),
+        from_p1_lost_both(),
+        from_p2_no_call_allowed(),
+        from_ok_several_turns(),
+        from_p10_name_too_long(),
+        from_m1_empty_reply(),
+        from_s4_mislabelled(),
+        from_s4_too_large_in_a_result_only_images(),
+        from_s1_bound_keep(),
     ]
     .into_iter()
     .flatten()
@@ -544,7 +552,7 @@ fn thought(text: &str) -> Event {
     Event::Thought(text.into())
 }
 
-fn from_more_bytes() -> Vec<Story> {
+fn from_b3_nul_tail() -> Vec<Story> {
     vec![
         Story { name: "b3-nul-tail", tells: listed(), damage: Damage::Tail, shows: "B3@nul=mended", ..STORY },
         Story { name: "ok-empty-line", tells: listed(), damage: Damage::Blank(2), ..STORY },
@@ -604,20 +612,23 @@ fn from_more_bytes() -> Vec<Story> {
             ],
             ..STORY
         },
-        Story {
-            name: "ok-characters-of-all-kinds",
-            tells: vec![
-                user("\\ud83d\\ude00 \u{1f600} \u{65e5}\u{672c} \u{df} \\u00e9 \\\\ \\\" \\t \\n"),
-                asked(&[("call_A", "ls")]),
-                result("call_A", "\u{e9}\u{301}.txt\\n\\u001b[1mb\\u001b[0m"),
-                said("\u{200d}\u{feff}\u{202e}."),
-            ],
-            ..STORY
-        },
     ]
 }
 
-fn from_more_limits() -> Vec<Story> {
+fn from_ok_characters_of_all_kinds() -> Vec<Story> {
+    vec![Story {
+        name: "ok-characters-of-all-kinds",
+        tells: vec![
+            user("\\ud83d\\ude00 \u{1f600} \u{65e5}\u{672c} \u{df} \\u00e9 \\\\ \\\" \\t \\n"),
+            asked(&[("call_A", "ls")]),
+            result("call_A", "\u{e9}\u{301}.txt\\n\\u001b[1mb\\u001b[0m"),
+            said("\u{200d}\u{feff}\u{202e}."),
+        ],
+        ..STORY
+    }]
+}
+
+fn from_ok_result_at_the_limit() -> Vec<Story> {
     vec![
         Story {
             name: "ok-result-at-the-limit",
@@ -672,6 +683,11 @@ fn from_more_limits() -> Vec<Story> {
             but: &[("sharegpt", "", "results do not name their tool")],
             ..STORY
         },
+    ]
+}
+
+fn from_ok_tool_that_is_kept() -> Vec<Story> {
+    vec![
         Story {
             name: "ok-tool-that-is-kept",
             arguments: "--result-chars-max 200 --keep-tool make",
@@ -715,6 +731,11 @@ fn from_more_limits() -> Vec<Story> {
             but: &[(ROWS_OF_DATASETS, "", "nobody goes on with a row of a dataset")],
             ..STORY
         },
+    ]
+}
+
+fn from_s14_cleared() -> Vec<Story> {
+    vec![
         Story {
             name: "s14-cleared",
             arguments: "--stale-clear-turns 2 --stale-chars-min 400",
@@ -752,7 +773,7 @@ fn from_more_limits() -> Vec<Story> {
     ]
 }
 
-fn from_more_pairs() -> Vec<Story> {
+fn from_p1_lost_both() -> Vec<Story> {
     vec![
         Story {
             name: "p1-lost-both",
@@ -800,6 +821,11 @@ fn from_more_pairs() -> Vec<Story> {
             but: LOST,
             ..STORY
         },
+    ]
+}
+
+fn from_p2_no_call_allowed() -> Vec<Story> {
+    vec![
         Story {
             name: "p2-no-call-allowed",
             arguments: "--allow P2",
@@ -851,6 +877,11 @@ fn from_more_pairs() -> Vec<Story> {
             ],
             ..STORY
         },
+    ]
+}
+
+fn from_ok_several_turns() -> Vec<Story> {
+    vec![
         Story {
             name: "ok-several-turns",
             tells: vec![
@@ -896,6 +927,11 @@ fn from_more_pairs() -> Vec<Story> {
             ],
             ..STORY
         },
+    ]
+}
+
+fn from_p10_name_too_long() -> Vec<Story> {
+    vec![
         Story {
             name: "p10-name-too-long",
             tells: vec![
@@ -942,7 +978,7 @@ fn from_more_pairs() -> Vec<Story> {
     ]
 }
 
-fn from_more_messages() -> Vec<Story> {
+fn from_m1_empty_reply() -> Vec<Story> {
     vec![
         Story {
             name: "m1-empty-reply",
@@ -999,6 +1035,11 @@ fn from_more_messages() -> Vec<Story> {
             but: &[(ROWS_OF_DATASETS, "D3@6=reported", "who learns from a row expects turns that alternate")],
             ..STORY
         },
+    ]
+}
+
+fn from_s4_mislabelled() -> Vec<Story> {
+    vec![
         Story {
             name: "s4-mislabelled",
             tells: behind_a_pair(vec![
@@ -1047,6 +1088,11 @@ fn from_more_messages() -> Vec<Story> {
             )],
             ..STORY
         },
+    ]
+}
+
+fn from_s4_too_large_in_a_result_only_images() -> Vec<Story> {
+    vec![
         Story {
             name: "s4-too-large-in-a-result-only-images",
             arguments: "--only images --image-bytes-max 50",
@@ -1107,7 +1153,7 @@ fn bound() -> Vec<Event> {
     ]
 }
 
-fn from_bound_thinking() -> Vec<Story> {
+fn from_s1_bound_keep() -> Vec<Story> {
     vec![
         Story {
             name: "s1-bound-keep",
