@@ -306,7 +306,9 @@ fn says_the_same(fixture: &Fixture, shown: &[Shown], texts: &[String], after: &[
     }
     let mended = || shown.iter().filter(|shown| shown.outcome == Outcome::Mended);
     let is_shorter = after.len() < fixture.input.len();
-    if mended().next().is_some() && mended().all(|shown| shown.code.starts_with('S')) && !is_shorter {
+    // A label may be longer than the wrong one, and words longer than a small picture.
+    let shortens = |shown: &Shown| shown.code.starts_with('S') && shown.code != "S4";
+    if mended().next().is_some() && mended().all(shortens) && !is_shorter {
         return Err("it did not become shorter".into());
     }
     Ok(())
@@ -382,7 +384,7 @@ fn each_rule_has_its_words(words: &BTreeSet<String>) {
 }
 
 #[test]
-fn fix_mends_it_and_a_second_fix_changes_nothing() {
+fn fix_does_what_a_dry_run_predicts_and_a_second_fix_changes_nothing() {
     let fix = |fixture: &Fixture, path: &Path, (first, got, second): &(Value, Vec<u8>, Value)| {
         match &fixture.expected {
             Expected::Recorded { .. } if updates() => write_output(fixture, got),
@@ -403,11 +405,19 @@ fn fix_mends_it_and_a_second_fix_changes_nothing() {
     };
     let batches = Batch::all(|fixture| fixture.for_fix(&["--format", "json"]));
     let wrong = batches.flat_map(|batch| {
+        let dry = batch.run_with(&[&batch.arguments[..], &["--dry-run".to_string()]].concat());
+        let stays = |_: &Fixture, path: &Path, before: &Vec<u8>| {
+            same("a file after a dry run", &fs::read(path).unwrap(), before)
+        };
+        let inputs: Vec<_> = batch.fixtures.iter().map(|(fixture, _)| fixture.input.clone()).collect();
+        let mut wrong = batch.wrong(&inputs, stays);
         let first = batch.run();
         let got: Vec<_> = batch.fixtures.iter().map(|(_, path)| fs::read(path).unwrap()).collect();
         let scan = ["scan", "--format", "json"].map(str::to_string);
         let after = batch.run_with(&[&scan[..], &batch.scan_arguments()].concat());
-        let mut wrong = batch.wrong(&after, |fixture, _, line| shows_what_stays(fixture, line));
+        wrong.extend(batch.wrong(&after, |fixture, _, line| shows_what_stays(fixture, line)));
+        let predicted: Vec<_> = dry.iter().map(|line| parsed(line)).zip(&got).collect();
+        wrong.extend(batch.wrong(&predicted, |fixture, _, (told, got)| was_predicted(fixture, told, got)));
         let both = first.iter().zip(batch.run()).zip(got);
         let found: Vec<_> = both.map(|((one, two), got)| (parsed(one), got, parsed(&two))).collect();
         wrong.extend(batch.wrong(&found, fix));
@@ -455,23 +465,13 @@ fn a_pipe_gives_the_same_bytes() {
     tell(&wrong.collect::<Vec<_>>());
 }
 
-#[test]
-fn a_dry_run_predicts_and_changes_nothing() {
-    let dry_run = |fixture: &Fixture, path: &Path, line: &String| {
-        let file = parsed(line);
-        same("the file after a dry run", &fs::read(path).unwrap(), &fixture.input)?;
-        let predicted = file["bytes_after"].as_u64().unwrap_or(fixture.input.len() as u64);
-        let right = match &fixture.expected {
-            Expected::Recorded { output, .. } => predicted == output.len() as u64,
-            Expected::Told { .. } => true,
-        };
-        if right && (file["outcome"] == "would-fix") == fixture.changes() {
-            return Ok(());
-        }
-        Err(format!("{} with {predicted} bytes", file["outcome"]))
-    };
-    let batches = Batch::all(|fixture| fixture.for_fix(&["--dry-run", "--format", "json"]));
-    tell(&batches.flat_map(|batch| batch.wrong(&batch.run(), dry_run)).collect::<Vec<_>>());
+/// Checks that a dry run has told what `fix` did: whether it changes the file, and to which size.
+fn was_predicted(fixture: &Fixture, told: &Value, got: &[u8]) -> Result<(), String> {
+    let size = told["bytes_after"].as_u64().unwrap_or(fixture.input.len() as u64);
+    if size == got.len() as u64 && (told["outcome"] == "would-fix") == (got != fixture.input) {
+        return Ok(());
+    }
+    Err(format!("a dry run predicts {} with {size} bytes", told["outcome"]))
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! | `$STARTS` | the same calls by `start` |
 //! | `$NN`, `$PP` | the number of the line, and of the line before it, in two digits |
 //! | `$TURN` | the number of the user's message |
+//! | `$MIME`, `$DATA` | what a picture claims to be, and its bytes in base64 |
 //!
 //! A template may have several lines; a line that becomes empty is left out.
 
@@ -24,7 +25,16 @@ pub(crate) enum Event {
     Asked(Vec<(&'static str, &'static str)>),
     /// The result of the call with this id.
     Result(&'static str, String),
+    /// A user message with a picture.
+    Shown(String, Picture),
+    /// The result of the call with this id, with a picture.
+    Seen(&'static str, String, Picture),
+    /// An assistant message behind thinking that its provider has signed.
+    Thought(String),
 }
+
+/// What a picture claims to be, and its bytes in base64.
+pub(crate) type Picture = (&'static str, &'static str);
 
 /// How a format writes events.
 pub(crate) struct Row {
@@ -41,7 +51,12 @@ pub(crate) struct Row {
     /// A call with its result, if both are in one record.
     answered: &'static str,
     result: &'static str,
-    kind: Kind,
+    /// A user message with a picture, a result with a picture, and text behind signed thinking. A story with what a
+    /// format has no template for is not told in it.
+    shown: &'static str,
+    seen: &'static str,
+    thought: &'static str,
+    pub(crate) kind: Kind,
     /// Its files are recognised and never changed: only their bytes are checked.
     pub(crate) is_opaque: bool,
     /// The text that names the message before; in the first message it becomes `null`.
@@ -72,6 +87,9 @@ const ROW: Row = Row {
     start: "",
     answered: "",
     result: "",
+    shown: "",
+    seen: "",
+    thought: "",
     kind: Kind::Lines,
     root: "",
     is_opaque: false,
@@ -90,6 +108,8 @@ pub(crate) const ROWS: &[Row] = &[
         asked: r#"{"role":"assistant","content":[$CALLS]}"#,
         call: r#"{"type":"tool-call","toolCallId":"$ID","toolName":"$TOOL","input":{}}"#,
         result: r#"{"role":"tool","content":[{"type":"tool-result","toolCallId":"$ID","toolName":"$TOOL","output":{"type":"text","value":"$TEXT"}}]}"#,
+        shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image","image":"$DATA","mediaType":"$MIME"}]}"#,
+        seen: r#"{"role":"tool","content":[{"type":"tool-result","toolCallId":"$ID","toolName":"$TOOL","output":{"type":"content","value":[{"type":"text","text":"$TEXT"},{"type":"media","data":"$DATA","mediaType":"$MIME"}]}}]}"#,
         ..ROW
     },
     Row {
@@ -100,6 +120,7 @@ pub(crate) const ROWS: &[Row] = &[
         call: r#"{"type":"dynamic-tool","toolName":"$TOOL","toolCallId":"$ID","state":"input-available","input":{}}"#,
         answered: r#"{"type":"dynamic-tool","toolName":"$TOOL","toolCallId":"$ID","state":"output-available","input":{},"output":"$TEXT"}"#,
         kind: Kind::Whole,
+        shown: r#"{"id":"m$NN","role":"user","parts":[{"type":"text","text":"$TEXT"},{"type":"file","mediaType":"$MIME","url":"data:$MIME;base64,$DATA"}]}"#,
         ..ROW
     },
     Row {
@@ -109,6 +130,9 @@ pub(crate) const ROWS: &[Row] = &[
         asked: r#"{"role":"assistant","content":[$CALLS]}"#,
         call: ANTHROPIC_CALL,
         result: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":"$TEXT"}]}"#,
+        shown: r#"{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}},{"type":"text","text":"$TEXT"}]}"#,
+        seen: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":[{"type":"text","text":"$TEXT"},{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}}]}]}"#,
+        thought: r#"{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"c2lnbmVkLTEB"},{"type":"text","text":"$TEXT"}]}"#,
         ..ROW
     },
     Row {
@@ -120,6 +144,9 @@ pub(crate) const ROWS: &[Row] = &[
         call: ANTHROPIC_CALL,
         result: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":"$TEXT"}]}"#,
         kind: Kind::Conversations,
+        shown: r#"{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}},{"type":"text","text":"$TEXT"}]}"#,
+        seen: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":[{"type":"text","text":"$TEXT"},{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}}]}]}"#,
+        thought: r#"{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"c2lnbmVkLTEB"},{"type":"text","text":"$TEXT"}]}"#,
         ..ROW
     },
     Row {
@@ -131,6 +158,9 @@ pub(crate) const ROWS: &[Row] = &[
         between: "\n",
         result: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","type":"user","message":{"role":"user","content":[{"tool_use_id":"$ID","type":"tool_result","content":"$TEXT","is_error":false}]},"uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
         root: r#""0a000000-0000-4000-8000-000000000000""#,
+        shown: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","type":"user","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}},{"type":"text","text":"$TEXT"}]},"uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
+        seen: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","type":"user","message":{"role":"user","content":[{"tool_use_id":"$ID","type":"tool_result","content":[{"type":"text","text":"$TEXT"},{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}}],"is_error":false}]},"uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
+        thought: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","message":{"model":"claude-opus-5-5","id":"msg_$NN","type":"message","role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"c2lnbmVkLTEB"},{"type":"text","text":"$TEXT"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":9}},"requestId":"req_$NN","type":"assistant","uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
         ..ROW
     },
     Row {
@@ -143,6 +173,9 @@ pub(crate) const ROWS: &[Row] = &[
         call: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"function_call","name":"$TOOL","arguments":"{}","call_id":"$ID"}}"#,
         between: "\n",
         result: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"function_call_output","call_id":"$ID","output":"$TEXT"}}"#,
+        shown: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"$TEXT"},{"type":"input_image","image_url":"data:$MIME;base64,$DATA"}]}}
+{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"event_msg","payload":{"type":"user_message","message":"$TEXT","images":[],"local_images":[],"text_elements":[]}}"#,
+        seen: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"function_call_output","call_id":"$ID","output":[{"type":"input_text","text":"$TEXT"},{"type":"input_image","image_url":"data:$MIME;base64,$DATA"}]}}"#,
         ..ROW
     },
     Row {
@@ -155,6 +188,9 @@ $STARTS"#,
         call: r#"{"toolCallId":"$ID","name":"$TOOL","arguments":{},"type":"function"}"#,
         start: r#"{"type":"tool.execution_start","data":{"toolCallId":"$ID","toolName":"$TOOL","arguments":{}},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
         result: r#"{"type":"tool.execution_complete","data":{"toolCallId":"$ID","success":true,"result":{"content":"$TEXT","detailedContent":"$TEXT"}},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
+        shown: r#"{"type":"user.message","data":{"content":"$TEXT","transformedContent":"$TEXT","attachments":[{"type":"blob","data":"$DATA","mimeType":"$MIME","displayName":"shot.png"}]},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
+        seen: r#"{"type":"tool.execution_complete","data":{"toolCallId":"$ID","success":true,"result":{"content":"$TEXT","binaryResultsForLlm":[{"data":"$DATA","mimeType":"$MIME","type":"image"}]}},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
+        thought: r#"{"type":"assistant.message","data":{"messageId":"m$NN","model":"claude-opus-5.5","content":"$TEXT","toolRequests":[],"reasoningOpaque":"c2ln"},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
         ..ROW
     },
     Row {
@@ -174,6 +210,9 @@ $STARTS"#,
         asked: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"assistant","content":[$CALLS]}}"#,
         call: ANTHROPIC_CALL,
         result: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":"$TEXT"}]}}"#,
+        shown: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}},{"type":"text","text":"$TEXT"}]}}"#,
+        seen: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":[{"type":"text","text":"$TEXT"},{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}}]}]}}"#,
+        thought: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"c2lnbmVkLTEB"},{"type":"text","text":"$TEXT"}]}}"#,
         ..ROW
     },
     Row {
@@ -185,6 +224,7 @@ $STARTS"#,
         call: r#"{"id":"$ID","name":"$TOOL","args":{},"status":"executing","timestamp":"2026-08-01T10:00:03.000Z","result":null}"#,
         answered: r#"{"id":"$ID","name":"$TOOL","args":{},"status":"success","timestamp":"2026-08-01T10:00:03.000Z","result":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}],"resultDisplay":"$TEXT"}"#,
         kind: Kind::Upserts,
+        shown: r#"{"id":"u$NN","timestamp":"2026-08-01T10:00:$NN.000Z","type":"user","content":[{"text":"$TEXT"},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}"#,
         ..ROW
     },
     Row {
@@ -194,6 +234,8 @@ $STARTS"#,
         asked: r#"{"role":"model","parts":[$CALLS]}"#,
         call: GEMINI_CALL,
         result: r#"{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}]}"#,
+        shown: r#"{"role":"user","parts":[{"text":"$TEXT"},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}"#,
+        seen: r#"{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}"#,
         ..ROW
     },
     Row {
@@ -205,6 +247,8 @@ $STARTS"#,
         call: GEMINI_CALL,
         result: r#"{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}]}"#,
         kind: Kind::Conversations,
+        shown: r#"{"role":"user","parts":[{"text":"$TEXT"},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}"#,
+        seen: r#"{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}"#,
         ..ROW
     },
     Row {
@@ -226,6 +270,7 @@ $STARTS"#,
         asked: r#"{"type":"assistant","content":"","tool_calls":[$CALLS],"model_id":"grok-4.5"}"#,
         call: BARE_CALL,
         result: r#"{"type":"tool_result","tool_call_id":"$ID","content":"$TEXT"}"#,
+        shown: r#"{"type":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"prompt_index":0}"#,
         ..ROW
     },
     Row {
@@ -235,6 +280,7 @@ $STARTS"#,
         said: r#"{"role":"assistant","content":"$TEXT","timestamp":"2026-08-01T10:00:$NN","finish_reason":"stop"}"#,
         asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS],"timestamp":"2026-08-01T10:00:$NN","finish_reason":"stop"}"#,
         result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID","timestamp":"2026-08-01T10:00:$NN"}"#,
+        shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"timestamp":"2026-08-01T10:00:$NN"}"#,
         ..ROW
     },
     Row {
@@ -247,6 +293,8 @@ $STARTS"#,
         asked: r#"{"role":"assistant","content":[{"type":"think","think":"hm","encrypted":null}],"tool_calls":[$CALLS]}
 {"role":"_usage","token_count":1200}"#,
         result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID"}"#,
+        shown: r#"{"role":"_checkpoint","id":$TURN}
+{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}]}"#,
         ..ROW
     },
     Row {
@@ -291,6 +339,7 @@ $CALLS"#,
         said: r#"{"role":"assistant","content":"$TEXT","timestamp":"2026-08-01T10:00:$NN"}"#,
         asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS],"timestamp":"2026-08-01T10:00:$NN"}"#,
         result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID","timestamp":"2026-08-01T10:00:$NN"}"#,
+        shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"timestamp":"2026-08-01T10:00:$NN"}"#,
         ..ROW
     },
     Row {
@@ -300,6 +349,7 @@ $CALLS"#,
         said: r#"{"role":"assistant","content":"$TEXT"}"#,
         asked: r#"{"role":"assistant","content":null,"tool_calls":[$CALLS]}"#,
         result: r#"{"role":"tool","tool_call_id":"$ID","content":"$TEXT"}"#,
+        shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}]}"#,
         ..ROW
     },
     Row {
@@ -310,6 +360,7 @@ $CALLS"#,
         asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS]}"#,
         result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID"}"#,
         kind: Kind::Conversations,
+        shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}]}"#,
         ..ROW
     },
     Row {
@@ -325,6 +376,8 @@ $CALLS"#,
         between: "\n",
         answered: r#"{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"tool","tool":"$TOOL","callID":"$ID","state":{"status":"completed","input":{"command":"ls"},"output":"$TEXT","metadata":{"exit":0},"time":{"start":1,"end":2}}}}"#,
         kind: Kind::Whole,
+        shown: r#"{"store":"opencode","table":"message","id":"msg_$NN","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"user","time":{"created":17955784$NN000},"agent":"build"}}
+{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"user","model":null,"timestamp":17955784$NN000,"data":{"type":"file","mime":"$MIME","filename":"cat.png","url":"data:$MIME;base64,$DATA"}}"#,
         ..ROW
     },
     Row {
@@ -336,6 +389,9 @@ $CALLS"#,
         call: r#"{"type":"toolCall","id":"$ID","name":"$TOOL","arguments":{"command":"ls"}}"#,
         result: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"toolResult","toolCallId":"$ID","toolName":"$TOOL","content":[{"type":"text","text":"$TEXT"}],"isError":false,"timestamp":17829000$NN000}}"#,
         root: r#""e01""#,
+        shown: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image","data":"$DATA","mimeType":"$MIME"}],"timestamp":17829000$NN000}}"#,
+        seen: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"toolResult","toolCallId":"$ID","toolName":"$TOOL","content":[{"type":"text","text":"$TEXT"},{"type":"image","data":"$DATA","mimeType":"$MIME"}],"isError":false,"timestamp":17829000$NN000}}"#,
+        thought: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","thinkingSignature":"c2lnbmVkLTE="},{"type":"text","text":"$TEXT"}],"api":"anthropic-messages","provider":"anthropic","model":"claude-fable-5-1","stopReason":"stop","timestamp":17829000$NN000}}"#,
         ..ROW
     },
     Row {
@@ -344,6 +400,7 @@ $CALLS"#,
         said: r#"{"role":"assistant","content":"$TEXT","created_at":"2026-08-01T10:00:$NNZ"}"#,
         asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS],"created_at":"2026-08-01T10:00:$NNZ"}"#,
         result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID","created_at":"2026-08-01T10:00:$NNZ"}"#,
+        shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"created_at":"2026-08-01T10:00:$NNZ"}"#,
         ..ROW
     },
     Row {
@@ -354,6 +411,8 @@ $CALLS"#,
         call: GEMINI_CALL,
         result: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"tool_result","cwd":"/w","version":"0.20.0","message":{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}]},"toolCallResult":{"callId":"$ID","status":"success","resultDisplay":"$TEXT"}}"#,
         root: r#""019f0000-0000-7000-8000-000000000000""#,
+        shown: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"user","cwd":"/w","version":"0.20.0","message":{"role":"user","parts":[{"text":"$TEXT"},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}}"#,
+        seen: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"tool_result","cwd":"/w","version":"0.20.0","message":{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]},"toolCallResult":{"callId":"$ID","status":"success","resultDisplay":"$TEXT"}}"#,
         ..ROW
     },
     Row {
@@ -363,6 +422,7 @@ $CALLS"#,
         asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS]}"#,
         call: BARE_CALL,
         result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID"}"#,
+        shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}]}"#,
         ..ROW
     },
     Row {
@@ -381,6 +441,7 @@ $CALLS"#,
         said: r#"{"role":"assistant","content":"$TEXT","injected":false,"message_id":"m$NN"}"#,
         asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS],"injected":false,"message_id":"m$NN"}"#,
         result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID","injected":false,"message_id":"m$NN"}"#,
+        shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"injected":false,"message_id":"m$NN"}"#,
         ..ROW
     },
     Row {
@@ -404,6 +465,16 @@ pub(crate) struct Line {
 const SECOND: [&str; 2] = ["thanks", "Any time."];
 
 impl Row {
+    /// Whether the format has what happens.
+    pub(crate) fn has(&self, event: &Event) -> bool {
+        match event {
+            Event::Shown(..) => !self.shown.is_empty(),
+            Event::Seen(..) => !self.seen.is_empty(),
+            Event::Thought(_) => !self.thought.is_empty(),
+            _ => true,
+        }
+    }
+
     /// Spells a story.
     pub(crate) fn spell(&self, story: &[Event]) -> Vec<Line> {
         let mut pen = Pen { row: self, story, lines: Vec::new(), turns: 0 };
@@ -442,7 +513,7 @@ impl Pen<'_> {
 
     fn event(&mut self, at: usize) {
         let (story, event) = (self.story, &self.story[at]);
-        if let Event::User(_) = event {
+        if let Event::User(_) | Event::Shown(..) = event {
             self.turns += 1;
         }
         match (event, self.row.kind) {
@@ -472,9 +543,11 @@ impl Pen<'_> {
             Event::User(text) => self.row.user.replace("$TEXT", text),
             Event::Said(text) => self.row.said.replace("$TEXT", text),
             Event::Asked(calls) => self.with_calls(calls, &[]),
-            Event::Result(id, text) => {
-                let line = self.row.result.replace("$ID", id).replace("$TOOL", tool_of(story, id));
-                line.replace("$TEXT", text)
+            Event::Thought(text) => self.row.thought.replace("$TEXT", text),
+            Event::Shown(text, picture) => pictured(self.row.shown, *picture).replace("$TEXT", text),
+            Event::Result(id, text) => result(self.row.result, story, id).replace("$TEXT", text),
+            Event::Seen(id, text, picture) => {
+                pictured(&result(self.row.seen, story, id), *picture).replace("$TEXT", text)
             }
         }
     }
@@ -507,6 +580,14 @@ impl Pen<'_> {
             self.lines.push(Line { events: events.to_vec(), text });
         }
     }
+}
+
+fn result(template: &str, story: &[Event], id: &str) -> String {
+    template.replace("$ID", id).replace("$TOOL", tool_of(story, id))
+}
+
+fn pictured(template: &str, (mime, data): Picture) -> String {
+    template.replace("$MIME", mime).replace("$DATA", data)
 }
 
 /// The newest message before `at` with a call of this id.

@@ -1,6 +1,6 @@
 //! The stories.
 
-use super::spell::Event;
+use super::spell::{Event, Picture};
 use super::{Damage, Story};
 
 fn user(text: &str) -> Event {
@@ -19,6 +19,11 @@ fn result(id: &'static str, text: &str) -> Event {
     Event::Result(id, text.into())
 }
 
+/// What happens after a call and its result, by which the format is recognised.
+fn behind_a_pair(more: Vec<Event>) -> Vec<Event> {
+    [listed(), more].concat()
+}
+
 /// This many short lines, all different.
 fn rows(count: usize) -> String {
     let rows: Vec<String> = (1..=count).map(|n| format!("row {n:03} done\\n")).collect();
@@ -29,6 +34,42 @@ fn rows(count: usize) -> String {
 fn listed() -> Vec<Event> {
     vec![user("list files"), asked(&[("call_A", "ls")]), result("call_A", "a.txt"), said("One file.")]
 }
+
+/// Formats whose lines are whole conversations.
+const ROWS_OF_DATASETS: &str = "anthropic-dataset gemini-dataset openai-dataset sharegpt";
+
+const SAID_TWICE: &str = "what the user says is written twice";
+const ONE_OF_A_KIND: &str = "a line has one finding of this kind";
+const EACH_VERSION: &str = "each version of the record has the results so far";
+const WITH_ITS_CALL: &str = "a result is in the record of its call";
+const UNKNOWN_ROW: &str = "nobody knows what a row of a dataset should say";
+const MAY_SEND: &str = "whoever has the file may be about to send the result";
+const ANSWERED_WHEN_READ: &str = "what reads it answers the call itself, or the call holds its result";
+const IN_ITS_RECORD: &str = "call and result cannot be told from the others in their record";
+
+/// Where a lost result of event 1 is not put in, or not there.
+const LOST: &[(&str, &str, &str)] = &[
+    ("ai-sdk-model openai-chat reasonix", "P1@1=asks", MAY_SEND),
+    ("ai-sdk-ui gemini-cli gemini-contents kimi-code opencode", "P1@1=reported", ANSWERED_WHEN_READ),
+    ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
+    ("anthropic droid", "P1@1+2=mended", "the result goes into the message that follows"),
+    ("picoclaw vibe", "P1@1=held", "its agent counts the lines"),
+    ("sharegpt", "", "calls have no ids"),
+];
+
+/// The same for two results.
+const LOST_BOTH: &[(&str, &str, &str)] = &[
+    ("ai-sdk-model openai-chat reasonix", "P1@1=asks P1@1=asks", MAY_SEND),
+    (
+        "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
+        "P1@1=reported P1@1=reported",
+        ANSWERED_WHEN_READ,
+    ),
+    ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported P1@1=reported", UNKNOWN_ROW),
+    ("anthropic droid", "P1@1+2=mended P1@1+2=mended", "the result goes into the message that follows"),
+    ("picoclaw vibe", "P1@1=held P1@1=held", "its agent counts the lines"),
+    ("sharegpt", "", "calls have no ids"),
+];
 
 const STORY: Story =
     Story { name: "", arguments: "", tells: Vec::new(), damage: Damage::None, shows: "", but: &[] };
@@ -45,6 +86,19 @@ pub(crate) fn stories() -> Vec<Story> {
         from_p5_invented_then_real(),
         from_p6_p10_p11_calls(),
         from_m7_said_again(),
+        from_b3_nul_tail(),
+        from_ok_characters_of_all_kinds(),
+        from_ok_result_at_the_limit(),
+        from_ok_tool_that_is_kept(),
+        from_s14_cleared(),
+        from_p1_lost_both(),
+        from_p2_no_call_allowed(),
+        from_ok_several_turns(),
+        from_p10_name_too_long(),
+        from_m1_empty_reply(),
+        from_s4_mislabelled(),
+        from_s4_too_large_in_a_result_only_images(),
+        from_s1_bound_keep(),
     ]
     .into_iter()
     .flatten()
@@ -123,18 +177,14 @@ fn from_b5_b6_b8_b11_odd_characters() -> Vec<Story> {
                 (
                     "codex",
                     "B5@0=mended B5@0=mended B11@2=mended B6@3=mended B8@4=mended B8@4=mended",
-                    "what the user says is written twice",
+                    SAID_TWICE,
                 ),
                 (
                     "ai-sdk-ui gemini-cli goose-legacy kimi-cli-wire kiro opencode",
                     "B5@0=mended B11@2=reported B6@3=mended B8@4=mended",
                     "names and values of the result are not taken apart",
                 ),
-                (
-                    "anthropic-dataset gemini-dataset openai-dataset sharegpt",
-                    "-",
-                    "a raw tab hides the rest of a line, which is a whole conversation",
-                ),
+                (ROWS_OF_DATASETS, "-", "a raw tab hides the rest of a line, which is a whole conversation"),
                 ("cursor vscode-chat", "-", "no results are written down"),
             ],
             ..STORY
@@ -168,7 +218,7 @@ fn from_l1_l2_l3_l4_l5_limits() -> Vec<Story> {
             shows: "L1@first=reported L5@first=reported L4@1=reported L2@2=reported L3@2=reported",
             but: &[
                 (
-                    "anthropic-dataset gemini-dataset openai-dataset sharegpt",
+                    ROWS_OF_DATASETS,
                     "L1@first=reported L5@first=reported L2@2=reported L3@2=reported",
                     "a row has no turns",
                 ),
@@ -199,7 +249,7 @@ fn from_l1_l2_l3_l4_l5_limits() -> Vec<Story> {
                 said("Read."),
             ],
             shows: "S2@3=mended",
-            but: &[("anthropic-dataset gemini-dataset openai-dataset sharegpt", "", "a row has no turns")],
+            but: &[(ROWS_OF_DATASETS, "", "a row has no turns")],
             ..STORY
         },
     ]
@@ -217,11 +267,7 @@ fn from_s3_long_user_text() -> Vec<Story> {
                 said("One file."),
             ],
             shows: "S3@0=reported",
-            but: &[(
-                "anthropic-dataset gemini-dataset openai-dataset sharegpt",
-                "",
-                "nobody goes on with a row of a dataset",
-            )],
+            but: &[(ROWS_OF_DATASETS, "", "nobody goes on with a row of a dataset")],
             ..STORY
         },
         Story {
@@ -242,7 +288,7 @@ fn from_s3_long_user_text() -> Vec<Story> {
                 said("d"),
             ],
             shows: "S14@2=mended S14@4=mended",
-            but: &[("anthropic-dataset gemini-dataset openai-dataset sharegpt", "", "a row has no turns")],
+            but: &[(ROWS_OF_DATASETS, "", "a row has no turns")],
             ..STORY
         },
         Story {
@@ -257,11 +303,7 @@ fn from_s3_long_user_text() -> Vec<Story> {
                 said("Bye."),
             ],
             shows: "S15@2=mended S16@3=mended",
-            but: &[(
-                "anthropic-dataset gemini-dataset openai-dataset sharegpt",
-                "",
-                "nobody goes on with a row of a dataset",
-            )],
+            but: &[(ROWS_OF_DATASETS, "", "nobody goes on with a row of a dataset")],
             ..STORY
         },
     ]
@@ -273,26 +315,7 @@ fn from_p1_lost_result() -> Vec<Story> {
             name: "p1-lost-result",
             tells: vec![user("list"), asked(&[("call_A", "ls")]), user("well?"), said("Nothing.")],
             shows: "P1@1=mended",
-            but: &[
-                (
-                    "ai-sdk-model openai-chat reasonix",
-                    "P1@1=asks",
-                    "whoever has the file may be about to send the result",
-                ),
-                (
-                    "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
-                    "P1@1=reported",
-                    "what reads it answers the call itself, or the call holds its result",
-                ),
-                (
-                    "anthropic-dataset gemini-dataset openai-dataset",
-                    "P1@1=reported",
-                    "nobody knows what a row of a dataset should say",
-                ),
-                ("anthropic droid", "P1@1+2=mended", "the result goes into the message that follows"),
-                ("picoclaw vibe", "P1@1=held", "its agent counts the lines"),
-                ("sharegpt", "", "calls have no ids"),
-            ],
+            but: LOST,
             ..STORY
         },
         Story {
@@ -305,26 +328,7 @@ fn from_p1_lost_result() -> Vec<Story> {
                 said("One."),
             ],
             shows: "P1@1=mended",
-            but: &[
-                (
-                    "ai-sdk-model openai-chat reasonix",
-                    "P1@1=asks",
-                    "whoever has the file may be about to send the result",
-                ),
-                (
-                    "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
-                    "P1@1=reported",
-                    "what reads it answers the call itself, or the call holds its result",
-                ),
-                (
-                    "anthropic-dataset gemini-dataset openai-dataset",
-                    "P1@1=reported",
-                    "nobody knows what a row of a dataset should say",
-                ),
-                ("anthropic droid", "P1@1+2=mended", "the result goes into the message that follows"),
-                ("picoclaw vibe", "P1@1=held", "its agent counts the lines"),
-                ("sharegpt", "", "calls have no ids"),
-            ],
+            but: LOST,
             ..STORY
         },
     ]
@@ -350,12 +354,8 @@ fn from_p2_no_call() -> Vec<Story> {
                     "P2@1=asks",
                     "whoever has the file may put in the call",
                 ),
-                ("ai-sdk-ui gemini-cli opencode", "-", "a result is in the record of its call"),
-                (
-                    "anthropic-dataset gemini-dataset openai-dataset",
-                    "P2@1=held",
-                    "nobody knows what a row of a dataset should say",
-                ),
+                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("anthropic-dataset gemini-dataset openai-dataset", "P2@1=held", UNKNOWN_ROW),
                 ("droid kimi-code picoclaw vibe", "P2@1=held", "lines may not go"),
                 ("sharegpt", "-", "calls have no ids"),
             ],
@@ -377,12 +377,8 @@ fn from_p2_no_call() -> Vec<Story> {
                     "",
                     "calls find their results by id wherever they are",
                 ),
-                ("ai-sdk-ui gemini-cli opencode", "-", "a result is in the record of its call"),
-                (
-                    "anthropic-dataset gemini-dataset openai-dataset sharegpt",
-                    "P4@3=reported",
-                    "nothing moves within a row of a dataset",
-                ),
+                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                (ROWS_OF_DATASETS, "P4@3=reported", "nothing moves within a row of a dataset"),
                 ("droid picoclaw", "P4@3=held", "lines may not move"),
             ],
             ..STORY
@@ -408,12 +404,8 @@ fn from_p5_invented_then_real() -> Vec<Story> {
                     "P5@2=asks",
                     "whoever has the file may want both",
                 ),
-                ("ai-sdk-ui gemini-cli opencode", "-", "a result is in the record of its call"),
-                (
-                    "anthropic-dataset gemini-dataset openai-dataset",
-                    "P5@2=held",
-                    "nobody knows what a row of a dataset should say",
-                ),
+                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("anthropic-dataset gemini-dataset openai-dataset", "P5@2=held", UNKNOWN_ROW),
                 ("droid kimi-code picoclaw vibe", "P5@2=held", "lines may not go"),
                 ("sharegpt", "-", "calls have no ids"),
             ],
@@ -436,7 +428,7 @@ fn from_p5_invented_then_real() -> Vec<Story> {
                 (
                     "ai-sdk-ui anthropic-dataset gemini-cli gemini-dataset openai-dataset opencode",
                     "P6@5=held",
-                    "call and result cannot be told from the others in their record",
+                    IN_ITS_RECORD,
                 ),
                 ("sharegpt", "-", "calls have no ids"),
             ],
@@ -496,12 +488,8 @@ fn from_p6_p10_p11_calls() -> Vec<Story> {
                     "",
                     "calls find their results by id wherever they are",
                 ),
-                ("ai-sdk-ui gemini-cli opencode", "-", "a result is in the record of its call"),
-                (
-                    "anthropic-dataset gemini-dataset openai-dataset sharegpt",
-                    "P8@1=reported",
-                    "nothing moves within a row of a dataset",
-                ),
+                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                (ROWS_OF_DATASETS, "P8@1=reported", "nothing moves within a row of a dataset"),
                 ("droid picoclaw", "P8@1=held", "lines may not move"),
             ],
             ..STORY
@@ -521,11 +509,7 @@ fn from_m7_said_again() -> Vec<Story> {
                 said("One file."),
             ],
             shows: "M7@1=reported",
-            but: &[(
-                "anthropic-dataset gemini-dataset openai-dataset sharegpt",
-                "",
-                "the order in a row of a dataset is not looked at",
-            )],
+            but: &[(ROWS_OF_DATASETS, "", "the order in a row of a dataset is not looked at")],
             ..STORY
         },
         Story {
@@ -543,6 +527,670 @@ fn from_m7_said_again() -> Vec<Story> {
             name: "ok-pending",
             tells: vec![user("list files"), asked(&[("call_A", "ls")])],
             but: &[("kimi-cli", "-", "without a settle time nobody is at work; a fixture has one")],
+            ..STORY
+        },
+    ]
+}
+
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+
+/// A picture that is what it claims to be, and one that is not.
+const PICTURE: Picture = ("image/png", PNG);
+const MISLABELLED: Picture = ("image/png", GIF);
+
+fn shown(text: &str, picture: Picture) -> Event {
+    Event::Shown(text.into(), picture)
+}
+
+fn seen(id: &'static str, text: &str, picture: Picture) -> Event {
+    Event::Seen(id, text.into(), picture)
+}
+
+fn thought(text: &str) -> Event {
+    Event::Thought(text.into())
+}
+
+fn from_b3_nul_tail() -> Vec<Story> {
+    vec![
+        Story { name: "b3-nul-tail", tells: listed(), damage: Damage::Tail, shows: "B3@nul=mended", ..STORY },
+        Story { name: "ok-empty-line", tells: listed(), damage: Damage::Blank(2), ..STORY },
+        Story {
+            name: "b4-not-utf8-in-a-result",
+            tells: vec![
+                user("list"),
+                asked(&[("call_A", "ls")]),
+                result("call_A", "a\u{f8ff}.txt"),
+                said("One."),
+            ],
+            shows: "B4@2=mended",
+            but: &[("cursor vscode-chat", "-", "no results are written down")],
+            ..STORY
+        },
+        Story {
+            name: "b5-half-pairs",
+            tells: behind_a_pair(vec![
+                user("list \\ud83d files"),
+                said("\\ude00 none"),
+                user("sure?"),
+                said("Sure."),
+            ]),
+            shows: "B5@4=asks B5@5=asks",
+            but: &[
+                ("codex", "B5@4=asks B5@4=asks B5@5=asks", SAID_TWICE),
+                (ROWS_OF_DATASETS, "B5@4=asks", ONE_OF_A_KIND),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "b6-line-separators",
+            tells: behind_a_pair(vec![user("list\u{2029}files"), said("a.txt\u{2028}b.txt")]),
+            shows: "B6@4=asks B6@5=asks",
+            but: &[
+                ("codex", "B6@4=asks B6@4=asks B6@5=asks", SAID_TWICE),
+                (ROWS_OF_DATASETS, "B6@4=asks", ONE_OF_A_KIND),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "b11-nul-in-a-result",
+            tells: vec![
+                user("list"),
+                asked(&[("call_A", "ls")]),
+                result("call_A", "a\\u0000.txt"),
+                said("One."),
+            ],
+            shows: "B11@2=asks",
+            but: &[
+                (
+                    "ai-sdk-ui anthropic-dataset gemini-cli gemini-dataset goose-legacy kimi-cli-wire kiro openai-dataset opencode sharegpt",
+                    "B11@2=reported",
+                    "names and values of the result are not taken apart",
+                ),
+                ("cursor vscode-chat", "-", "no results are written down"),
+            ],
+            ..STORY
+        },
+    ]
+}
+
+fn from_ok_characters_of_all_kinds() -> Vec<Story> {
+    vec![Story {
+        name: "ok-characters-of-all-kinds",
+        tells: vec![
+            user("\\ud83d\\ude00 \u{1f600} \u{65e5}\u{672c} \u{df} \\u00e9 \\\\ \\\" \\t \\n"),
+            asked(&[("call_A", "ls")]),
+            result("call_A", "\u{e9}\u{301}.txt\\n\\u001b[1mb\\u001b[0m"),
+            said("\u{200d}\u{feff}\u{202e}."),
+        ],
+        ..STORY
+    }]
+}
+
+fn from_ok_result_at_the_limit() -> Vec<Story> {
+    vec![
+        Story {
+            name: "ok-result-at-the-limit",
+            arguments: "--result-chars-max 520",
+            tells: vec![
+                user("build"),
+                asked(&[("call_A", "make")]),
+                result("call_A", &rows(40)),
+                said("Built."),
+            ],
+            but: &[("sharegpt", "-", "the tags around a result count as well")],
+            ..STORY
+        },
+        Story {
+            name: "s1-two-of-three-results",
+            arguments: "--result-chars-max 200",
+            tells: vec![
+                user("build"),
+                asked(&[("call_A", "make"), ("call_B", "ls"), ("call_C", "make")]),
+                result("call_A", &rows(40)),
+                result("call_B", "a.txt"),
+                result("call_C", &rows(50)),
+                said("Built."),
+            ],
+            shows: "S1@2=mended S1@4=mended",
+            but: &[("gemini-cli", "S1@2=mended S1@3=mended S1@4=mended S1@4=mended", EACH_VERSION)],
+            ..STORY
+        },
+        Story {
+            name: "s1-wide-characters",
+            arguments: "--result-chars-max 200",
+            tells: vec![
+                user("build"),
+                asked(&[("call_A", "make")]),
+                result("call_A", &"\u{65e5}\u{672c}\u{1f600} \\u00e9\\n".repeat(60)),
+                said("Built."),
+            ],
+            shows: "S1@2=mended",
+            ..STORY
+        },
+        Story {
+            name: "s1-limit-of-one-tool",
+            arguments: "--cut-tool-results read=200",
+            tells: vec![
+                user("build"),
+                asked(&[("call_A", "make"), ("call_B", "read")]),
+                result("call_A", &rows(40)),
+                result("call_B", &rows(40)),
+                said("Built."),
+            ],
+            shows: "S1@3=mended",
+            but: &[("sharegpt", "", "results do not name their tool")],
+            ..STORY
+        },
+    ]
+}
+
+fn from_ok_tool_that_is_kept() -> Vec<Story> {
+    vec![
+        Story {
+            name: "ok-tool-that-is-kept",
+            arguments: "--result-chars-max 200 --keep-tool make",
+            tells: vec![
+                user("build"),
+                asked(&[("call_A", "make")]),
+                result("call_A", &rows(40)),
+                said("Built."),
+            ],
+            but: &[("sharegpt", "-", "results do not name their tool")],
+            ..STORY
+        },
+        Story {
+            name: "ok-turn-under-the-limit",
+            arguments: "--turn-chars-max 5000",
+            tells: vec![
+                user("read"),
+                asked(&[("call_A", "read"), ("call_B", "read")]),
+                result("call_A", &rows(100)),
+                result("call_B", &rows(150)),
+                said("Read."),
+                user("again"),
+                asked(&[("call_C", "read")]),
+                result("call_C", &rows(150)),
+                said("Read."),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "s16-long-reply",
+            arguments: "--reply-chars-max 150",
+            tells: behind_a_pair(vec![
+                user("hi"),
+                said(&rows(20)),
+                user("thanks"),
+                said("Bye."),
+                user("go"),
+                said("Gone."),
+            ]),
+            shows: "S16@5=mended",
+            but: &[(ROWS_OF_DATASETS, "", "nobody goes on with a row of a dataset")],
+            ..STORY
+        },
+    ]
+}
+
+fn from_s14_cleared() -> Vec<Story> {
+    vec![
+        Story {
+            name: "s14-cleared",
+            arguments: "--stale-clear-turns 2 --stale-chars-min 400",
+            tells: vec![
+                user("go"),
+                asked(&[("call_A", "fetch")]),
+                result("call_A", &rows(60)),
+                said("a"),
+                user("b"),
+                said("b"),
+                user("c"),
+                asked(&[("call_B", "fetch")]),
+                result("call_B", &rows(60)),
+                said("c"),
+            ],
+            shows: "S14@2=mended",
+            but: &[(ROWS_OF_DATASETS, "", "a row has no turns")],
+            ..STORY
+        },
+        Story {
+            name: "l3-two-results",
+            arguments: "--max-result-chars=100",
+            tells: vec![
+                user("build"),
+                asked(&[("call_A", "make"), ("call_B", "ls"), ("call_C", "make")]),
+                result("call_A", &rows(40)),
+                result("call_B", "a.txt"),
+                result("call_C", &rows(50)),
+                said("Built."),
+            ],
+            shows: "L3@2=reported L3@4=reported",
+            but: &[("gemini-cli", "L3@2=reported L3@3=reported L3@4=reported L3@4=reported", EACH_VERSION)],
+            ..STORY
+        },
+    ]
+}
+
+fn from_p1_lost_both() -> Vec<Story> {
+    vec![
+        Story {
+            name: "p1-lost-both",
+            tells: vec![
+                user("list"),
+                asked(&[("call_A", "ls"), ("call_B", "pwd")]),
+                user("well?"),
+                said("None."),
+            ],
+            shows: "P1@1=mended P1@1=mended",
+            but: LOST_BOTH,
+            ..STORY
+        },
+        Story {
+            name: "p1-lost-allowed",
+            arguments: "--allow P1",
+            tells: vec![user("list"), asked(&[("call_A", "ls")]), user("well?"), said("Nothing.")],
+            shows: "P1@1=mended",
+            but: &[
+                (
+                    "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
+                    "P1@1=reported",
+                    ANSWERED_WHEN_READ,
+                ),
+                ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
+                ("anthropic droid", "P1@1+2=mended", "the result goes into the message that follows"),
+                ("picoclaw vibe", "P1@1=held", "its agent counts the lines"),
+                ("sharegpt", "", "calls have no ids"),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "p1-lost-in-an-earlier-turn",
+            tells: vec![
+                user("list"),
+                asked(&[("call_A", "ls")]),
+                user("well?"),
+                said("Nothing."),
+                user("again"),
+                asked(&[("call_B", "ls")]),
+                result("call_B", "a.txt"),
+                said("One."),
+            ],
+            shows: "P1@1=mended",
+            but: LOST,
+            ..STORY
+        },
+    ]
+}
+
+fn from_p2_no_call_allowed() -> Vec<Story> {
+    vec![
+        Story {
+            name: "p2-no-call-allowed",
+            arguments: "--allow P2",
+            tells: vec![
+                user("list"),
+                result("call_X", "whose?"),
+                said("Fine."),
+                user("go"),
+                asked(&[("call_A", "ls")]),
+                result("call_A", "a.txt"),
+                said("Done."),
+            ],
+            shows: "P2@1=mended",
+            but: &[
+                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("anthropic-dataset gemini-dataset openai-dataset", "P2@1=held", UNKNOWN_ROW),
+                ("droid kimi-code picoclaw vibe", "P2@1=held", "lines may not go"),
+                ("sharegpt", "-", "calls have no ids"),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "p5-twice-allowed",
+            arguments: "--allow P5",
+            tells: vec![
+                user("list"),
+                asked(&[("call_A", "ls")]),
+                result("call_A", "a.txt"),
+                result("call_A", "a.txt"),
+                said("One file."),
+            ],
+            shows: "P5@3=mended",
+            but: &[
+                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("anthropic-dataset gemini-dataset openai-dataset", "P5@3=held", UNKNOWN_ROW),
+                ("droid kimi-code picoclaw vibe", "P5@3=held", "lines may not go"),
+                ("sharegpt", "-", "calls have no ids"),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "ok-results-in-another-order",
+            tells: vec![
+                user("list"),
+                asked(&[("call_A", "ls"), ("call_B", "pwd")]),
+                result("call_B", "/w"),
+                result("call_A", "a.txt"),
+                said("One file."),
+            ],
+            ..STORY
+        },
+    ]
+}
+
+fn from_ok_several_turns() -> Vec<Story> {
+    vec![
+        Story {
+            name: "ok-several-turns",
+            tells: vec![
+                user("list"),
+                asked(&[("call_A", "ls"), ("call_B", "pwd")]),
+                result("call_A", "a.txt"),
+                result("call_B", "/w"),
+                asked(&[("call_C", "cat")]),
+                result("call_C", "word"),
+                said("One file."),
+                user("thanks"),
+                said("Any time."),
+                user("again"),
+                asked(&[("call_D", "ls")]),
+                result("call_D", "a.txt"),
+                said("Still one."),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "p9-no-arguments",
+            tells: vec![
+                user("list files"),
+                asked(&[("call_A", "ls")]),
+                result("call_A", "a.txt"),
+                said("One."),
+                user("again"),
+                asked(&[("call_B", "ls")]),
+                result("call_B", "a.txt"),
+                said("Still one."),
+            ],
+            damage: Damage::Bare(1),
+            shows: "P9@1=mended",
+            but: &[
+                (
+                    "codex copilot-cli gemini-cli gemini-contents gemini-dataset opencode qwen-code",
+                    "-",
+                    "whoever reads a call without arguments takes it for one with none",
+                ),
+                ("kimi-code", "-", "nobody knows how its loader reads such a call"),
+                ("anthropic-dataset openai-dataset", "P9@1=mended P9@5=mended", "both calls are in one row"),
+                ("sharegpt", "-", "calls are not taken apart"),
+            ],
+            ..STORY
+        },
+    ]
+}
+
+fn from_p10_name_too_long() -> Vec<Story> {
+    vec![
+        Story {
+            name: "p10-name-too-long",
+            tells: vec![
+                user("list files"),
+                asked(&[(
+                    "call_A",
+                    "a_tool_with_a_name_of_more_than_one_hundred_and_twenty_eight_characters_which_no_provider_of_any_model_takes_in_any_of_its_requests_",
+                )]),
+                result("call_A", "a.txt"),
+                said("One file."),
+            ],
+            shows: "P10@1=reported",
+            but: &[
+                ("gemini-cli", "-", "one of two is in a version of the record that goes"),
+                ("sharegpt", "-", "calls are not taken apart"),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "p6-same-id-in-one-message",
+            tells: vec![
+                user("list"),
+                asked(&[("call_A", "ls"), ("call_A", "ls")]),
+                result("call_A", "a.txt"),
+                said("One."),
+            ],
+            shows: "P6@1=mended",
+            but: &[
+                (
+                    "ai-sdk-ui anthropic-dataset gemini-dataset openai-dataset opencode",
+                    "P6@1=held",
+                    IN_ITS_RECORD,
+                ),
+                ("gemini-cli", "P6@2=held", IN_ITS_RECORD),
+                (
+                    "claude-code codex kimi-code",
+                    "P6@1=asks",
+                    "each call has a line of its own, as if there were two requests",
+                ),
+                ("sharegpt", "-", "calls have no ids"),
+            ],
+            ..STORY
+        },
+    ]
+}
+
+fn from_m1_empty_reply() -> Vec<Story> {
+    vec![
+        Story {
+            name: "m1-empty-reply",
+            tells: behind_a_pair(vec![user("list"), said(""), user("well?"), said("None.")]),
+            shows: "M1@5=mended M7@6=reported",
+            but: &[
+                (
+                    "ai-sdk-ui copilot-cli kimi-code opencode",
+                    "M7@6=reported",
+                    "an empty message is left out when it is sent",
+                ),
+                ("droid picoclaw vibe", "M1@5=held M7@6=reported", "lines may not go"),
+                (
+                    "ai-sdk-model anthropic gemini-cli gemini-contents openai-chat reasonix",
+                    "M1@5=asks M7@6=reported",
+                    "whoever has the file may put in the words",
+                ),
+                ("anthropic-dataset gemini-dataset openai-dataset", "M1@5=reported", UNKNOWN_ROW),
+                ("claude-code", "M1@5=mended", "two messages of the user are sent as one"),
+                ("kimi-cli", "M2@5=mended M7@6=reported", "there is thinking beside the empty text"),
+                ("sharegpt", "", "texts are not taken apart"),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "m1-empty-reply-allowed",
+            arguments: "--allow M1 --allow M2",
+            tells: behind_a_pair(vec![user("list"), said(""), user("well?"), said("None.")]),
+            shows: "M1@5=mended M7@6=reported",
+            but: &[
+                (
+                    "ai-sdk-ui copilot-cli kimi-code opencode",
+                    "M7@6=reported",
+                    "an empty message is left out when it is sent",
+                ),
+                ("droid picoclaw vibe", "M1@5=held M7@6=reported", "lines may not go"),
+                ("anthropic-dataset gemini-dataset openai-dataset", "M1@5=reported", UNKNOWN_ROW),
+                ("claude-code", "M1@5=mended", "two messages of the user are sent as one"),
+                ("kimi-cli", "M2@5=mended M7@6=reported", "there is thinking beside the empty text"),
+                ("sharegpt", "", "texts are not taken apart"),
+            ],
+            ..STORY
+        },
+        Story {
+            name: "d3-answered-twice",
+            tells: behind_a_pair(vec![
+                user("go on"),
+                said("Done."),
+                said("Done."),
+                user("thanks"),
+                said("Bye."),
+            ]),
+            shows: "",
+            but: &[(ROWS_OF_DATASETS, "D3@6=reported", "who learns from a row expects turns that alternate")],
+            ..STORY
+        },
+    ]
+}
+
+fn from_s4_mislabelled() -> Vec<Story> {
+    vec![
+        Story {
+            name: "s4-mislabelled",
+            tells: behind_a_pair(vec![
+                shown("look", MISLABELLED),
+                said("A cat."),
+                user("go on"),
+                said("Done."),
+            ]),
+            shows: "S4@4=mended",
+            ..STORY
+        },
+        Story {
+            name: "s4-mislabelled-in-a-result",
+            tells: vec![
+                user("look"),
+                asked(&[("call_A", "view")]),
+                seen("call_A", "seen", MISLABELLED),
+                said("A cat."),
+                user("go on"),
+                said("Done."),
+            ],
+            shows: "S4@2=mended",
+            ..STORY
+        },
+        Story {
+            name: "s4-too-large",
+            arguments: "--image-bytes-max 50",
+            tells: behind_a_pair(vec![shown("look", PICTURE), said("A cat."), user("go on"), said("Done.")]),
+            shows: "S4@4=asks",
+            but: &[(
+                "copilot-cli",
+                "S4@4=held",
+                "only a picture is read there, so no words can stand in its place",
+            )],
+            ..STORY
+        },
+        Story {
+            name: "s4-too-large-only-images",
+            arguments: "--only images --image-bytes-max 50",
+            tells: behind_a_pair(vec![shown("look", PICTURE), said("A cat."), user("go on"), said("Done.")]),
+            shows: "S4@4=mended",
+            but: &[(
+                "copilot-cli",
+                "S4@4=held",
+                "only a picture is read there, so no words can stand in its place",
+            )],
+            ..STORY
+        },
+    ]
+}
+
+fn from_s4_too_large_in_a_result_only_images() -> Vec<Story> {
+    vec![
+        Story {
+            name: "s4-too-large-in-a-result-only-images",
+            arguments: "--only images --image-bytes-max 50",
+            tells: vec![
+                user("look"),
+                asked(&[("call_A", "view")]),
+                seen("call_A", "seen", PICTURE),
+                said("A cat."),
+                user("go on"),
+                said("Done."),
+            ],
+            shows: "S4@2=mended",
+            but: &[(
+                "copilot-cli",
+                "S4@2=held",
+                "only a picture is read there, so no words can stand in its place",
+            )],
+            ..STORY
+        },
+        Story {
+            name: "s4-too-many",
+            arguments: "--only images --images-max 2",
+            tells: behind_a_pair(vec![
+                shown("one", PICTURE),
+                said("A cat."),
+                shown("two", PICTURE),
+                said("A cat."),
+                shown("three", PICTURE),
+                said("A cat."),
+                user("go on"),
+                said("Done."),
+            ]),
+            shows: "S4@4=mended",
+            but: &[(
+                "copilot-cli",
+                "S4@4=held",
+                "only a picture is read there, so no words can stand in its place",
+            )],
+            ..STORY
+        },
+        Story {
+            name: "ok-pictures",
+            tells: behind_a_pair(vec![shown("look", PICTURE), said("A cat."), user("go on"), said("Done.")]),
+            ..STORY
+        },
+    ]
+}
+
+/// A long result before thinking that is signed over it.
+fn bound() -> Vec<Event> {
+    vec![
+        user("build"),
+        asked(&[("call_A", "make")]),
+        result("call_A", &rows(40)),
+        thought("Built."),
+        user("and?"),
+        said("Fine."),
+    ]
+}
+
+fn from_s1_bound_keep() -> Vec<Story> {
+    vec![
+        Story {
+            name: "s1-bound-keep",
+            arguments: "--result-chars-max 200",
+            tells: bound(),
+            shows: "S1@2=held",
+            ..STORY
+        },
+        Story {
+            name: "s1-m4-bound-strip",
+            arguments: "--result-chars-max 200 --thinking strip",
+            tells: bound(),
+            shows: "S1@2=mended M4@3=mended",
+            but: &[("anthropic-dataset copilot-cli", "S1@2=held", "its thinking cannot be taken out")],
+            ..STORY
+        },
+        Story {
+            name: "s1-bound-ignore",
+            arguments: "--result-chars-max 200 --thinking ignore",
+            tells: bound(),
+            shows: "S1@2=mended",
+            ..STORY
+        },
+        Story {
+            name: "s1-behind-thinking",
+            arguments: "--result-chars-max 200",
+            tells: vec![
+                user("hi"),
+                thought("Hello."),
+                user("build"),
+                asked(&[("call_A", "make")]),
+                result("call_A", &rows(40)),
+                said("Built."),
+                user("and?"),
+                said("Fine."),
+            ],
+            shows: "S1@4=mended",
             ..STORY
         },
     ]

@@ -1,7 +1,6 @@
 //! B3: NUL bytes between or inside records.
 
 use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about_damaged_line};
-use crate::format::{Counted, Format};
 use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::format;
@@ -24,13 +23,9 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |_| Cover::Fixed,
     check,
 };
-
-fn cover(format: &Format) -> Cover {
-    if let Some(Counted::Lines(_)) = format.counted { Cover::Reported } else { Cover::Fixed }
-}
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for damaged in session
