@@ -285,7 +285,7 @@ fn log_look(file: &str, seen: &Seen, is_refused: bool) {
             );
         }
         "refused" | "error" => {
-            warn!(event, path = file, agent = seen.agent, reason, "{file}: {event}: {reason}")
+            warn!(event, path = file, agent = seen.agent, reason, "{file}: {event}: {reason}");
         }
         _ => debug!(event, path = file, reason, "{file}: {event}"),
     }

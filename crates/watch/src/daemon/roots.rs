@@ -149,7 +149,7 @@ fn log_state(path: &Path, state: &RootState, folders: usize) {
     let root = name(path);
     match state {
         RootState::Watched => {
-            info!(event = "root", root, watch_state = "watched", folders, "{root}: watched")
+            info!(event = "root", root, watch_state = "watched", folders, "{root}: watched");
         }
         RootState::Polled(why) => {
             warn!(
