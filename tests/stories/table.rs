@@ -945,6 +945,7 @@ fn from_p10_name_too_long() -> Vec<Story> {
             ],
             shows: "P10@1=reported",
             but: &[
+                ("opencode", "P10@1=mended", "the owner of a database refuses the session for ever over it"),
                 ("gemini-cli", "-", "one of two is in a version of the record that goes"),
                 ("sharegpt", "-", "calls are not taken apart"),
             ],
