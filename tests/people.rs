@@ -423,7 +423,8 @@ fn anstream_plain(line: &str) -> String {
 fn a_field_means_the_same_wherever_it_stands() {
     let printed = Dir::new().tailor(&["schema"]).stdout;
     let schema: serde_json::Value = serde_json::from_slice(&printed).unwrap();
-    let mut seen: std::collections::BTreeMap<&str, (&str, &serde_json::Value)> = Default::default();
+    let mut seen: std::collections::BTreeMap<&str, (&str, &serde_json::Value)> =
+        std::collections::BTreeMap::default();
     let mut wrong = Vec::new();
     let mut repeated = 0;
     for (kind, part) in schema["$defs"].as_object().unwrap() {

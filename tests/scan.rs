@@ -565,7 +565,9 @@ fn long_session(bytes: usize) -> Vec<u8> {
             // A line that ends or begins just where a part does, or reaches far into it.
             match text.len() / PART_BYTES {
                 0 => {
-                    text.extend(format!("{}\n", "x".repeat(PART_BYTES - text.len() % PART_BYTES - 1)).bytes())
+                    text.extend(
+                        format!("{}\n", "x".repeat(PART_BYTES - text.len() % PART_BYTES - 1)).bytes(),
+                    );
                 }
                 1 => text.extend(line(0, r#"{"role":"user","content":"again"}"#).trim_end().bytes()),
                 _ => text.extend(format!("{{\"a\":\"{}\"}}\n", "y".repeat(PART_BYTES + 9)).bytes()),

@@ -9,7 +9,7 @@ use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::policies::Policies;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
-use crate::store::Store;
+use crate::store::{IN_DATABASE, Store};
 use crate::stored::Stored;
 use crate::vault::Packed;
 use crate::{find, packed, stored};
@@ -158,10 +158,6 @@ fn maintain_stored<S>(
     }
     Ok(last)
 }
-
-/// Why nothing is repaired in a store.
-pub(crate) const IN_DATABASE: &str =
-    "the session is in a database (tailor export prints a copy, which can be repaired)";
 
 /// Looks at a session in a store. Whatever the mode, it stays as it is.
 fn look_at_stored(stored: &Stored, options: &Options) -> Result<Outcome, Stop> {

@@ -30,6 +30,9 @@ const LOG: &str = "-wal";
 /// How files end that may be databases, whatever they are called.
 const ENDINGS: &[&str] = &["sqlite", "sqlite3", "db"];
 
+/// Why nothing is repaired in a store.
+pub(crate) const IN_DATABASE: &str =
+    "the session is in a database (tailor export prints a copy, which can be repaired)";
 /// What to say of a database that `stores` reads, where it did not.
 const READ: &str = if cfg!(feature = "stores") {
     "its tables are not those that this version of Tailor reads, so it leaves the database alone"

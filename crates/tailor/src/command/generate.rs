@@ -101,7 +101,7 @@ fn zsh(text: &str, words: &Words) -> String {
         let begin = list
             .and_then(|(_, (value, names))| Some((line.split_once(&format!(":{value}:("))?.0, value, names)));
         if let Some((begin, value, names)) = begin {
-            out += &format!("{begin}:{value}:_sequence compadd - {}' \\\n", names.join(" "));
+            out.extend([begin, ":", value, ":_sequence compadd - ", &names.join(" "), "' \\\n"]);
             is_skipped = !line.ends_with("))' \\");
             continue;
         }

@@ -55,8 +55,7 @@ fn is_hidden(socket: &Path) -> bool {
 fn ask(socket: &Path, json: Json, is_alone: bool) -> Status {
     let status = match watch::ask(socket) {
         Ok(status) => status,
-        Err(error) => {
-            let reason = error.to_string();
+        Err(reason) => {
             if json.is_json() {
                 print_json(&Down { kind: "down", socket: socket.to_string_lossy(), reason: &reason });
             }
