@@ -45,7 +45,7 @@ pub(crate) struct Drawn<T> {
     pub(crate) before: Examination,
     pub(crate) next: Next,
     /// A result for the caller of `carry`. `None` keeps the one of an earlier drawing.
-    pub(crate) told: Option<T>,
+    pub(crate) seen: Option<T>,
 }
 
 /// What to do with a file next.
@@ -73,7 +73,7 @@ impl<T> Drawn<T> {
             Ok(repair) => Next::change(repair, None),
             Err(worse) => Next::End(Ending::Refused(Refusal::Worse(worse))),
         };
-        Self { before: mended.before, next, told: None }
+        Self { before: mended.before, next, seen: None }
     }
 
     /// The job, if there is one.
@@ -141,9 +141,9 @@ pub(crate) fn carry<T>(
     if let Some(ending) = sealed(path) {
         return Ok((Outcome::without_look(ending), None));
     }
-    let mut work = Work { options, draw, told: None, remembers: may_be_remembered };
+    let mut work = Work { options, draw, seen: None, remembers: may_be_remembered };
     let done = if options.mode == Mode::Fix { work.fix(path, root) } else { work.look(path, root) };
-    Ok((Outcome::of(done)?, work.told))
+    Ok((Outcome::of(done)?, work.seen))
 }
 
 /// The same for a session in a store, whose owner may be at work on it.
@@ -156,13 +156,13 @@ pub(crate) fn carry_stored<T>(
     let within = options.policy.map(|policy| policy.rows_only = Some(stored.no_rows()));
     let policy = within.map(|policy| policy.settled_only = Some(only));
     let beside = Options { policy, ..options.clone() };
-    let mut work = Work { options: &beside, draw, told: None, remembers: may_be_in_turn };
+    let mut work = Work { options: &beside, draw, seen: None, remembers: may_be_in_turn };
     let mut planned = work.plan(&stored.content);
     let waits =
         planned.as_ref().is_ok_and(|(outcome, _)| outcome.remaining().iter().any(needs_owner_stopped));
     if !waits || options.mode == Mode::Look || options.beside_only {
         let done = planned.and_then(|planned| work.rows(stored, planned));
-        return Ok((Outcome::of(done)?, work.told));
+        return Ok((Outcome::of(done)?, work.seen));
     }
     match stored.waits_for_owner(&options.mode) {
         Ok(()) => {
@@ -170,10 +170,10 @@ pub(crate) fn carry_stored<T>(
             let records = known.as_ref().cloned().unwrap_or_default();
             let policy = within.map(|policy| policy.known_records.clone_from(&records));
             let alone = Options { policy, ..options.clone() };
-            let mut work = Work { options: &alone, draw, told: None, remembers: may_be_in_turn };
+            let mut work = Work { options: &alone, draw, seen: None, remembers: may_be_in_turn };
             let done =
                 known.and_then(|_| work.plan(&stored.content)).and_then(|planned| work.rows(stored, planned));
-            Ok((Outcome::of(done)?, work.told))
+            Ok((Outcome::of(done)?, work.seen))
         }
         Err(stop) => {
             if let (Ok((outcome, _)), Ok(Ending::Deferred(reason))) = (&mut planned, Ending::of(stop))
@@ -182,7 +182,7 @@ pub(crate) fn carry_stored<T>(
                 outcome.ending = Ending::Deferred(reason);
             }
             let done = planned.and_then(|planned| work.rows(stored, planned));
-            Ok((Outcome::of(done)?, work.told))
+            Ok((Outcome::of(done)?, work.seen))
         }
     }
 }
@@ -206,16 +206,16 @@ pub(crate) fn carry_stream<T>(
     options: &Options,
     draw: Draw<'_, T>,
 ) -> Result<(Outcome, Option<T>), Error> {
-    let mut work = Work { options, draw, told: None, remembers: may_be_remembered };
+    let mut work = Work { options, draw, seen: None, remembers: may_be_remembered };
     let done = work.stream(content);
-    Ok((Outcome::of(done)?, work.told))
+    Ok((Outcome::of(done)?, work.seen))
 }
 
 /// Work on one file.
 struct Work<'a, T> {
     options: &'a Options,
     draw: Draw<'a, T>,
-    told: Option<T>,
+    seen: Option<T>,
     /// Why to wait because an agent may remember the conversation.
     remembers: fn(&Content, &Facts, &Options) -> Option<Deferral>,
 }
@@ -399,7 +399,7 @@ impl<T> Work<'_, T> {
 
     fn draw(&mut self, content: &Content, policies: &Policies) -> Result<Drawn<T>, Stop> {
         let mut drawn = (self.draw)(content, policies)?;
-        self.told = drawn.told.take().or(self.told.take());
+        self.seen = drawn.seen.take().or(self.seen.take());
         Ok(drawn)
     }
 

@@ -43,7 +43,7 @@ pub fn compact(
             Ok(repair) => Next::change(repair, Some(Purpose::Compact)),
             Err(unable) => Next::End(Ending::Refused(Refusal::Unable(unable))),
         };
-        Ok(Drawn { before: done.before, next, told: Some(done.shares) })
+        Ok(Drawn { before: done.before, next, seen: Some(done.shares) })
     })?;
     Ok(Compacting { outcome, shares: shares.unwrap_or_default() })
 }

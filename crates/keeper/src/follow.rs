@@ -66,7 +66,7 @@ impl Remembered {
     }
 
     /// The digest of a look at the file as it is now, derived from the one before the append; `None` if it has to be examined.
-    pub(crate) fn told<'a>(&self, before: Digest<'a>) -> Option<Digest<'a>> {
+    pub(crate) fn grown_digest<'a>(&self, before: Digest<'a>) -> Option<Digest<'a>> {
         Some(before.grown(*self.judge.facts(), self.judge.counted()?))
     }
 
@@ -143,8 +143,8 @@ pub fn follow(
         return maintain(path, root, options).map(Some);
     }
     if let Some(mut known) = remembered.take() {
-        let told = known.judge(path, root, options);
-        match told.or_else(|stop| Ending::of(stop).map(AppendOutcome::Ends))? {
+        let judged = known.judge(path, root, options);
+        match judged.or_else(|stop| Ending::of(stop).map(AppendOutcome::Ends))? {
             AppendOutcome::Unknown => {}
             AppendOutcome::Same => {
                 *remembered = Some(known);
@@ -175,14 +175,14 @@ fn draw(content: &Content, policies: &Policies, options: &Options) -> Result<Dra
         return Ok(Drawn {
             before,
             next: Next::Leave,
-            told: Some(Seen { file, before: judge, after: None }),
+            seen: Some(Seen { file, before: judge, after: None }),
         });
     }
     let (mended, before, after) = content.scan(policies, Judge::mend_scanned)?;
-    // Only what was told by the policies of the options can be built upon.
+    // Only a look by the policies of the options can be built upon.
     let is_asked = !policies.each().any(|policy| policy.hold_remembered);
-    let told = is_asked.then_some(Seen { file, before, after });
-    Ok(Drawn { told, ..Drawn::mended(mended) })
+    let seen = is_asked.then_some(Seen { file, before, after });
+    Ok(Drawn { seen, ..Drawn::mended(mended) })
 }
 
 impl Seen {

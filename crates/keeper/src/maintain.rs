@@ -187,14 +187,14 @@ fn draw<S>(
 ) -> Result<Drawn<S>, Stop> {
     if *mode == Mode::Look {
         let before = content.scan(policies, |read, source, policy| examine_scanned(read, source, policy))?;
-        return Ok(Drawn { before, next: Next::Leave, told: None });
+        return Ok(Drawn { before, next: Next::Leave, seen: None });
     }
     let drawn = draw_repair(content, policies, *mode == Mode::Fix)?;
-    let told = match &drawn.next {
+    let seen = match &drawn.next {
         Next::Change(job) => Some(content.read(|source| show(source, &job.repair.plan))?),
         _ => None,
     };
-    Ok(Drawn { told, ..drawn })
+    Ok(Drawn { seen, ..drawn })
 }
 
 /// Draws the plan that repairs a file. If the vault `keeps` what it removes, another thread compresses that while the plan is

@@ -180,7 +180,7 @@ fn by_levels(
                     tokens.after = Some(tokens.before.when(after.context_tokens.estimated));
                 }
                 let next = Next::change(repair, Some(Purpose::Recover(level.number())));
-                return Ok(Drawn { before: done.before, next, told: Some(found) });
+                return Ok(Drawn { before: done.before, next, seen: Some(found) });
             }
         }
     }
@@ -223,7 +223,7 @@ fn to_target(
             Next::change(repair, Some(refused.map_or(Purpose::Recover(0), Purpose::RecoverFrom)))
         }
     };
-    Ok(Drawn { before: done.recovered.before, next, told: Some(found) })
+    Ok(Drawn { before: done.recovered.before, next, seen: Some(found) })
 }
 
 fn not_drawn(
@@ -233,7 +233,7 @@ fn not_drawn(
     found: Found,
 ) -> Result<Drawn<Found>, Stop> {
     let before = content.read(|source| transcript::examine(source, policies.choose(source)?))?;
-    Ok(Drawn { before, next: Next::End(ending), told: Some(found) })
+    Ok(Drawn { before, next: Next::End(ending), seen: Some(found) })
 }
 
 /// Whether a session was recovered after a turn of it had failed. `path` has no symbolic links in it.

@@ -68,21 +68,21 @@ struct Place {
     /// Its line, without the end.
     at: u64,
     length: usize,
-    is_told: bool,
+    was_returned: bool,
 }
 
 /// An entry that was read.
 struct Entry {
     stamp: Stamp,
     /// The digest of the look, as JSON.
-    told: Box<str>,
+    digest: Box<str>,
     /// What an append to it is judged by, as JSON; empty if nothing was remembered for that.
     judge: Box<str>,
 }
 
 /// What a look found in a file.
 #[derive(Serialize, Deserialize)]
-struct Told<'a> {
+struct StoredDigest<'a> {
     digest: Digest<'a>,
     /// How much a repair would save and write, if that is why there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,7 +168,7 @@ impl Verdicts {
         let anew = |known: &_, keep| write_anew(&folder, &name, &file, known, keep).ok();
         let mut written = is_worth_it.then(|| anew(&known, Keep::All)).flatten();
         // There must be room for what is new. What appends are judged by goes first.
-        for keep in [Keep::Told, Keep::Nothing] {
+        for keep in [Keep::Digests, Keep::Nothing] {
             if written.as_ref().is_some_and(is_long) {
                 written = anew(&known, keep);
             }
@@ -223,12 +223,12 @@ impl Verdicts {
     ) -> Result<Option<Outcome>, Error> {
         let Some(now) = Sight::of(path) else { return follow(path, root, options, remembered) };
         let mut grown = None;
-        if let Some((entry, was_told)) = self.entry(path) {
+        if let Some((entry, is_used)) = self.entry(path) {
             if entry.stamp == now.stamp
-                && !was_told
+                && !is_used
                 && let Some(known) = entry.outcome()
             {
-                self.mark_told(path);
+                self.mark_returned(path);
                 return Ok(Some(known));
             }
             let is_longer = entry.stamp.file == now.stamp.file && entry.stamp.bytes < now.stamp.bytes;
@@ -255,23 +255,23 @@ impl Verdicts {
     fn entry(&self, path: &Path) -> Option<(Entry, bool)> {
         let known = lock(&self.known);
         let place = known.get(&std::path::absolute(path).ok()?)?;
-        Some((place.read(&self.file)?, place.is_told))
+        Some((place.read(&self.file)?, place.was_returned))
     }
 
-    fn mark_told(&self, path: &Path) {
+    fn mark_returned(&self, path: &Path) {
         let Ok(path) = std::path::absolute(path) else { return };
         if let Some(place) = lock(&self.known).get_mut(&path) {
-            place.is_told = true;
+            place.was_returned = true;
         }
     }
 
     /// What is known of a file that has not changed since it was looked at. It is returned once.
     pub fn known(&self, path: &Path, now: &Sight) -> Option<Outcome> {
-        let (entry, was_told) = self.entry(path)?;
-        if was_told || entry.stamp != now.stamp {
+        let (entry, is_used) = self.entry(path)?;
+        if is_used || entry.stamp != now.stamp {
             return None;
         }
-        self.mark_told(path);
+        self.mark_returned(path);
         entry.outcome()
     }
 
@@ -281,7 +281,7 @@ impl Verdicts {
         if !before.is_settled() {
             return;
         }
-        let Some(told) = told(outcome) else { return };
+        let Some(digest) = digest_of(outcome) else { return };
         let is_same = Sight::of(path).is_some_and(|after| after.stamp == before.stamp);
         let is_whole = outcome.bytes == before.stamp.bytes || is_of_store(&before.stamp);
         if !is_same || !is_whole || !self.is_local(path, before.stamp.file.device) {
@@ -289,7 +289,7 @@ impl Verdicts {
         }
         let judge = remembered.and_then(|known| known.judge_of(before.stamp));
         let judge = judge.and_then(|judge| serde_json::to_string(judge).ok()).unwrap_or_default();
-        let entry = Entry { stamp: before.stamp, told: told.into(), judge: judge.into() };
+        let entry = Entry { stamp: before.stamp, digest: digest.into(), judge: judge.into() };
         let Ok(path) = std::path::absolute(path) else { return };
         lock(&self.known).remove(&path);
         let line = line(&path, &entry);
@@ -318,13 +318,13 @@ impl Place {
 }
 
 impl Entry {
-    fn told(&self) -> Option<Told<'_>> {
-        serde_json::from_str(&self.told).ok()
+    fn stored(&self) -> Option<StoredDigest<'_>> {
+        serde_json::from_str(&self.digest).ok()
     }
 
-    /// What was told.
+    /// The outcome of the look.
     fn outcome(&self) -> Option<Outcome> {
-        let Told { digest, not_worth } = self.told()?;
+        let StoredDigest { digest, not_worth } = self.stored()?;
         let bytes = if is_of_store(&self.stamp) { digest.facts().bytes } else { self.stamp.bytes };
         let mut outcome = Outcome::looked(digest.examination(&stored::whys())?, bytes);
         if let Some((saved, bytes)) = not_worth {
@@ -335,14 +335,14 @@ impl Entry {
 
     /// What appends are judged by.
     fn remembered(&self, options: &Options) -> Option<Remembered> {
-        let Told { digest, not_worth: None } = self.told()? else { return None };
+        let StoredDigest { digest, not_worth: None } = self.stored()? else { return None };
         let judge = serde_json::from_str(&self.judge).ok()?;
         Remembered::restored(judge, digest.facts(), self.stamp, options)
     }
 
     /// What a look would tell, now that the file is longer and this is remembered of it.
     fn grown(&self, now: &Remembered) -> Option<Outcome> {
-        let digest = now.told(self.told()?.digest)?;
+        let digest = now.grown_digest(self.stored()?.digest)?;
         Some(Outcome::looked(digest.examination(&stored::whys())?, now.bytes()))
     }
 }
@@ -419,7 +419,7 @@ fn read(file: &File) -> io::Result<(HashMap<PathBuf, Place>, usize)> {
         if let Some((path, _)) = entry(text)
             && (known.len() < ENTRIES_MAX || known.contains_key(&path))
         {
-            known.insert(path, Place { at, length: text.len(), is_told: false });
+            known.insert(path, Place { at, length: text.len(), was_returned: false });
         }
         at += line.len() as u64;
         line.clear();
@@ -437,7 +437,7 @@ fn is_gone(path: &Path) -> bool {
 enum Keep {
     All,
     /// The digest of the look, without what appends are judged by.
-    Told,
+    Digests,
     Nothing,
 }
 
@@ -457,7 +457,7 @@ fn write_anew(
     let mut out = BufWriter::with_capacity(READ_BYTES, &*temporary.file);
     for (path, place) in known.iter().filter(|_| keep != Keep::Nothing) {
         let Some(mut entry) = place.read(old) else { continue };
-        if keep == Keep::Told {
+        if keep == Keep::Digests {
             entry.judge = Box::default();
         }
         if let Some(line) = line(path, &entry) {
@@ -471,7 +471,7 @@ fn write_anew(
 }
 
 /// What there is to enter of an outcome: only what holds as long as the file stays as it is.
-fn told(outcome: &Outcome) -> Option<String> {
+fn digest_of(outcome: &Outcome) -> Option<String> {
     let not_worth = match outcome.ending {
         Ending::Clean
         | Ending::Findings
@@ -482,7 +482,7 @@ fn told(outcome: &Outcome) -> Option<String> {
         _ => return None,
     };
     let digest = Digest::of(outcome.before.as_ref().filter(|_| outcome.late.is_none())?, &stored::whys())?;
-    serde_json::to_string(&Told { digest, not_worth }).ok()
+    serde_json::to_string(&StoredDigest { digest, not_worth }).ok()
 }
 
 /// An entry as a line: a checksum of what follows, the file's identity, its path, the digest, and what appends are judged
@@ -491,7 +491,7 @@ fn line(path: &Path, entry: &Entry) -> Option<String> {
     let Stamp { file, bytes, modified, changed } = entry.stamp;
     let numbers = serde_json::to_string(&(file.device, file.inode, bytes, modified, changed)).ok()?;
     let path = serde_json::to_string(path.to_str()?).ok()?;
-    let rest = format!("{numbers}\t{path}\t{}\t{}", entry.told, entry.judge);
+    let rest = format!("{numbers}\t{path}\t{}\t{}", entry.digest, entry.judge);
     Some(format!("{}\t{rest}\n", check(rest.as_bytes())))
 }
 
@@ -503,10 +503,10 @@ fn entry(line: &[u8]) -> Option<(PathBuf, Entry)> {
     }
     let mut parts = rest.split('\t');
     let (numbers, path) = (parts.next()?, parts.next()?);
-    let (told, judge) = (parts.next()?.into(), parts.next()?.into());
+    let (digest, judge) = (parts.next()?.into(), parts.next()?.into());
     let (device, inode, bytes, modified, changed) = serde_json::from_str(numbers).ok()?;
     let stamp = Stamp { file: FileId { device, inode }, bytes, modified, changed };
-    Some((serde_json::from_str::<String>(path).ok()?.into(), Entry { stamp, told, judge }))
+    Some((serde_json::from_str::<String>(path).ok()?.into(), Entry { stamp, digest, judge }))
 }
 
 fn check(bytes: &[u8]) -> String {
@@ -526,7 +526,7 @@ mod tests {
         let stamp = Stamp { file, bytes: 1, modified: (1, 0), changed: (1, 0) };
         for n in 0..40 {
             let judge = "x".repeat(LINE_BYTES_MAX - 1_000).into();
-            let entry = Entry { stamp, told: "{}".into(), judge };
+            let entry = Entry { stamp, digest: "{}".into(), judge };
             let line = line(Path::new(&format!("/sessions/{n}.jsonl")), &entry).unwrap();
             (&before.file).write_all(line.as_bytes()).unwrap();
         }
@@ -536,7 +536,7 @@ mod tests {
         let file = File::open(file).unwrap();
         let (known, lines) = read(&file).unwrap();
         assert_eq!((known.len(), lines), (40, 40));
-        let is_told = |entry: Entry| &*entry.told == "{}" && entry.judge.is_empty();
-        assert!(known.values().all(|place| place.read(&file).is_some_and(is_told)));
+        let was_returned = |entry: Entry| &*entry.digest == "{}" && entry.judge.is_empty();
+        assert!(known.values().all(|place| place.read(&file).is_some_and(was_returned)));
     }
 }

@@ -1054,7 +1054,7 @@ mod tests {
             let (parts, many) = feed_in_pieces(&line, size);
             prop_assert_eq!(whole, parts);
             if matches!(whole, Fed::Done(_)) {
-                prop_assert_eq!(told(&one.doc), told(&many.doc));
+                prop_assert_eq!(summary(&one.doc), summary(&many.doc));
             }
         }
 
@@ -1076,9 +1076,9 @@ mod tests {
             };
             prop_assert_eq!(offset(whole, &one.doc), offset(parts, &many.doc));
             if matches!(whole, Fed::Done(_)) {
-                prop_assert_eq!(told(&one.doc), told(&many.doc));
+                prop_assert_eq!(summary(&one.doc), summary(&many.doc));
                 let own = many.doc.clone().take();
-                prop_assert_eq!(told(&one.doc), told(&own));
+                prop_assert_eq!(summary(&one.doc), summary(&own));
             }
         }
     }
@@ -1093,10 +1093,10 @@ mod tests {
         }
     }
 
-    type Told<'d> = (Kind, Span, &'d [u8], Option<Cow<'d, [u8]>>, u64, bool);
+    type Summary<'d> = (Kind, Span, &'d [u8], Option<Cow<'d, [u8]>>, u64, bool);
 
     /// All that can be asked for.
-    fn told(doc: &Doc) -> Vec<Told<'_>> {
+    fn summary(doc: &Doc) -> Vec<Summary<'_>> {
         let all = doc.root().unwrap().descendants();
         all.map(|value| {
             let utf16 = value.kind() == Kind::String && Text::of(value).length(Unit::Utf16).is_some();

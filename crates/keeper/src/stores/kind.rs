@@ -58,7 +58,7 @@ pub(super) struct Mend {
     /// Takes the texts out of a result that is settled; `None` if the row is none.
     pub(super) blank: fn(&mut Value) -> Option<()>,
     /// The JSON of a row, or what is read in its place if its owner cannot read it.
-    pub(super) told: fn(&[Cell]) -> Option<Vec<u8>>,
+    pub(super) read: fn(&[Cell]) -> Option<Vec<u8>>,
     /// Puts another JSON into a row.
     pub(super) put: fn(&mut [Cell], &str),
     /// What the JSON of a row that its owner cannot read must have been, as far as other rows tell.

@@ -54,7 +54,7 @@ const MEND: Mend = Mend {
     layouts: LAYOUTS,
     json: |record| Some(0..record.len()),
     blank,
-    told: |cells| {
+    read: |cells| {
         said(&cells[1], &cells[2], &cells[3], &cells[4])
             .map(|said| said.unwrap_or_else(|(why, _)| why.into_bytes()))
     },

@@ -76,7 +76,7 @@ const MEND: Mend = Mend {
         Some(from..record.len().checked_sub(1)?)
     },
     blank,
-    told: |cells| match &cells[2] {
+    read: |cells| match &cells[2] {
         Cell::Text(data) | Cell::Blob(data) => Some(data.clone()),
         _ => Some(b"null".to_vec()),
     },

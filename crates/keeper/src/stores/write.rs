@@ -269,13 +269,13 @@ impl Work<'_> {
         let found = rows::at(layout, connection, &stored.session, row).map_err(|error| self.fail(error))?;
         let record = stored.bytes(self.texts.old, change.old)?;
         let at = (self.mend.json)(&record).ok_or_else(beyond)?;
-        let is_read = |cells: &rows::Cells| (self.mend.told)(cells).as_deref() == record.get(at.clone());
+        let is_read = |cells: &rows::Cells| (self.mend.read)(cells).as_deref() == record.get(at.clone());
         let old = found.filter(is_read).ok_or_else(|| Stop::from(Deferral::Changed))?;
         let Some(span) = change.new else { return Ok(Edit { layout: number, old: Some(old), new: None }) };
         let new = stored.bytes(self.texts.new, span)?;
         let (_, now) = halves(self.mend, &record, &new).ok_or_else(beyond)?;
         let text = std::str::from_utf8(&new[now]).map_err(|_| beyond())?;
-        let is_wanted = |cells: &rows::Cells| (self.mend.told)(cells).as_deref() == Some(text.as_bytes());
+        let is_wanted = |cells: &rows::Cells| (self.mend.read)(cells).as_deref() == Some(text.as_bytes());
         let back =
             made.map(|made| made.back(layout, connection)).transpose().map_err(|error| self.fail(error))?;
         let exact = back.flatten().and_then(|edit| edit.new).filter(is_wanted);
@@ -303,7 +303,7 @@ impl Work<'_> {
         let mut turned = Vec::new();
         for change in changes {
             let Edit { old, new, .. } = self.edit(change, None)?;
-            let json = |cells: rows::Cells| serde_json::from_slice(&(self.mend.told)(&cells)?).ok();
+            let json = |cells: rows::Cells| serde_json::from_slice(&(self.mend.read)(&cells)?).ok();
             // What is long in it stays out of the way.
             let row = old.into_iter().flatten().take(self.layout(change.key.0)?.keys).collect();
             turned.push(Turned { row, new: new.and_then(json) });

@@ -37,7 +37,7 @@ pub(crate) fn run(asked: &Asked) -> Status {
     } else {
         keeper::read(&asked.path, None, cut)
     };
-    match told(&asked.path, done) {
+    match value_or_sentence(&asked.path, done) {
         Ok(totals) if is_empty(&totals) => empty(asked, printer, &totals, format),
         Ok(totals) => end(printer, &totals),
         Err(why) => failed(&why),
@@ -65,7 +65,7 @@ fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&Forma
 }
 
 /// The value, or the error in a sentence.
-pub(super) fn told<T>(path: &Path, done: Result<Result<T, Unable>, Stop>) -> Result<T, String> {
+pub(super) fn value_or_sentence<T>(path: &Path, done: Result<Result<T, Unable>, Stop>) -> Result<T, String> {
     let verb = "read the conversation";
     match done {
         Ok(Ok(done)) => Ok(done),

@@ -1,6 +1,6 @@
 //! `tailor compact`: replaces older messages by a summary that the user's command writes.
 
-use super::chunk::{Printer, told};
+use super::chunk::{Printer, value_or_sentence};
 use super::{failed, one_session, output_closed};
 use crate::amount::{plural, size};
 use crate::args::{Compact, Json};
@@ -48,7 +48,7 @@ fn compact(asked: &Compact) -> Result<Status, String> {
             let ending = Ending::Refused(Refusal::Unable(unable));
             return Ok(Report::ended(asked, &ending, 0, Shares::default()).print(asked.change.json, &ending));
         }
-        other => told(&asked.path, other)?,
+        other => value_or_sentence(&asked.path, other)?,
     };
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
@@ -83,7 +83,10 @@ fn each_chunk(
     shares: Shares,
     each: &mut dyn FnMut(&Chunk) -> bool,
 ) -> Result<Totals, String> {
-    told(path, keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each)))
+    value_or_sentence(
+        path,
+        keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each)),
+    )
 }
 
 fn put_in(

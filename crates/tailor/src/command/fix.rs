@@ -58,8 +58,8 @@ pub(crate) fn run(fix: &Fix) -> Status {
     {
         settle(&fix.shared.paths, vault);
     }
-    let telling = OutputOptions::of(&fix.shared.results, &asked.options.policy);
-    let status = over_files(&fix.shared.paths, &telling, |found| {
+    let output = OutputOptions::of(&fix.shared.results, &asked.options.policy);
+    let status = over_files(&fix.shared.paths, &output, |found| {
         Some(retried(until, || one(fix, &asked.options, &judge, found)))
     });
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
@@ -79,8 +79,8 @@ fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Statu
     }
     let (sessions, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let dry = Options { mode: Mode::DryRun, ..options.clone() };
-    let telling = OutputOptions::of(&fix.shared.results, &options.policy).laid_out(Layout::Question);
-    let status = over_files(&[], &telling, |found| {
+    let output = OutputOptions::of(&fix.shared.results, &options.policy).laid_out(Layout::Question);
+    let status = over_files(&[], &output, |found| {
         let report = one(fix, &dry, judge, found);
         let would_fix = report.outcome == "would-fix";
         let is_broken = report.findings().iter().any(|finding| finding.severity == Severity::Error);

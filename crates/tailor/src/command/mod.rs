@@ -103,14 +103,14 @@ fn asked_rules(policies: &Policies) -> Vec<String> {
 /// the current files and reports how many are left.
 fn over_files(
     paths: &[PathBuf],
-    telling: &OutputOptions<'_>,
+    output: &OutputOptions<'_>,
     work: impl Fn(&Found) -> Option<FileReport> + Sync,
 ) -> Status {
     let files = gather(paths);
-    if files.is_empty() && !telling.if_any {
+    if files.is_empty() && !output.if_any {
         return nothing_found(paths);
     }
-    let mut printer = match telling.printer() {
+    let mut printer = match output.printer() {
         Ok(printer) => printer,
         Err(error) => return failed(&error),
     };
@@ -128,8 +128,8 @@ fn over_files(
         let reports: Vec<Option<Option<FileReport>>> = batch.par_iter().map(one).collect();
         left -= reports.iter().flatten().count();
         let mut reports = reports.into_iter().flatten().flatten();
-        let told = progress.behind(|| reports.try_for_each(|report| printer.file(report)));
-        if let Err(error) = told {
+        let printed = progress.behind(|| reports.try_for_each(|report| printer.file(report)));
+        if let Err(error) = printed {
             return output_closed(&printer.name(), &error);
         }
     }

@@ -36,8 +36,8 @@ pub(crate) fn run(scan: &Scan) -> Status {
     // Programs that read other formats want all results.
     let is_overview = scan.shared.paths.is_empty() && scan.shared.results.format() == ReportFormat::Human;
     let layout = if is_overview { Layout::Overview } else { Layout::Sorted };
-    let telling = OutputOptions::of(&scan.shared.results, &options.policy).laid_out(layout);
-    over_files(&scan.shared.paths, &telling, |found| {
+    let output = OutputOptions::of(&scan.shared.results, &options.policy).laid_out(layout);
+    over_files(&scan.shared.paths, &output, |found| {
         Some(match look(found) {
             Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),
             Err(error) => FileReport::failed_at(&found.path, &error),

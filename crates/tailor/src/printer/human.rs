@@ -90,7 +90,7 @@ impl Human {
     }
 
     /// Everything about a file.
-    fn told(&self, path: &str, folds: &[Fold<'_>], report: &FileReport) -> String {
+    fn text_of(&self, path: &str, folds: &[Fold<'_>], report: &FileReport) -> String {
         let ends = match (report.outcome, folds) {
             // If no finding is listed, neither is anything else.
             ("findings", []) => Vec::new(),
@@ -213,7 +213,7 @@ impl Shape for Human {
             let text = self.asked_about(&path, worst, report);
             return text.map_or(Ok(()), |text| self.keep(worst, text, out));
         }
-        let text = self.told(&path, &folds, report);
+        let text = self.text_of(&path, &folds, report);
         if self.listing.layout == Layout::AsFound {
             return out.write_all(text.as_bytes());
         }

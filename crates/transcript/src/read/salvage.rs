@@ -93,7 +93,7 @@ impl DamagedLine {
 
 /// A transcript whose damaged lines are examined.
 #[derive(Clone, Copy)]
-struct Looked<'a> {
+struct Examined<'a> {
     transcript: &'a Transcript,
     format: &'static Format,
     source: &'a dyn Source,
@@ -105,13 +105,13 @@ pub(crate) fn damaged_lines(
     format: &'static Format,
     source: &dyn Source,
 ) -> Result<Vec<DamagedLine>, Fault> {
-    let looked = Looked { transcript, format, source };
+    let examined = Examined { transcript, format, source };
     let damage: Vec<Damage> =
-        looked.transcript.damage.iter().copied().filter(|damage| is_broken(damage.kind)).collect();
+        examined.transcript.damage.iter().copied().filter(|damage| is_broken(damage.kind)).collect();
     let mut damaged_lines = Vec::new();
     let mut at = 0;
     while at < damage.len() {
-        let (damaged, lines) = salvage(looked, &damage[at..])?;
+        let (damaged, lines) = salvage(examined, &damage[at..])?;
         at += lines;
         let is_full = damaged_lines.len() >= APART_MAX;
         if !damaged_lines.last_mut().is_some_and(|last: &mut DamagedLine| is_full && last.takes_in(&damaged))
@@ -132,7 +132,7 @@ fn is_broken(kind: DamageKind) -> bool {
 }
 
 /// Looks at the first of these, and says how many belong to it.
-fn salvage(looked: Looked<'_>, damage: &[Damage]) -> Result<(DamagedLine, usize), Fault> {
+fn salvage(examined: Examined<'_>, damage: &[Damage]) -> Result<(DamagedLine, usize), Fault> {
     let first = damage[0];
     let unknown = DamagedLine {
         damage: first,
@@ -145,9 +145,9 @@ fn salvage(looked: Looked<'_>, damage: &[Damage]) -> Result<(DamagedLine, usize)
     if first.kind == DamageKind::TooComplex || first.span.len() > LINE_BYTES_MAX {
         return Ok((unknown, 1));
     }
-    let alone = one(looked, first)?;
+    let alone = one(examined, first)?;
     if alone.as_ref().is_none_or(|damaged| damaged.records == 0) && may_go_on(first.kind) {
-        let joined = joined(looked, damage)?;
+        let joined = joined(examined, damage)?;
         if let Some(joined) = joined {
             return Ok(joined);
         }
@@ -161,9 +161,9 @@ fn may_go_on(kind: DamageKind) -> bool {
 }
 
 /// Several lines that are one record, if the line breaks between them are taken for text.
-fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(DamagedLine, usize)>, Fault> {
+fn joined(examined: Examined<'_>, damage: &[Damage]) -> Result<Option<(DamagedLine, usize)>, Fault> {
     let start = damage[0].span.start;
-    let mut bytes = read_span(looked.source, damage[0].span)?;
+    let mut bytes = read_span(examined.source, damage[0].span)?;
     // It must begin in the first line, and not only with NUL bytes there.
     if bytes.iter().find(|byte| **byte > b' ') != Some(&b'{') {
         return Ok(None);
@@ -171,15 +171,15 @@ fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(DamagedLine, 
     let Some(blanks) = bytes.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
     bytes.drain(..blanks);
     let open = start + blanks as u64;
-    let mut reading = Reading::new(open, looked.format);
+    let mut reading = Reading::new(open, examined.format);
     if !matches!(reading.feed(&bytes), Fed::More) {
         return Ok(None);
     }
     let mut lines = 1;
     // Ever more at a time: most end, or turn out to be no record, soon.
-    while let Some(more) = reach(looked.source, damage, lines)? {
+    while let Some(more) = reach(examined.source, damage, lines)? {
         let read = open + bytes.len() as u64;
-        bytes.extend(read_span(looked.source, Span::new(read, damage[more - 1].span.end))?);
+        bytes.extend(read_span(examined.source, Span::new(read, damage[more - 1].span.end))?);
         match reading.feed(&bytes) {
             Fed::More => lines = more,
             Fed::Done(taken) => {
@@ -192,8 +192,8 @@ fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(DamagedLine, 
                 let whole = Span::new(start, damage[lines - 1].span.end);
                 let rest = &bytes[taken..(whole.end - open) as usize];
                 let is_record = rest.iter().all(u8::is_ascii_whitespace)
-                    && ((looked.format.vote)(&reading.tokens.doc) != Vote::Foreign
-                        || looked.format.is_record(&reading.tokens.doc));
+                    && ((examined.format.vote)(&reading.tokens.doc) != Vote::Foreign
+                        || examined.format.is_record(&reading.tokens.doc));
                 if !is_record {
                     return Ok(None);
                 }
@@ -246,13 +246,13 @@ fn is_blank(source: &dyn Source, span: Span) -> Result<bool, Fault> {
 }
 
 /// One line by itself; `None` if it is too tangled.
-fn one(looked: Looked<'_>, damage: Damage) -> Result<Option<DamagedLine>, Fault> {
-    let bytes = read_span(looked.source, damage.span)?;
-    let Some(records) = records(looked.format, &bytes) else { return Ok(None) };
+fn one(examined: Examined<'_>, damage: Damage) -> Result<Option<DamagedLine>, Fault> {
+    let bytes = read_span(examined.source, damage.span)?;
+    let Some(records) = records(examined.format, &bytes) else { return Ok(None) };
     let torn = damage.kind == DamageKind::Torn;
     // Whole objects before a torn one are entries already.
     let before =
-        looked.transcript.entries.last().is_some_and(|last| torn && last.span.end == damage.span.start);
+        examined.transcript.entries.last().is_some_and(|last| torn && last.span.end == damage.span.start);
     let (mut edits, mut at, mut odd) = (Vec::new(), 0, GapFlags::default());
     for (n, found) in records.iter().enumerate() {
         let gap = &bytes[at..found.start];
@@ -269,7 +269,7 @@ fn one(looked: Looked<'_>, damage: Damage) -> Result<Option<DamagedLine>, Fault>
     odd.gap(rest);
     if records.is_empty() {
         edits.push((Span::new(0, damage.span.len()), if before { b"\n".to_vec() } else { Vec::new() }));
-        let damaged = nothing(looked.source, damage, edits, &odd)?;
+        let damaged = nothing(examined.source, damage, edits, &odd)?;
         return Ok(Some(DamagedLine { user: begins_user(&bytes), ..damaged }));
     }
     if torn || !rest.iter().all(u8::is_ascii_whitespace) {

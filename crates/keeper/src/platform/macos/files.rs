@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 
 pub(crate) use crate::platform::other::files::{
-    LOOK, copy_flags, create_unnamed, give_back_memory, name_it, open_folder, temporary,
+    LOOK, copy_flags, create_unnamed, give_back_memory, name_it, open_folder, temporary, temporary_folder,
 };
 
 /// Exchanges two names in a folder atomically (`renameatx_np` with `RENAME_SWAP`; APFS has it, HFS+ and most network file

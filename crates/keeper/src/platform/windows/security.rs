@@ -155,24 +155,24 @@ fn of_token(class: TOKEN_INFORMATION_CLASS) -> io::Result<Vec<u64>> {
     // SAFETY: it was just opened, and nobody else has it.
     let token = unsafe { OwnedHandle::from_raw_handle(token) };
     // The longest SID has 68 bytes.
-    let mut told = vec![0_u64; 32];
-    let (bytes, mut length) = (size_of_val(&told[..]) as u32, 0);
+    let mut answer = vec![0_u64; 32];
+    let (bytes, mut length) = (size_of_val(&answer[..]) as u32, 0);
     // SAFETY: the buffer has this many bytes.
     let done = unsafe {
-        GetTokenInformation(token.as_raw_handle(), class, told.as_mut_ptr().cast(), bytes, &raw mut length)
+        GetTokenInformation(token.as_raw_handle(), class, answer.as_mut_ptr().cast(), bytes, &raw mut length)
     };
-    if done == 0 { Err(io::Error::last_os_error()) } else { Ok(told) }
+    if done == 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
 /// The SID that such an answer begins with.
-fn sid_of(told: &[u64]) -> PSID {
+fn sid_of(answer: &[u64]) -> PSID {
     // SAFETY: that is what it begins with.
-    unsafe { *told.as_ptr().cast::<PSID>() }
+    unsafe { *answer.as_ptr().cast::<PSID>() }
 }
 
 /// Whether a file belongs to us: to our user, or to the one for whom we make files (an administrator's are the group's).
 pub(super) fn is_ours(file: &File) -> io::Result<bool> {
-    let (_given, owner, _) = told(file, OWNER_SECURITY_INFORMATION)?;
+    let (_given, owner, _) = security_of(file, OWNER_SECURITY_INFORMATION)?;
     for class in [TokenUser, TokenOwner] {
         // SAFETY: both are SIDs, in memory that lives until then.
         if unsafe { EqualSid(owner, sid_of(&of_token(class)?)) } != 0 {
@@ -184,7 +184,7 @@ pub(super) fn is_ours(file: &File) -> io::Result<bool> {
 
 /// Whether nobody else has rights to a file, but for the system and its administrators, who can take any.
 pub(super) fn is_private(file: &File) -> io::Result<bool> {
-    let (_given, _, list) = told(file, DACL_SECURITY_INFORMATION)?;
+    let (_given, _, list) = security_of(file, DACL_SECURITY_INFORMATION)?;
     // Without a list everybody may do everything.
     if list.is_null() {
         return Ok(false);
@@ -224,7 +224,7 @@ pub(super) fn is_private(file: &File) -> io::Result<bool> {
 }
 
 /// The owner or the access list of a file, and the memory that it is in.
-fn told(file: &File, what: OBJECT_SECURITY_INFORMATION) -> io::Result<(Given, PSID, *mut ACL)> {
+fn security_of(file: &File, what: OBJECT_SECURITY_INFORMATION) -> io::Result<(Given, PSID, *mut ACL)> {
     let (mut owner, mut list, mut descriptor): (PSID, *mut ACL, PSECURITY_DESCRIPTOR) =
         (null_mut(), null_mut(), null_mut());
     // SAFETY: the handle is open as long as `file` lives, and the pointers that are written are ours.
@@ -249,7 +249,7 @@ fn told(file: &File, what: OBJECT_SECURITY_INFORMATION) -> io::Result<(Given, PS
 
 /// Gives a file the access list of another one.
 pub(super) fn copy_list(from: &File, to: &File) -> io::Result<()> {
-    let (given, _, list) = told(from, DACL_SECURITY_INFORMATION)?;
+    let (given, _, list) = security_of(from, DACL_SECURITY_INFORMATION)?;
     let (mut control, mut revision) = (0, 0);
     // SAFETY: it is a descriptor, and the numbers that are written are ours.
     if unsafe { GetSecurityDescriptorControl(given.0, &raw mut control, &raw mut revision) } == 0 {

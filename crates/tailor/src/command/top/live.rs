@@ -84,7 +84,7 @@ fn walk(mut view: View, work: &Arc<Work>, news: &Receiver<News>, ended: &AtomicU
             view.resize(now.0, now.1, is_ascii());
             show(&view.draw())?;
         }
-        is_stale |= heard(&mut view, news);
+        is_stale |= take_results(&mut view, news);
         if is_stale && drawn.elapsed() > FRAME {
             view.sort();
             show(&view.draw())?;
@@ -106,7 +106,7 @@ fn walk(mut view: View, work: &Arc<Work>, news: &Receiver<News>, ended: &AtomicU
 }
 
 /// Takes in the results that have arrived. Returns whether there were any.
-fn heard(view: &mut View, news: &Receiver<News>) -> bool {
+fn take_results(view: &mut View, news: &Receiver<News>) -> bool {
     let mut count = 0;
     for one in news.try_iter() {
         view.hear(one);
@@ -191,7 +191,7 @@ impl Work {
     fn weigh(&self, n: usize) {
         let found = self.candidates[n].found();
         let weighed = one(found, ENTRIES_MAX, self.show_content, &self.policies);
-        _ = self.tell.send(News::Weighed(n, Box::new(weighed)));
+        _ = self.tell.send(News::Size(n, Box::new(weighed)));
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) enum News {
     /// It could not be read.
     Unread(usize),
     /// What fills it.
-    Weighed(usize, Box<SizeReport>),
+    Size(usize, Box<SizeReport>),
 }
 
 /// A line of the screen. Its text holds nothing that moves a cursor.
@@ -117,7 +117,7 @@ impl View {
                 self.sessions[n] = None;
                 (self.looked, self.unread) = (self.looked + 1, self.unread + 1);
             }
-            News::Weighed(n, weighed) => {
+            News::Size(n, weighed) => {
                 if let Some(opened) = self.opened.as_mut().filter(|opened| opened.session == n) {
                     opened.turns.reorder(turn_order(&weighed.turns, opened.turns.sort));
                     opened.weighed = Some(*weighed);
@@ -688,7 +688,7 @@ mod tests {
     fn weighed(turns: usize) -> News {
         let text = text(turns);
         let weight = weigh(&text.as_bytes(), 1000, &mut |_| None).unwrap();
-        News::Weighed(0, Box::new(SizeReport::new(Path::new("s.jsonl"), &weight, Vec::new())))
+        News::Size(0, Box::new(SizeReport::new(Path::new("s.jsonl"), &weight, Vec::new())))
     }
 
     fn screen(view: &mut View) -> Vec<String> {
