@@ -128,8 +128,8 @@ fn over_files(
         let reports: Vec<Option<Option<FileReport>>> = batch.par_iter().map(one).collect();
         left -= reports.iter().flatten().count();
         let mut reports = reports.into_iter().flatten().flatten();
-        let printed = progress.behind(|| reports.try_for_each(|report| printer.file(report)));
-        if let Err(error) = printed {
+        let outcome = progress.behind(|| reports.try_for_each(|report| printer.file(report)));
+        if let Err(error) = outcome {
             return output_closed(&printer.name(), &error);
         }
     }
