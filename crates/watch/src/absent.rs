@@ -32,6 +32,6 @@ pub fn run(_: Config, _: &Build, _: &mut dyn FnMut() -> Result<Config, String>) 
 /// # Errors
 ///
 /// Always.
-pub fn ask(_: &Path) -> Result<Status, Error> {
-    Err(Error)
+pub fn ask(_: &Path) -> Result<Status, String> {
+    Err(Error.to_string())
 }
