@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::{KINDS, is_foreign};
 use crate::error::Error;
 use crate::found::Fill;
-use crate::platform::metadata::{self, MetadataExt};
+use crate::platform::metadata;
 use crate::store::beside;
 use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Statement};
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn measure_store(file: &Path) -> Result<Option<Fill>, Error> {
         Err(error) if is_foreign(&error) => return Ok(None),
         Err(error) => return Err(database.unlisted(VERB, error)),
     };
-    let length = |path: &Path| metadata::at(path).map_or(0, |there| there.size());
+    let length = |path: &Path| metadata::at(path).map_or(0, |there| there.len());
     let log = length(&beside(file, "-wal"));
     let found = measure(&database.connection, Fill { file: file.to_path_buf(), log, ..Fill::default() });
     let mut measured = found.map_err(|error| database.error(VERB, error))?;

@@ -22,6 +22,15 @@ pub(crate) fn user(metadata: &Metadata) -> User {
     metadata.uid()
 }
 
+/// The number of the user who owns a file.
+#[cfg_attr(
+    not(feature = "stores"),
+    expect(dead_code, reason = "only an owner of stores puts it into a name")
+)]
+pub(crate) fn number(metadata: &Metadata) -> Option<u32> {
+    Some(metadata.uid())
+}
+
 /// Whether we may do everything.
 pub(crate) fn may_all() -> bool {
     geteuid().is_root()

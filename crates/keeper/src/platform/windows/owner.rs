@@ -15,6 +15,15 @@ pub(crate) fn user(_: &Metadata) -> User {
     User
 }
 
+/// Users have no numbers.
+#[cfg_attr(
+    not(feature = "stores"),
+    expect(dead_code, reason = "only an owner of stores puts it into a name")
+)]
+pub(crate) fn number(_: &Metadata) -> Option<u32> {
+    None
+}
+
 /// Whether we may do everything. An administrator may not see more than others here.
 pub(crate) fn may_all() -> bool {
     false
