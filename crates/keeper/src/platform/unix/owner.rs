@@ -27,6 +27,7 @@ pub(crate) fn user(metadata: &Metadata) -> User {
     not(feature = "stores"),
     expect(dead_code, reason = "only an owner of stores puts it into a name")
 )]
+#[allow(clippy::unnecessary_wraps, reason = "users of other systems have none, or all have one")]
 pub(crate) fn number(metadata: &Metadata) -> Option<u32> {
     Some(metadata.uid())
 }

@@ -20,6 +20,7 @@ pub(crate) fn user(_: &Metadata) -> User {
     not(feature = "stores"),
     expect(dead_code, reason = "only an owner of stores puts it into a name")
 )]
+#[allow(clippy::unnecessary_wraps, reason = "users of other systems have none, or all have one")]
 pub(crate) fn number(_: &Metadata) -> Option<u32> {
     None
 }
