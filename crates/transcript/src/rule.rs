@@ -94,7 +94,7 @@ mod unsendable_image;
 mod untrainable_row;
 
 pub use base::Feature;
-pub use base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage};
+pub use base::{Cover, FindingSink, Group, Help, Limit, Rule, RuleInfo, Stage};
 pub(crate) use base::{Heals, Repeats, tool_of};
 pub(crate) use call_without_result::next_user;
 pub(crate) use counted::{forbidden, record_of};

@@ -7,6 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
 use transcript::Severity;
 use transcript::policy::Budget;
+use transcript::rule;
 
 /// Limits of `scan` alone. Nothing is cut for the sake of them.
 #[derive(ClapArgs)]
@@ -59,15 +60,8 @@ impl Allowed {
 
 /// The option without which this rule never finds anything.
 pub(super) fn limit_missing(code: &str, budget: &Budget) -> Option<&'static str> {
-    let no_context = budget.context_tokens_max == 0 && !budget.context_fits_window;
-    let limits = [
-        ("L1", budget.file_bytes_max == 0, "--max-file-size"),
-        ("L2", budget.line_bytes_max == 0, "--max-line-size"),
-        ("L3", budget.result_chars_max == 0, "--max-result-chars"),
-        ("L4", budget.turn_chars_max == 0, "--max-turn-chars"),
-        ("L5", no_context, "--max-context-tokens"),
-    ];
-    limits.into_iter().find(|(of, is_off, _)| *of == code && *is_off).map(|(.., option)| option)
+    let limit = rule::find(code)?.limit()?;
+    (!(limit.is_set)(budget)).then_some(limit.option)
 }
 
 /// Where results go, and what of them counts.

@@ -95,26 +95,26 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
         "What to do with an image that is too large, where --allow S4 (unsendable-image) is given: replace it with a \
             line of text, or scale it down [default: stub]";
     Each "stale.shorten_turns" Number(policy.stale.shorten_at), AGES "stale-shorten-turns" "TURNS"
-        "Shorten results that are this many turns old (rule S14, stale-result)";
+        "Shorten results that are this many turns old";
     Each "stale.head_chars" Number(policy.stale.head_chars), AGES "stale-head-chars" "CHARS"
         "Characters to keep at the beginning of a shortened result";
     Each "stale.tail_chars" Number(policy.stale.tail_chars), AGES "stale-tail-chars" "CHARS"
         "Characters to keep at the end of a shortened result";
     Each "stale.clear_turns" Number(policy.stale.clear_at), AGES "stale-clear-turns" "TURNS"
-        "Reduce results that are this many turns old to one line (rule S14, stale-result)";
+        "Reduce results that are this many turns old to one line";
     Each "stale.chars_min" Number(policy.stale.chars_min), AGES "stale-min-chars" "CHARS"
         "Never shorten or clear old results below this length";
     Each "stale.keep" Names(policy.stale.tools_keep), AGES "stale-keep-tool" "TOOL"
         "Never shorten or clear old results of this tool";
     Each "crowded.trim_percent" Number(policy.crowded.trim_percent), AGES "crowded-trim-percent" "PERCENT"
-        "Trim older results when this much of the window is full (rule S15, crowded-window)";
+        "Trim older results when this much of the window is full";
     Each "crowded.chars_max" Number(policy.crowded.trim_chars_max), AGES "crowded-max-chars" "CHARS"
         "Longest result that is not trimmed then";
     Each "crowded.end_chars" Number(policy.crowded.head_chars, policy.crowded.tail_chars),
         AGES "crowded-end-chars" "CHARS"
         "Characters to keep at each end of a trimmed result";
     Each "crowded.clear_percent" Number(policy.crowded.clear_percent), AGES "crowded-clear-percent" "PERCENT"
-        "Reduce the oldest results to one line when this much of the window is full (rule S15, crowded-window)";
+        "Reduce the oldest results to one line when this much of the window is full";
     Each "crowded.clear_chars_min" Number(policy.crowded.clear_chars_min), AGES "crowded-clear-min-chars" "CHARS"
         "Skip clearing if it would free fewer than this many characters";
     Each "crowded.keep_assistants" Number(policy.crowded.keep_assistants), AGES "crowded-keep-assistants" "COUNT"

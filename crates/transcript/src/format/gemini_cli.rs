@@ -64,7 +64,7 @@ const NAMES: &[Names] = &[
 pub(super) const FORMAT: Format = Format {
     name: "gemini-cli",
     written_by: "Gemini CLI",
-    remark: "superseded records go (S17), repeated results are emptied (P5); no result is put in",
+    remark: "superseded records go, repeated results are emptied; no result is put in",
     agents: &[Agent::named("Gemini CLI")],
     shape: Shape::Upserts,
     level: Level::LiveInsert,

@@ -1,6 +1,7 @@
 //! The facts about a rule that can be read without running it, and sets of rules. The checks themselves are in
 //! [`crate::rule`].
 
+use crate::model::policy::Budget;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,17 @@ pub struct RuleInfo {
     pub(crate) distant: bool,
     /// Whether it is about records that are read in part or not at all.
     pub(crate) unreadable: bool,
+    /// The limit without which it never finds anything.
+    pub(crate) limit: Option<Limit>,
+}
+
+/// A limit of a check.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    /// The option that sets it.
+    pub option: &'static str,
+    /// Whether it is set.
+    pub is_set: fn(&Budget) -> bool,
 }
 
 impl RuleInfo {
@@ -61,6 +73,7 @@ impl RuleInfo {
         heals: Heals::Never,
         distant: false,
         unreadable: false,
+        limit: None,
     };
 
     /// Its stable short code.
@@ -81,6 +94,11 @@ impl RuleInfo {
     /// Whether it is about records that are read in part or not at all.
     pub fn is_unreadable(&self) -> bool {
         self.unreadable
+    }
+
+    /// The limit without which it never finds anything.
+    pub fn limit(&self) -> Option<Limit> {
+        self.limit
     }
 }
 

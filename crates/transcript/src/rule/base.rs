@@ -13,7 +13,7 @@ use core::fmt;
 use core::ops::Deref;
 use spans::source::{Fault, Span};
 
-pub use crate::model::rule::{Feature, Group, Help, RuleInfo, Stage};
+pub use crate::model::rule::{Feature, Group, Help, Limit, RuleInfo, Stage};
 pub(crate) use crate::model::rule::{Heals, Repeats};
 
 /// One problem that a session may have.

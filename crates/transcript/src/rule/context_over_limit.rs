@@ -1,6 +1,6 @@
 //! L5: a context that is larger than the check allows.
 
-use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_place};
+use super::base::{Cover, FindingSink, Help, Limit, Rule, RuleInfo, about_place};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::format::Results;
 use crate::session::Session;
@@ -19,6 +19,10 @@ pub(super) static RULE: Rule = Rule {
             source: SOURCE,
         },
         wakes: &[],
+        limit: Some(Limit {
+            option: "--max-context-tokens",
+            is_set: |budget| budget.context_tokens_max > 0 || budget.context_fits_window,
+        }),
         ..RuleInfo::BASE
     },
     cover: |format| if format.results == Results::Unread { Cover::Never } else { Cover::Reported },

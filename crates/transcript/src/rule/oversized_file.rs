@@ -1,6 +1,6 @@
 //! L1: a file that is larger than the check allows.
 
-use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_place};
+use super::base::{Cover, FindingSink, Help, Limit, Rule, RuleInfo, about_place};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::session::Session;
 use spans::source::Fault;
@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
             source: SOURCE,
         },
         wakes: &[],
+        limit: Some(Limit { option: "--max-file-size", is_set: |budget| budget.file_bytes_max > 0 }),
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Reported,

@@ -1,6 +1,6 @@
 //! L2: a line that is longer than the check allows.
 
-use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_place};
+use super::base::{Cover, FindingSink, Help, Limit, Rule, RuleInfo, about_place};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::model::finding::Finding;
 use crate::session::Session;
@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
             source: SOURCE,
         },
         wakes: &[],
+        limit: Some(Limit { option: "--max-line-size", is_set: |budget| budget.line_bytes_max > 0 }),
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Reported,

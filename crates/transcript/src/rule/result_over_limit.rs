@@ -1,6 +1,6 @@
 //! L3: a result that is longer than the check allows.
 
-use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_result};
+use super::base::{Cover, FindingSink, Help, Limit, Rule, RuleInfo, about_result};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::format::Results;
 use crate::model::finding::Finding;
@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
             source: SOURCE,
         },
         wakes: &[],
+        limit: Some(Limit { option: "--max-result-chars", is_set: |budget| budget.result_chars_max > 0 }),
         ..RuleInfo::BASE
     },
     cover: |format| if format.results == Results::Unread { Cover::Never } else { Cover::Reported },

@@ -1,6 +1,6 @@
 //! L4: results that are together longer than the check allows.
 
-use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Help, Limit, Rule, RuleInfo, about};
 use super::over_limit::{SOURCE, WHY, over};
 use super::oversized_turn::by_turn;
 use crate::model::finding::Finding;
@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
             source: SOURCE,
         },
         wakes: &[],
+        limit: Some(Limit { option: "--max-turn-chars", is_set: |budget| budget.turn_chars_max > 0 }),
         ..RuleInfo::BASE
     },
     cover: |format| if format.results.of_messages() { Cover::Reported } else { Cover::Never },
