@@ -466,6 +466,29 @@ fn metrics_are_written_to_a_file() {
     assert!(log(&dir).contains("/proc/x.prom: could not write metrics: "), "{}", log(&dir));
 }
 
+#[test]
+fn findings_of_a_root_that_is_no_longer_watched_leave_the_metrics() {
+    let dir = Dir::new();
+    let (file, config) = (dir.home().join("tailor.prom"), dir.home().join("config.toml"));
+    let folder = |name: &str| dir.path(name).join("s.jsonl");
+    for name in ["one", "two"] {
+        write_broken(&folder(name));
+    }
+    let configure = |roots: &str| fs::write(&config, format!("settle = 0.1\nroots = [{roots}]\n")).unwrap();
+    let root = |name: &str| format!("{:?}", dir.path(name));
+    configure(&format!("{}, {}", root("one"), root("two")));
+    let arguments = ["watch", "--config", config.to_str().unwrap(), "--metrics-textfile"];
+    let daemon = Daemon::start(&dir, &[&arguments[..], &[file.to_str().unwrap()]].concat());
+    daemon.until("both are looked at", |status| status["findings_total"] == 2);
+    configure(&root("two"));
+    daemon.signal("HUP");
+    daemon.until("one is forgotten", |status| status["findings_total"] == 1);
+    assert_eq!(daemon.stop(), Some(0));
+    let text = fs::read_to_string(&file).unwrap();
+    let found: Vec<&str> = text.lines().filter(|line| line.starts_with("tailor_findings{")).collect();
+    assert!(found.len() == 1 && found[0].ends_with(" 1"), "{found:?}");
+}
+
 /// The entry that pi writes after a request that was too long.
 fn too_long(id: &str, parent: &str) -> String {
     format!(

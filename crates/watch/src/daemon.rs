@@ -426,8 +426,7 @@ impl Daemon {
         if complete && self.has(root) {
             self.metrics.succeeded();
             self.queue.walked(root, walk);
-            self.last_reports.retain(|path, _| self.queue.knows(path));
-            self.too_long.retain(|path, _| self.queue.knows(path));
+            self.forget_gone();
             self.full &= self.queue.files() >= FILES_MAX;
         }
     }

@@ -140,6 +140,16 @@ impl Daemon {
         );
     }
 
+    /// Forgets files that are no longer watched, and takes their findings out of the metrics.
+    pub(super) fn forget_gone(&mut self) {
+        let is_gone = |path: &&std::sync::Arc<Path>| !self.queue.knows(path);
+        let gone: Vec<_> = self.last_reports.keys().filter(is_gone).cloned().collect();
+        for path in &gone {
+            self.remember(path, None);
+        }
+        self.too_long.retain(|path, _| self.queue.knows(path));
+    }
+
     /// Remembers what was logged, and adds it to the metrics.
     fn remember(&mut self, path: &std::sync::Arc<Path>, news: Option<LastReport>) {
         let before = match &news {

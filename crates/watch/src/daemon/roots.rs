@@ -109,8 +109,7 @@ impl Daemon {
         }
         drop(self.open_roots());
         self.discover_roots();
-        self.last_reports.retain(|path, _| self.queue.knows(path));
-        self.too_long.retain(|path, _| self.queue.knows(path));
+        self.forget_gone();
     }
 
     /// Logs the state of a root, if it has changed.
