@@ -172,7 +172,7 @@ fn a_database_that_is_named_is_watched_where_it_is() {
     owner.write("s1", 9_000);
     let daemon = Daemon::start(&dir, &["watch", "deep/copy.db", "--mode", "enforce", "--settle", "0.1"]);
     daemon.until("it is looked at", |status| status["findings_total"] == 1);
-    daemon.until("it is watched", |status| status["roots"][0]["state"] == "watched");
+    daemon.until("it is watched", |status| status["roots"][0]["watch_state"] == "watched");
     owner.write("s2", 9_000);
     daemon.until("the other one is seen", |status| status["findings_total"] == 2);
     assert!(!owner.is_cut("s1") && !owner.is_cut("s2"));
@@ -180,7 +180,7 @@ fn a_database_that_is_named_is_watched_where_it_is() {
     for name in ["-wal", "-shm", ""] {
         fs::remove_file(dir.path(format!("deep/copy.db{name}"))).unwrap();
     }
-    daemon.until("it is missed", |status| status["roots"][0]["state"] == "missing");
+    daemon.until("it is missed", |status| status["roots"][0]["watch_state"] == "missing");
     let mut owner = Owner::begin(&path).unwrap();
     owner.write("s3", 9_000);
     daemon.until("it is back", |status| status["findings_total"] == 1 && status["files"] == 2);
