@@ -349,7 +349,7 @@ def same_conversation(before, after, findings, more=None):
 
 def reaches_more(findings):
     """Whether a repair lets the reader reach more, or a compaction keep more, than before."""
-    kept = lambda f: f["code"] == "P2" and "compaction kept" in f["message"]
+    kept = lambda f: f["code"] == "P2" and "compacted away" in f["message"]
     return findings.mended(*REWIRES) or any(map(kept, findings.applied))
 
 
