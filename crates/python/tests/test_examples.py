@@ -70,7 +70,7 @@ def test_weigh(sessions, tmp_path):
     own = {row["path"]: row for row in csv.DictReader((tmp_path / "out.csv").open())}
     assert set(own) == set(map(str, sessions))
     told = [json.loads(line) for line in program("top", "--json", *sessions).splitlines()]
-    told = {str(Path(row["path"]).resolve()): row for row in told if row["type"] == "file"}
+    told = {str(Path(row["path"]).resolve()): row for row in told if row["type"] == "top-file"}
     compared = 0
     for path in sessions:
         row, said = own[str(path)], told.get(str(path.resolve()))
