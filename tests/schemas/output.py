@@ -141,6 +141,7 @@ class Daemon:
         self.child = subprocess.Popen(words, cwd=sessions, env=ENVIRONMENT, stderr=self.log.open("w"))
 
     def __enter__(self):
+        self.until("it has its roots", lambda status: status["roots"])
         return self
 
     def __exit__(self, *_):
@@ -174,6 +175,7 @@ def daemons(path, broken):
     damaged = "".join([*first, f"{json.dumps(branch)}\n", last])
     old(healed, damaged)
     too_long(own / "too-long.jsonl")
+    # The second finds that the first has a root already.
     with Daemon("first", path), in_use.open("a"), Daemon("second", "--config", config, own, path) as second:
         second.until("one is put off, and a root is taken", lambda status: status["troubles"] and any("reason" in root for root in status["roots"]))
         second.until("one is shortened", lambda _: '"recovered"' in second.log.read_text())
