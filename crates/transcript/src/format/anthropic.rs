@@ -2,7 +2,9 @@
 //!
 //! Lines have no envelope and no id: their order is the conversation.
 
-use super::base::{Answer, Arguments, BASE, Broken, Content, Format, Level, Lost, Part, Results, Vote};
+use super::base::{
+    Answer, Arguments, BASE, Broken, Content, Estimate, Format, Level, Lost, Part, Results, Vote,
+};
 use super::claude_code::{blocks, spoken};
 use super::common::{
     broken_by_stop_reason, content_parts, corrupted, has_block, items, note_corrupted, only_keys, says_any,
@@ -64,6 +66,7 @@ pub(super) const FORMAT: Format = Format {
     arguments: Some(Arguments::INPUT),
     has_plain_ids: true,
     content: Content::ANTHROPIC,
+    estimate: Estimate { char: 327, ..Estimate::BASE },
     names: NAMES,
     vote,
     read,

@@ -71,6 +71,8 @@ pub struct Format {
     pub compactions_name_what_stays: bool,
     /// Which problems of content its records can show.
     pub content: Content,
+    /// How the tokens of its sessions are estimated.
+    pub estimate: Estimate,
     /// The names in its records, by which a damaged key is recognised.
     pub names: &'static [Names],
 
@@ -129,6 +131,7 @@ pub(super) const BASE: Format = Format {
     aborts: false,
     compactions_name_what_stays: false,
     content: Content::NONE,
+    estimate: Estimate::BASE,
     names: &[],
     vote: |_| Vote::Silent,
     is_record: None,
@@ -153,6 +156,24 @@ impl fmt::Debug for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
+}
+
+/// How tokens are estimated where the provider's numbers say nothing. `session/tokens/rates.rs` says how the figures were
+/// measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimate {
+    /// What the agent adds to what is in its files, in tokens: instructions and the definitions of tools. By how the model's
+    /// name begins; the first that fits counts.
+    pub added: &'static [(&'static str, u64)],
+    /// How many thousandths of a token a character is, where the model's name does not tell.
+    pub char: u64,
+    /// Whether the agent sends the thinking of earlier turns.
+    pub sends_thinking: bool,
+}
+
+impl Estimate {
+    /// Where nothing was measured: four characters are a token, and nothing is added.
+    pub(crate) const BASE: Self = Self { added: &[], char: 250, sends_thinking: true };
 }
 
 /// The line that a file begins with.

@@ -6,8 +6,8 @@
 
 use super::agent::{Agent, Index, Resume};
 use super::base::{
-    Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Level, Lost, Part, Results, Root,
-    Shape, Vote,
+    Answer, Arguments, BASE, Broken, Compaction, Content, Estimate, Format, Gate, Level, Lost, Part, Results,
+    Root, Shape, Vote,
 };
 use super::common::{
     alone, broken_by_stop_reason, content_parts, corrupted_role, is_string, items, later, says, says_any,
@@ -111,6 +111,17 @@ pub(super) const FORMAT: Format = Format {
         titles: true,
         results_first: false,
         ..Content::ANTHROPIC
+    },
+    estimate: Estimate {
+        added: &[
+            // Versions 1.0 of 2025 had fewer tools; the model tells them. Measured with Sonnet 4 only.
+            ("claude-sonnet-4-2025", 14_800),
+            ("claude-opus-4-2025", 14_800),
+            ("claude-3", 14_800),
+            ("", 36_000),
+        ],
+        char: 327,
+        ..Estimate::BASE
     },
     names: NAMES,
     vote,

@@ -7,7 +7,9 @@
 //! Facts: docs/format-facts.md, docs/stores.md.
 
 use super::agent::{Agent, Index, Resume};
-use super::base::{Answer, BASE, Content, Format, Gate, Header, Level, Lost, Part, Root, Shape, Vote};
+use super::base::{
+    Answer, BASE, Content, Estimate, Format, Gate, Header, Level, Lost, Part, Root, Shape, Vote,
+};
 use super::common::{
     answered, asked, content_parts, first_text, is_string, items, only_keys, says, says_any, time_after,
 };
@@ -130,6 +132,7 @@ pub(super) const FORMAT: Format = Format {
         ordinals: true,
         ..Content::OPENAI
     },
+    estimate: Estimate { added: &[("", 3_600)], char: 280, ..Estimate::BASE },
     names: NAMES,
     vote,
     read,

@@ -6,7 +6,9 @@
 //! docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
-use super::base::{Answer, Arguments, BASE, Content, Counted, Format, Level, Lost, Part, Root, Vote};
+use super::base::{
+    Answer, Arguments, BASE, Content, Counted, Estimate, Format, Level, Lost, Part, Root, Vote,
+};
 use super::common::{
     answered, asked, content_parts, corrupted, has_block, is_reminder, is_string, items, listed_calls,
     note_corrupted, only_keys, says, says_any, summary_message,
@@ -63,6 +65,7 @@ pub(super) const KIMI_CLI: Format = Format {
     roots: &[Root { env: Some("KIMI_SHARE_DIR"), home: ".kimi", below: "sessions" }],
     answer: Answer::Line,
     takes_ids_again: false,
+    estimate: Estimate { added: &[("", 2_450)], ..Estimate::BASE },
     vote: |doc| vote(doc, says_any(doc, "role", &["_system_prompt", "_checkpoint", "_usage"])),
     ..CHAT
 };

@@ -6,8 +6,8 @@
 
 use super::agent::{Agent, Index, Resume};
 use super::base::{
-    Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Header, Level, Lost, Part, Root,
-    Shape, Vote,
+    Answer, Arguments, BASE, Broken, Compaction, Content, Estimate, Format, Gate, Header, Level, Lost, Part,
+    Root, Shape, Vote,
 };
 use super::common::{
     CALLS, alone, content_parts, corrupted_role, has_block, is_string, items, later, says, time_after,
@@ -159,6 +159,7 @@ pub(super) const FORMAT: Format = Format {
         server_tools: false,
         ..Content::ANTHROPIC
     },
+    estimate: Estimate { added: &[("", 4_600)], char: 280, sends_thinking: false },
     names: NAMES,
     vote,
     is_record: Some(is_record),
