@@ -160,7 +160,7 @@ pub struct Outcome {
     pub run: Option<String>,
     /// What kept others' lines safe; `None` if nothing was replaced.
     pub guarantee: Option<Guarantee>,
-    /// Why lines that came late still wait beside the file for their place; `None` if there are none.
+    /// Why lines appended during the swap are still queued beside the file; `None` if there are none.
     pub late: Option<Deferral>,
 }
 

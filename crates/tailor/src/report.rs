@@ -73,7 +73,7 @@ pub(crate) struct FileReport {
     /// How many runs were undone, or would be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) runs: Option<u64>,
-    /// When to try again, if it was deferred or lines that came late wait.
+    /// When to try again, if it was deferred, or if lines appended during the swap are queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_seconds: Option<u64>,
     /// What kept lines safe that were appended meanwhile.
@@ -553,7 +553,7 @@ pub(crate) mod tests {
     use clap::Parser;
     use keeper::Deferral;
 
-    /// The report of a file that was replaced while lines came late, which wait until nobody holds it open.
+    /// The report of a file that was replaced while lines were appended, which are queued until no program has it open.
     pub(crate) fn with_late_lines(ending: Ending) -> FileReport {
         let Some(Command::Scan(scan)) = Args::parse_from(["tailor", "scan", "s.jsonl"]).command else {
             panic!("another command")

@@ -78,7 +78,7 @@ pub struct RootStatus {
 pub struct Trouble {
     /// The file.
     pub path: String,
-    /// `deferred`, `refused`, `error` or `tripped`; `fixed` if lines that came late still wait.
+    /// `deferred`, `refused`, `error` or `tripped`; `fixed` if lines appended during the swap are still queued.
     pub outcome: String,
     /// The reason.
     pub reason: String,
