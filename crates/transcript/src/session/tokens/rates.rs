@@ -11,7 +11,7 @@ use crate::format::{Estimate, Format};
 use crate::model::context_tokens::Rates;
 use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::session::Session;
-use spans::json::Text;
+use spans::json::JsonText;
 
 /// What an image is taken to cost. Providers count its pixels, and 1,600 is what Anthropic asks for one as large as it
 /// keeps them (<https://docs.anthropic.com/en/docs/build-with-claude/vision>).
@@ -79,7 +79,7 @@ impl Rates {
         Self { base: 0, char: Estimate::BASE.char, thinking: Estimate::BASE.char };
 
     /// Those of a session.
-    pub(crate) fn of(session: &Session<'_>) -> Self {
+    pub(crate) fn for_session(session: &Session<'_>) -> Self {
         Self::with(session.format, super::model_of(session))
     }
 
@@ -100,7 +100,7 @@ impl Rates {
     }
 
     /// The text of a result.
-    pub(crate) fn body(self, text: &Text) -> u64 {
+    pub(crate) fn body(self, text: &JsonText) -> u64 {
         if is_dense(text.inner.len(), text.chars) { dense(text.chars) } else { self.text(text.chars) }
     }
 
