@@ -87,7 +87,7 @@ pub fn check(text: &[u8], policy: &Policy) -> Row {
 }
 
 fn checked(text: &[u8], policy: &Policy) -> Result<Row, String> {
-    let line = line(text, policy)?;
+    let line = whole(text)?;
     let found = examine(&&*line, policy).map_err(lost)?;
     if let Some(why) = unsupported(&found) {
         return Err(why);
@@ -107,7 +107,7 @@ pub fn repair(text: &[u8], policy: &Policy) -> Row {
 }
 
 fn repaired(text: &[u8], policy: &Policy) -> Result<Row, String> {
-    let line = line(text, policy)?;
+    let line = whole(text)?;
     let source = &*line;
     let mended = mend(&source, policy).map_err(lost)?;
     let findings = mended.before.findings.clone();
@@ -145,15 +145,13 @@ fn repaired(text: &[u8], policy: &Policy) -> Result<Row, String> {
     Ok(Row { outcome: Outcome::Fixed, reason, findings, after, text: Some(made) })
 }
 
-/// A row as it is read. One whose format is known is a line of a data set, and ends as a line does.
-fn line<'t>(text: &'t [u8], policy: &Policy) -> Result<Cow<'t, [u8]>, String> {
-    if text.is_empty() {
-        return Err("the row is empty".to_string());
+/// A row as it is read. Nothing is appended to a row, so that a missing line break at its end says nothing.
+fn whole(text: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+    match text {
+        [] => Err("the row is empty".to_string()),
+        [.., b'\n'] => Ok(text.into()),
+        _ => Ok([text, b"\n"].concat().into()),
     }
-    if policy.format.is_none() || text.ends_with(b"\n") {
-        return Ok(text.into());
-    }
-    Ok([text, b"\n"].concat().into())
 }
 
 fn lost(fault: Fault) -> String {
