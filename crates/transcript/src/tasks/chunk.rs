@@ -147,12 +147,12 @@ pub struct ChunkTotals {
 /// the message that begins at this byte. A transcript of an unknown format has none.
 ///
 /// ```
-/// use transcript::chunk::{Limits, chars4, chunks};
+/// use transcript::chunk::{ChunkBounds, chars4, chunks};
 /// let text = br#"{"role":"user","content":"What is in a.txt?"}
 /// {"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"read","arguments":"{}"}}]}
 /// {"role":"tool","tool_call_id":"c","content":"milk"}
 /// "#;
-/// let limits = Limits {
+/// let limits = ChunkBounds {
 ///     tokens_max: 1000,
 ///     chars_max: 0,
 ///     message_chars_max: 100_000,

@@ -171,12 +171,12 @@ impl fmt::Display for Unable {
 /// context is the summary and exactly what was to stay.
 ///
 /// ```
-/// use transcript::compact::{Request, Stay, compact};
+/// use transcript::compact::{CompactRequest, Stay, compact};
 /// let text = br#"{"role":"user","content":"one"}
 /// {"role":"assistant","content":"two"}
 /// {"role":"user","content":"three"}
 /// "#;
-/// let request = Request { stay: Stay::Last(1), summary: Some("They counted."), message_chars_max: 0 };
+/// let request = CompactRequest { stay: Stay::Last(1), summary: Some("They counted."), message_chars_max: 0 };
 /// let done = compact(&&text[..], &Default::default(), &request).unwrap();
 /// assert_eq!((done.shares.kept, done.shares.left_out), (1, 2));
 /// let plan = done.repair.ok().unwrap().plan;

@@ -79,12 +79,12 @@ pub struct RecoveredText {
 /// [`crate::compact`]: in a tree nothing is deleted.
 ///
 /// ```
-/// use transcript::recover::{Level, recover};
+/// use transcript::recover::{RecoverLevel, recover};
 /// let mut text = String::new();
 /// for n in 0..20 {
 ///     text += &format!("{{\"role\":\"user\",\"content\":\"question {n}\"}}\n{{\"role\":\"assistant\",\"content\":\"answer\"}}\n");
 /// }
-/// let done = recover(&text.as_bytes(), &Default::default(), Level::Two, 0).unwrap();
+/// let done = recover(&text.as_bytes(), &Default::default(), RecoverLevel::Two, 0).unwrap();
 /// assert_eq!(done.shares.map(|shares| (shares.kept, shares.left_out)), Some((10, 30)));
 /// assert!(done.repair.ok().unwrap().plan.length_after() < text.len() as u64);
 /// ```
