@@ -153,8 +153,8 @@ fn names_are_different_and_levels_are_kept() {
                 assert!(!why.is_empty() && format.answer == ResultPlace::Nowhere, "{name}");
             }
             // Unless allowed, no line is added in files whose lines may be counted.
-            SupportLevel::LiveTruncate => assert!(counted || format.answer != ResultPlace::Line, "{name}"),
-            SupportLevel::Archive | SupportLevel::LiveInsert => {}
+            SupportLevel::Truncate => assert!(counted || format.answer != ResultPlace::Line, "{name}"),
+            SupportLevel::Archive | SupportLevel::Insert => {}
         }
     }
 }

@@ -182,10 +182,8 @@ fn happen(rows: &mut Vec<EndedLine>, damage: &LineDamage) {
         }
         LineDamage::Inside(line, what) => insert_text(&mut rows[line.index(count)].line.bytes, what),
         LineDamage::Oversize(line, chars) => {
-            insert_text(
-                &mut rows[line.index(count)].line.bytes,
-                "long ".repeat(usize::from(*chars)).as_bytes(),
-            );
+            let text = "long ".repeat(usize::from(*chars));
+            insert_text(&mut rows[line.index(count)].line.bytes, text.as_bytes());
         }
         LineDamage::Overwrite(line, at, with) => {
             let bytes = &mut rows[line.index(count)].line.bytes;

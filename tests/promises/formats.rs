@@ -198,7 +198,7 @@ fn stays_within_its_level(case: &Case) -> Checked {
         (_, Some(OutsideCount::UpToCompaction(_))) => {
             prop_assert!(same(compacted(&old), compacted(&new)), "{}", lossy(&after));
         }
-        (SupportLevel::LiveTruncate, None) if case.policy.selection.allow.is_empty() => {
+        (SupportLevel::Truncate, None) if case.policy.selection.allow.is_empty() => {
             prop_assert!(same(old.len(), new.len()), "{}, {}\n{}", old.len(), new.len(), lossy(&after));
         }
         _ => {}

@@ -55,14 +55,14 @@ pub enum Deferral {
         /// How long it should be.
         wanted: Duration,
     },
-    /// A live process holds OpenClaw's write lock.
+    /// A running process holds OpenClaw's write lock.
     Locked {
         /// The process.
         pid: u32,
         /// How long it has held it.
         age: Duration,
     },
-    /// OpenClaw's write lock is there and names no live process, but is too young to count as left behind.
+    /// OpenClaw's write lock is there and names no running process, but is too young to count as left behind.
     Doubtful {
         /// How old it is.
         age: Duration,
@@ -76,7 +76,7 @@ pub enum Deferral {
         /// After how long the copy counts as left behind.
         grace: Duration,
     },
-    /// A live process of an agent says that it is using it.
+    /// A running process of an agent says that it is using it.
     InUse {
         /// The agent.
         agent: &'static str,
@@ -302,7 +302,7 @@ impl Deferral {
     }
 }
 
-const NAMELESS: &str = "OpenClaw's write lock names no visible live process; it";
+const NAMELESS: &str = "OpenClaw's write lock names no visible running process; it";
 const COMPACTING: &str = "Claude Code is compacting it; its copy of the file";
 
 /// That what another program made counts as stale once it is old enough.

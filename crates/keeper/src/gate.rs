@@ -81,14 +81,14 @@ pub(crate) fn run(facts: &Facts, quiet: Duration, settle: Duration) -> Option<De
 
 #[cfg(test)]
 mod tests {
-    use super::target::tests::Case;
+    use super::target::tests::GateCase;
     use super::*;
     use transcript::Awaits;
 
     #[test]
     fn quiet_comes_first() {
         let dir = tempfile::tempdir().unwrap();
-        let case = Case::new(dir.path().join("s.jsonl"), "x");
+        let case = GateCase::new(dir.path().join("s.jsonl"), "x");
         let hour = Duration::from_secs(60 * 60);
         let Err(Stop::Deferred(Deferral::Growing { settle, .. })) = pass(&[], &case.target(), hour) else {
             panic!("it was written just now");
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_run_is_over_after_a_while_or_when_somebody_says_so() {
         let dir = tempfile::tempdir().unwrap();
-        let mut case = Case::new(dir.path().join("s.jsonl"), "x");
+        let mut case = GateCase::new(dir.path().join("s.jsonl"), "x");
         let (short, long, settle) =
             (Duration::from_secs(9), RUN_SETTLE + Duration::from_secs(1), Duration::from_secs(5));
         assert_eq!(run(&case.facts, short, settle), None);

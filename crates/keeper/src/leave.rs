@@ -35,7 +35,7 @@ pub(crate) fn may_write(
     mounts::refusal(&snapshot.path, &snapshot.file).map_or(Ok(pass), |refusal| Err(refusal.into()))
 }
 
-/// Refuses to write in place on a system where that was not tried beside live agents, unless the options allow it.
+/// Refuses to write in place on a system where that was not tried beside running agents, unless the options allow it.
 pub(crate) fn is_tried(options: &Options) -> Result<(), Refusal> {
     if platform::is_tried() || options.untried_systems { Ok(()) } else { Err(Refusal::UntriedSystem) }
 }

@@ -9,7 +9,7 @@
 //! - `leave` decides whether it may be replaced now: `gate` asks the agents, `writers` who has it open.
 //! - `leftover` finishes what an earlier run was interrupted in.
 //! - `vault` stores what the plan removes, and the record by which it can be put back.
-//! - `replace` puts the new text in place; `tail` copies what other programs append meanwhile, and `lease` makes them wait.
+//! - `replace` puts the new text in place; `appends` copies what other programs append meanwhile; `lease` makes them wait.
 //!
 //! [`undo`] uses the same modules: `restore` finds where the changes of a run are now, and makes a new text with the originals
 //! put back.
@@ -19,6 +19,7 @@
 
 #[cfg(test)]
 mod actions;
+mod appends;
 mod beside;
 mod carry;
 mod compact;
@@ -59,7 +60,6 @@ mod stored;
 #[cfg(feature = "stores")]
 mod stores;
 mod strays;
-mod tail;
 mod undo;
 mod vault;
 mod verdicts;

@@ -34,7 +34,7 @@ pub enum Refusal {
     LooseFolder(PathBuf),
     /// Its file system can neither exchange two names nor give a file a second one.
     NoSecondName,
-    /// Nobody has seen files being replaced beside live agents on this system.
+    /// Nobody has seen files being replaced beside running agents on this system.
     UntriedSystem,
     /// It holds more entries than we keep in mind.
     TooManyEntries,
@@ -108,7 +108,7 @@ const COMPRESSED: &str =
     "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)";
 const NO_SECOND_NAME: &str = "its file system can neither exchange two names nor give a file a second one, as FAT and exFAT, \
     so no old file could be kept until its last line is copied (use --copy-to DIR, or move the session to another disk)";
-const UNTRIED_SYSTEM: &str = "writing beside live agents has not been tried on this system yet (use --copy-to DIR, \
+const UNTRIED_SYSTEM: &str = "writing beside running agents has not been tried on this system yet (use --copy-to DIR, \
     or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
 
 impl fmt::Display for Refusal {

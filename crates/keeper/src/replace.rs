@@ -1,5 +1,6 @@
 //! How a transcript is replaced while other programs append to it.
 
+use crate::appends::{Appended, DrainState, KnownEnd, end_hash, ends_line};
 use crate::beside;
 use crate::content::FileContent;
 use crate::deferral::Deferral;
@@ -17,7 +18,6 @@ use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::stop::Stop;
-use crate::tail::{Appended, DrainState, KnownEnd, end_hash, ends_line};
 use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
 use blake3::Hash;

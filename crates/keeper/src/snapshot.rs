@@ -1,5 +1,6 @@
 //! A file as it was when we opened it, and whether it is still the same.
 
+use crate::appends::{END_BYTES, KnownEnd};
 use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
@@ -9,7 +10,6 @@ use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{FileExt, OFlags, lock, owner};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
-use crate::tail::{END_BYTES, KnownEnd};
 use std::fs::File;
 use std::io;
 use std::ops::Deref;

@@ -31,6 +31,7 @@ pub(crate) use texts::PackedTexts;
 pub(crate) use ledger::Ledger;
 pub(crate) use record::{Account, CONTEXT_BYTES, RecordedChange, RemovedBytes, Swap, check};
 
+use crate::appends::ends_line;
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::own::Own;
@@ -38,7 +39,6 @@ use crate::platform::OFlags;
 use crate::platform::writing::{sync, sync_data};
 use crate::step::{Step, before};
 use crate::stop::Halt;
-use crate::tail::ends_line;
 use blake3::Hash;
 use file::{KeepFailure, RunWriter, Section, broken};
 use jiff::Timestamp;

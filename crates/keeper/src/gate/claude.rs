@@ -1,4 +1,4 @@
-//! Claude Code's register of live sessions.
+//! Claude Code's register of running sessions.
 //!
 //! Each running Claude Code keeps `sessions/<pid>.json` below its folder, with the session that it has open, its start time,
 //! and what it is doing. It opens the transcript anew for each write and takes no lock, so this register is the only sign
@@ -22,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What a live session may be doing. Other words are not shown to the user.
+/// What a running session may be doing. Other words are not shown to the user.
 const STATES: &[&str] = &["idle", "busy", "shell", "waiting"];
 
 /// The part of a copy's name between the name of the file and the hex digits.
@@ -84,7 +84,7 @@ fn first_session(file: &File) -> Option<String> {
     serde_json::from_slice::<SessionLine>(&line).ok().map(|line| line.session)
 }
 
-/// The live process that has the session open, by the register. Entries that are not valid JSON are ignored.
+/// The running process that has the session open, by the register. Entries that are not valid JSON are ignored.
 fn user_of(session: &str, register: &Path) -> Result<Option<Deferral>, Error> {
     let fail = |cause| Error::new(register, "look into Claude Code's register of sessions", cause);
     let inside = match std::fs::read_dir(register) {
@@ -96,7 +96,7 @@ fn user_of(session: &str, register: &Path) -> Result<Option<Deferral>, Error> {
         let number = name.file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
         let json = name.extension().is_some_and(|extension| extension == "json");
         if let Some(number) = number.filter(|_| json)
-            && let Some(deferral) = live(&register.join(&name), number, session)?
+            && let Some(deferral) = running(&register.join(&name), number, session)?
         {
             return Ok(Some(deferral));
         }
@@ -104,7 +104,7 @@ fn user_of(session: &str, register: &Path) -> Result<Option<Deferral>, Error> {
     Ok(None)
 }
 
-fn live(path: &Path, number: u32, session: &str) -> Result<Option<Deferral>, Error> {
+fn running(path: &Path, number: u32, session: &str) -> Result<Option<Deferral>, Error> {
     let Some(json) = LockFile::read(path)?.and_then(|note| note.json()) else { return Ok(None) };
     if json.get("sessionId").and_then(|id| id.as_str()) != Some(session) {
         return Ok(None);
@@ -120,7 +120,7 @@ fn live(path: &Path, number: u32, session: &str) -> Result<Option<Deferral>, Err
 
 #[cfg(test)]
 mod tests {
-    use super::super::target::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{GateCase, deferral, is_open};
     use super::*;
     use crate::spawned::dead;
     use serde_json::{Value, json};
@@ -132,8 +132,8 @@ mod tests {
         dir
     }
 
-    fn case(dir: &tempfile::TempDir, name: &str, text: &str) -> Case {
-        Case::new(dir.path().join("projects").join(name), text)
+    fn case(dir: &tempfile::TempDir, name: &str, text: &str) -> GateCase {
+        GateCase::new(dir.path().join("projects").join(name), text)
     }
 
     fn register(dir: &tempfile::TempDir, name: &str, entry: &Value) {

@@ -226,7 +226,7 @@ fn wait_for(file: &File, path: &Path) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target::tests::{Case, deferral};
+    use super::super::target::tests::{GateCase, deferral};
     use super::*;
     use crate::spawned::NO_FORKS;
     use crate::step::fault::{self, StepFault};
@@ -241,9 +241,9 @@ mod tests {
     }
 
     /// A rollout in a folder of Codex's with these folders beside.
-    fn case(folders: &[&str], text: &str) -> (tempfile::TempDir, Case) {
+    fn case(folders: &[&str], text: &str) -> (tempfile::TempDir, GateCase) {
         let dir = tempfile::tempdir().unwrap();
-        let case = Case::new(dir.path().join("sessions/2026/08/01/rollout-x.jsonl"), text);
+        let case = GateCase::new(dir.path().join("sessions/2026/08/01/rollout-x.jsonl"), text);
         for folder in folders {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
@@ -294,7 +294,7 @@ mod tests {
         let (dir, case) = case(&[], &header(""));
         assert!(ask(&case.target(), Some(COLD)).is_ok());
         assert_eq!(names(&dir, ""), ["sessions"]);
-        let elsewhere = Case::new(dir.path().join("copy/rollout-x.jsonl"), &header(""));
+        let elsewhere = GateCase::new(dir.path().join("copy/rollout-x.jsonl"), &header(""));
         assert!(ask(&elsewhere.target(), Some(COLD)).unwrap().is_none());
     }
 
@@ -334,7 +334,7 @@ mod tests {
     }
 
     /// Asked where no leases are to be had.
-    fn ask_without_lease(case: &Case, quiet: Option<Duration>) -> GateAnswer {
+    fn ask_without_lease(case: &GateCase, quiet: Option<Duration>) -> GateAnswer {
         let fault = StepFault::Error { at: 0, errno: libc::EACCES };
         fault::with(Some(fault), || ask(&case.target(), quiet)).0
     }

@@ -28,7 +28,7 @@ pub(super) fn ask(target: &GateTarget<'_>) -> GateAnswer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{GateCase, deferral, is_open};
     use super::*;
     use crate::spawned::dead;
     use std::fs;
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn a_mark_of_a_live_process_holds() {
         let dir = tempfile::tempdir().unwrap();
-        let case = Case::new(dir.path().join("5b0c/events.jsonl"), "x");
+        let case = GateCase::new(dir.path().join("5b0c/events.jsonl"), "x");
         let mark = |pid: &str| fs::write(dir.path().join(format!("5b0c/inuse.{pid}.lock")), "").unwrap();
         assert!(is_open(&ask(&case.target())));
         for stale in [&dead().to_string(), "", "0", "-1", "x", "99999999999"] {

@@ -35,13 +35,13 @@ pub(super) fn ask(target: &GateTarget<'_>) -> GateAnswer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{GateCase, deferral, is_open};
     use super::*;
 
     #[test]
     fn a_lock_that_somebody_holds_holds() {
         let dir = tempfile::tempdir().unwrap();
-        let case = Case::new(dir.path().join("s/chat_history.jsonl"), "x");
+        let case = GateCase::new(dir.path().join("s/chat_history.jsonl"), "x");
         assert!(is_open(&ask(&case.target())), "nobody has ever locked it");
         let lock = File::create(dir.path().join("s/chat_history.jsonl.lock")).unwrap();
         lock.lock().unwrap();

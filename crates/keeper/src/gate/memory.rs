@@ -110,7 +110,7 @@ fn find_worker(folders: &[Metadata], user: User) -> SeenProcesses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::target::tests::Case;
+    use crate::gate::target::tests::GateCase;
     use crate::spawned::spawn;
     use std::fs;
     use std::process::Command;
@@ -129,7 +129,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (work, home) = (dir.path().join("w"), dir.path().join(".pi/agent"));
         fs::create_dir_all(&work).unwrap();
-        let case = Case::new(home.join("sessions/s.jsonl"), &session(&work));
+        let case = GateCase::new(home.join("sessions/s.jsonl"), &session(&work));
         for folder in [&work, &home] {
             let mut agent = spawn(Command::new("sleep").arg("60").current_dir(folder));
             // Until it runs its own program it has our name.
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_shell_in_the_folder_remembers_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let case = Case::new(dir.path().join("s.jsonl"), &session(dir.path()));
+        let case = GateCase::new(dir.path().join("s.jsonl"), &session(dir.path()));
         let mut shell = spawn(
             Command::new("sh")
                 .args(["-c", "read line"])
@@ -166,11 +166,11 @@ mod tests {
     #[test]
     fn who_is_not_seen_forgets_after_a_while() {
         let dir = tempfile::tempdir().unwrap();
-        let elsewhere = Case::new(dir.path().join("s.jsonl"), &session(&dir.path().join("not here")));
+        let elsewhere = GateCase::new(dir.path().join("s.jsonl"), &session(&dir.path().join("not here")));
         assert!(matches!(waits(&elsewhere.target(), DAY), Some(Deferral::MayRemember { wanted: DAY, .. })));
         assert_eq!(waits(&elsewhere.target(), Duration::ZERO), None);
         // With the folder there, only processes that we cannot see are in doubt.
-        let here = Case::new(dir.path().join("here.jsonl"), &session(dir.path()));
+        let here = GateCase::new(dir.path().join("here.jsonl"), &session(dir.path()));
         let found = waits(&here.target(), DAY);
         assert_eq!(
             found.is_some(),
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn openclaw_reads_the_file_again() {
         let dir = tempfile::tempdir().unwrap();
-        let case = Case::new(
+        let case = GateCase::new(
             dir.path().join(".openclaw/agents/main/sessions/s.jsonl"),
             &session(Path::new("/nowhere")),
         );

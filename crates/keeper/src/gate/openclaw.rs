@@ -90,7 +90,7 @@ fn objection(note: &LockFile, now: SystemTime) -> Option<Deferral> {
     match life {
         ProcessState::Alive => Some(Deferral::Locked { pid, age }),
         ProcessState::Dead => None,
-        // The process id may be that of a live OpenClaw that we cannot see. It gives up the lock within its hold time.
+        // The process id may be that of a running OpenClaw that we cannot see. It gives up the lock within its hold time.
         ProcessState::Recycled | ProcessState::Unseen => {
             let hold = field("maxHoldMs")
                 .and_then(serde_json::Value::as_u64)
@@ -179,7 +179,7 @@ fn content() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{GateCase, deferral, is_open};
     use super::*;
     use crate::outcome::Ending;
     use crate::spawned::dead;
@@ -193,9 +193,9 @@ mod tests {
     use std::rc::Rc;
 
     /// A session in an agent's folder of OpenClaw's.
-    fn case() -> (tempfile::TempDir, Case, PathBuf) {
+    fn case() -> (tempfile::TempDir, GateCase, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
-        let case = Case::new(dir.path().join("agents/main/sessions/s.jsonl"), "x");
+        let case = GateCase::new(dir.path().join("agents/main/sessions/s.jsonl"), "x");
         let lock = PathBuf::from(format!("{}.lock", case.path.display()));
         (dir, case, lock)
     }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     /// A session in which a result is lost, and what mends it.
-    fn broken() -> (tempfile::TempDir, Case, PathBuf, Options) {
+    fn broken() -> (tempfile::TempDir, GateCase, PathBuf, Options) {
         let dir = tempfile::tempdir().unwrap();
         let text = concat!(
             r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
@@ -241,7 +241,7 @@ mod tests {
             r#"{"type":"message","id":"a2","parentId":"a1","message":{"role":"user","content":"well?"}}"#,
             "\n",
         );
-        let case = Case::new(dir.path().join("agents/main/sessions/s.jsonl"), text);
+        let case = GateCase::new(dir.path().join("agents/main/sessions/s.jsonl"), text);
         let lock = PathBuf::from(format!("{}.lock", case.path.display()));
         let options = Options {
             mode: Mode::Fix,
@@ -332,7 +332,7 @@ mod tests {
         };
         write(1);
         if !process::sees_all() {
-            // It may live outside of our container.
+            // It may be outside of our container.
             assert!(matches!(deferral(ask(&case.target())), Deferral::Doubtful { grace: HOLD_MAX, .. }));
             write(301);
         }
@@ -407,7 +407,7 @@ mod tests {
     fn pi_takes_no_lock_and_finds_none() {
         let dir = tempfile::tempdir().unwrap();
         let takes = |name: &str| {
-            let case = Case::new(dir.path().join(name), "x");
+            let case = GateCase::new(dir.path().join(name), "x");
             let took = ask(&case.target()).unwrap().is_some();
             assert!(!PathBuf::from(format!("{}.lock", case.path.display())).exists());
             took

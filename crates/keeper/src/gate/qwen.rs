@@ -75,7 +75,7 @@ fn comparable(lease: &QwenLease) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{GateCase, deferral, is_open};
     use super::*;
     use crate::platform::process::{boot_id, pid_namespace, start};
     use crate::spawned::dead;
@@ -85,9 +85,9 @@ mod tests {
 
     const SESSION: &str = "0c0c0c0c-0000-4000-8000-000000000000";
 
-    fn case() -> (tempfile::TempDir, Case, PathBuf) {
+    fn case() -> (tempfile::TempDir, GateCase, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
-        let case = Case::new(dir.path().join(format!("projects/-w/chats/{SESSION}.jsonl")), "x");
+        let case = GateCase::new(dir.path().join(format!("projects/-w/chats/{SESSION}.jsonl")), "x");
         let locks = dir.path().join("tmp/session-writer-locks");
         fs::create_dir_all(&locks).unwrap();
         let lease = locks.join(format!("{SESSION}.lock"));
@@ -180,7 +180,7 @@ mod tests {
     fn a_file_that_is_no_session_of_qwens_has_no_lease() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["..jsonl", "a b.jsonl"] {
-            let case = Case::new(dir.path().join("projects/-w/chats").join(name), "x");
+            let case = GateCase::new(dir.path().join("projects/-w/chats").join(name), "x");
             assert!(is_open(&ask(&case.target())), "{name}");
         }
     }

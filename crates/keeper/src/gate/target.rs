@@ -159,14 +159,14 @@ pub(super) mod tests {
     use crate::deferral::Deferral;
 
     /// A file with some text in it, and what a gate is given about it.
-    pub(in crate::gate) struct Case {
+    pub(in crate::gate) struct GateCase {
         pub(in crate::gate) path: PathBuf,
         file: File,
         pub(in crate::gate) metadata: Metadata,
         pub(in crate::gate) facts: Facts,
     }
 
-    impl Case {
+    impl GateCase {
         pub(in crate::gate) fn new(path: impl AsRef<Path>, text: &str) -> Self {
             let path = path.as_ref();
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,6 +1,7 @@
 //! Late lines: those of a leftover that are missing from the transcript, and the text of the transcript with them.
 
 use super::left::{FINISH, Leftover};
+use crate::appends::{END_BYTES, end_hash, ends_line, lines_end};
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span, read_up_to, same_bytes};
 use crate::platform::FileExt;
@@ -8,7 +9,6 @@ use crate::platform::metadata::MetadataExt;
 use crate::restore::text_before;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
-use crate::tail::{END_BYTES, end_hash, ends_line, lines_end};
 use crate::vault::{self, Account, Ledger, Vault};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

@@ -1,9 +1,9 @@
 //! `tailor top`: what fills a file and the context. On a terminal it is walked through with keys, elsewhere it is printed.
 
 #[cfg(feature = "interactive")]
-mod level;
+mod interactive;
 #[cfg(feature = "interactive")]
-mod live;
+mod level;
 pub(super) mod measure;
 #[cfg(feature = "interactive")]
 mod view;
@@ -38,7 +38,7 @@ pub(crate) fn run(top: &TopArgs) -> ExitStatus {
     };
     if wants_keys(top) {
         #[cfg(feature = "interactive")]
-        return live::run(top, &config);
+        return interactive::run(top, &config);
         #[cfg(not(feature = "interactive"))]
         eprint_message(&format!("tables, not keys: {}", crate::value::not_built_in("interactive")));
     }

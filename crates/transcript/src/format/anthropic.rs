@@ -63,7 +63,7 @@ pub(super) const FORMAT: Format = Format {
     name: "anthropic",
     written_by: "bare Anthropic messages",
     remark: "a lost result goes into the next user message",
-    level: SupportLevel::LiveTruncate,
+    level: SupportLevel::Truncate,
     gates: &[],
     results: Results::Blocks,
     answer: ResultPlace::NextUser,

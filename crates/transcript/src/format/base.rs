@@ -377,9 +377,9 @@ pub enum SupportLevel {
     /// While the owning program is not running.
     Archive,
     /// Also while the owning program runs, if the number and the order of the lines do not change.
-    LiveTruncate,
+    Truncate,
     /// Also while the owning program runs; lines may be added and removed.
-    LiveInsert,
+    Insert,
 }
 
 impl SupportLevel {
@@ -388,8 +388,8 @@ impl SupportLevel {
         match self {
             Self::ReadOnly(_) => "read-only",
             Self::Archive => "archive",
-            Self::LiveTruncate => "live truncate",
-            Self::LiveInsert => "live insert",
+            Self::Truncate => "truncate",
+            Self::Insert => "insert",
         }
     }
 }
@@ -418,7 +418,7 @@ pub enum Gate {
     RunInProgress,
     /// OpenClaw's write lock beside the file, which other programs should take as well (`session-write-lock.ts`).
     OpenClawLock,
-    /// Claude Code's list of live sessions: `sessions/<pid>.json` below its folder.
+    /// Claude Code's list of running sessions: `sessions/<pid>.json` below its folder.
     ClaudeRegistry,
     /// Codex's locks for writers and for maintenance, and the file descriptor that it holds open. Threads whose
     /// bytes a database counts are refused.

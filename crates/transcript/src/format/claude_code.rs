@@ -87,7 +87,7 @@ pub(super) const FORMAT: Format = Format {
         Agent::at("iFlow", ".iflow"),
     ],
     shape: Shape::Graph,
-    level: SupportLevel::LiveInsert,
+    level: SupportLevel::Insert,
     gates: &[Gate::ClaudeRegistry],
     gates_know_memory: true,
     roots: &[

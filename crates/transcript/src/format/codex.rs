@@ -112,7 +112,7 @@ pub(super) const FORMAT: Format = Format {
         Agent::at("TraeX", ".trae"),
     ],
     shape: Shape::Log,
-    level: SupportLevel::LiveInsert,
+    level: SupportLevel::Insert,
     single_files_read_only: Some(UNKNOWN),
     single_files_offsets: Some(PAGINATED),
     gates: &[Gate::CodexWriter],

@@ -67,7 +67,7 @@ pub(super) const FORMAT: Format = Format {
     remark: "superseded records go, repeated results are emptied; no result is put in",
     agents: &[Agent::named("Gemini CLI")],
     shape: Shape::Upserts,
-    level: SupportLevel::LiveInsert,
+    level: SupportLevel::Insert,
     gates: &[],
     header: Header::First,
     roots: &[Root { env: None, home: ".gemini", below: "tmp/*/chats" }],

@@ -41,7 +41,7 @@ pub(super) const BARE: Format = Format {
     name: "openai-chat",
     written_by: "bare OpenAI chat messages",
     remark: "lines come and go only with `--allow`",
-    level: SupportLevel::LiveTruncate,
+    level: SupportLevel::Truncate,
     gates: &[],
     content: Content { reasons_beside: true, ..Content::OPENAI },
     vote: |doc| match is_bare(doc) {
@@ -60,7 +60,7 @@ pub(super) const KIMI_CLI: Format = Format {
         "Kimi CLI",
         Resume { command: &["kimi", "--session"], above: 1, ..Resume::BY_FILE },
     )],
-    level: SupportLevel::LiveInsert,
+    level: SupportLevel::Insert,
     gates: &[],
     leaves_calls_open: true,
     roots: &[Root { env: Some("KIMI_SHARE_DIR"), home: ".kimi", below: "sessions" }],

@@ -129,7 +129,7 @@ pub(super) const FORMAT: Format = Format {
         Agent::at("QClaw", ".qclaw"),
     ],
     shape: Shape::Tree,
-    level: SupportLevel::LiveInsert,
+    level: SupportLevel::Insert,
     gates: &[Gate::RunInProgress, Gate::OpenClawLock],
     header: Header::First,
     roots: &[
