@@ -1,7 +1,7 @@
 //! A database, open for reading, or for one transaction that writes.
 
 use super::alone::nobody_seen;
-use super::kind::{Kind, Mend, Tables};
+use super::kind::{Kind, Mend};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
@@ -128,7 +128,7 @@ impl Database {
     }
 
     /// The first column that is not there, or is one of something else than a table.
-    pub(super) fn missing(&self, tables: Tables) -> SqlResult<Option<String>> {
+    pub(super) fn missing(&self, tables: &[(&str, &[&str])]) -> SqlResult<Option<String>> {
         // A view could be anything.
         const HAS: &str = "SELECT count(*) FROM sqlite_schema AS s, pragma_table_info(s.name) AS c \
                            WHERE s.type = 'table' AND s.name = ?1 AND c.name = ?2";

@@ -1,6 +1,7 @@
 //! What a kind of store consists of, and how its rows are asked for.
 
 use super::lines::Lines;
+use super::prune::Snapshots;
 use super::rows::{Cell, Cells, Edit, Layout};
 use rusqlite::{Connection, Result as SqlResult, ToSql};
 use serde_json::Value;
@@ -65,6 +66,8 @@ pub(super) struct Mend {
     pub(super) known: fn(&Place<'_>) -> SqlResult<Option<String>>,
     /// What else has to be written if these rows change; `None` if rows only change by themselves.
     pub(super) links: Option<Links>,
+    /// Rows beside the sessions of which only the newest are needed, if there are any.
+    pub(super) snapshots: Option<&'static Snapshots>,
     /// What is written when all rows are.
     pub(super) seal: fn(&Connection, &str) -> SqlResult<()>,
 }

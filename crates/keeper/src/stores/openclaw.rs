@@ -41,6 +41,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 const MEND: Mend = Mend {
+    snapshots: None,
     owner: "OpenClaw",
     tables: &[
         ("transcript_events", &["navigation_json", "created_at"]),

@@ -3,6 +3,7 @@
 
 use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble, blank_texts};
 use super::lines::Lines;
+use super::prune::Snapshots;
 use super::rows::{self, Cell, Layout};
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Result as SqlResult, Row, Statement};
@@ -11,6 +12,8 @@ use serde_json::Value;
 const SESSION: u8 = 0;
 const MESSAGE: u8 = 1;
 const PART: u8 = 2;
+/// Holds nothing that is read of a session.
+const EVENT: u8 = 3;
 
 pub(super) const KIND: Kind = Kind {
     agent: "OpenCode",
@@ -54,8 +57,8 @@ pub(super) const KIND: Kind = Kind {
     },
     fillers: &[(
         "event",
-        "a copy of a part or a message for each change of it, of which OpenCode needs none to go on (docs/stores.md says how \
-         they were taken out)",
+        "a copy of a part or a message for each change of it, of which OpenCode needs none to go on; with OpenCode stopped, \
+         tailor prune FILE takes out all but the newest of each",
     )],
     mend: Some(&MEND),
 };
@@ -69,6 +72,7 @@ const MEND: Mend = Mend {
     layouts: &[
         (MESSAGE, Layout { table: "message", columns: &["id", "session_id", "data"], keys: 1 }),
         (PART, Layout { table: "part", columns: &["id", "session_id", "data"], keys: 1 }),
+        (EVENT, Layout { table: "event", columns: &["id", "aggregate_id", "seq", "type", "data"], keys: 1 }),
     ],
     // What comes before it is quoted, so this is not in it.
     json: |record| {
@@ -83,6 +87,10 @@ const MEND: Mend = Mend {
     put: |cells, text| cells[2] = Cell::text(text),
     known,
     links: None,
+    snapshots: Some(&Snapshots {
+        layout: EVENT,
+        types: &[("message.part.updated.1", "$.part.id"), ("message.updated.1", "$.info.id")],
+    }),
     seal: |_, _| Ok(()),
 };
 

@@ -3,6 +3,7 @@
 mod alone;
 mod bad;
 mod others;
+mod prune;
 mod write;
 
 use super::{Export, export, sessions};

@@ -189,6 +189,10 @@ fn print(asked: &Undo, path: &Path, record: &Record, undone: bool) {
     let undone = if undone { ", undone" } else { "" };
     let merged = if record.purpose == Some(Purpose::Merge) { ", merged late lines" } else { "" };
     let path = plain(&shown(path));
-    let line = format!("{path}: {}  {}  {edits}, {sizes}{merged}{undone}", record.run, record.time);
+    let what = match record.purpose {
+        Some(Purpose::Prune) => "superseded rows removed".to_string(),
+        _ => format!("{edits}, {sizes}{merged}"),
+    };
+    let line = format!("{path}: {}  {}  {what}{undone}", record.run, record.time);
     println!("{}", Screen::of_stdout().whole(&line));
 }
