@@ -5,7 +5,7 @@ use super::level::Key;
 use super::measure::one;
 use super::view::{Drawn, News, Request, View};
 use crate::args::Top;
-use crate::command::{BATCH_FILES, failed, nothing_found};
+use crate::command::{BATCH_FILES, databases, failed, nothing_found};
 use crate::config::Loaded;
 use crate::sessions::{Candidate, Looks, Session, State, with_sidechains};
 use crate::status::Status;
@@ -23,6 +23,7 @@ use rayon::prelude::*;
 use signal_hook::flag::register_usize;
 use signal_hook::low_level::emulate_default_handler;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -51,6 +52,7 @@ pub(super) fn run(top: &Top, config: &Loaded) -> Status {
         looks: Looks::new(config, &top.paths),
         policies: config.policies(),
         show_content: top.show_content,
+        asked: top.paths.clone(),
         candidates,
         tell,
     };
@@ -157,6 +159,8 @@ struct Work {
     looks: Looks,
     policies: Policies,
     show_content: bool,
+    /// The paths that the user named.
+    asked: Vec<PathBuf>,
     tell: Sender<News>,
 }
 
@@ -179,6 +183,8 @@ impl Work {
         for batch in unknown.chunks(BATCH_FILES) {
             batch.par_iter().for_each_with(self.tell.clone(), |tell, &n| _ = tell.send(self.look(n, true)));
         }
+        let paths = self.candidates.iter().map(|candidate| candidate.found().path.as_path());
+        _ = self.tell.send(News::Databases(databases::measured(paths, &self.asked)));
     }
 
     fn look(&self, n: usize, may_read: bool) -> News {
