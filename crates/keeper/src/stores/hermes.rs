@@ -38,6 +38,7 @@ pub(super) const KIND: Kind = Kind {
                        'timestamp', strftime('%Y-%m-%dT%H:%M:%f', timestamp, 'unixepoch'))) FROM messages WHERE rowid = ?1";
         Ok(Box::new(Rows { session: connection.prepare(session)?, message: connection.prepare(message)? }))
     },
+    checks: &[],
     fillers: &[],
     mend: None,
 };

@@ -35,6 +35,8 @@ pub(super) struct Kind {
     pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn Reader + 'c>>,
     /// Tables that may fill the database although no session is in them: what they hold, and what helps.
     pub(super) fillers: &'static [(&'static str, &'static str)],
+    /// Queries for sessions that their owner cannot send although their rows are whole, and why.
+    pub(super) checks: &'static [(&'static str, &'static str)],
     /// How its rows are written; `None` if they are only read.
     pub(super) mend: Option<&'static Mend>,
 }

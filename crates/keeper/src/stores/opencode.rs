@@ -55,6 +55,7 @@ pub(super) const KIND: Kind = Kind {
             speaker: (String::new(), None),
         }))
     },
+    checks: &[],
     fillers: &[(
         "event",
         "a copy of a part or a message for each change of it, of which OpenCode needs none to go on; with OpenCode stopped, \
