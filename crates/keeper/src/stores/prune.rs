@@ -6,8 +6,8 @@
 
 use super::alone::Alone;
 use super::database::Database;
-use super::kind::{Kind, Mend};
-use super::rows::{Cells, Edit, Layout};
+use super::kind::{Mend, StoreKind};
+use super::rows::{RowCells, RowEdit, RowLayout};
 use super::write::BATCH_BYTES;
 use super::{KINDS, Sessions, is_foreign, listed};
 use crate::deferral::Deferral;
@@ -115,7 +115,7 @@ struct Pruning {
     file: PathBuf,
     database: Database,
     snapshots: &'static Snapshots,
-    layout: &'static Layout,
+    layout: &'static RowLayout,
     _alone: Option<Alone>,
 }
 
@@ -142,7 +142,7 @@ impl Pruning {
             ));
         }
         let alone = Alone::enter(file, mend)?;
-        let database = Database::open_to_write(file, FileId::of(&found), true)?;
+        let database = Database::open_to_write(file, FileId::from_metadata(&found), true)?;
         drop(reading);
         step(file, Step::LockRows)?;
         database.begin_alone()?;
@@ -216,7 +216,7 @@ impl Pruning {
         Ok((found, bytes))
     }
 
-    fn row(&self, rowid: i64) -> SqlResult<Option<Cells>> {
+    fn row(&self, rowid: i64) -> SqlResult<Option<RowCells>> {
         Ok(self.layout.rows(&self.database.connection, "rowid = ?1", &[&rowid])?.pop())
     }
 
@@ -224,7 +224,7 @@ impl Pruning {
     fn keep(&self, superseded: &[i64], out: &mut dyn Write) -> io::Result<()> {
         for rowid in superseded {
             let old = self.row(*rowid).map_err(io::Error::other)?;
-            let edit = Edit { layout: self.snapshots.layout, old, new: None };
+            let edit = RowEdit { layout: self.snapshots.layout, old, new: None };
             writeln!(out, "{}", edit.line(self.layout))?;
         }
         Ok(())
@@ -242,7 +242,7 @@ impl Pruning {
                 self.database.begin_alone()?;
             }
             let old = self.row(*rowid).map_err(|error| self.fail(error))?;
-            let edit = Edit { layout: self.snapshots.layout, old, new: None };
+            let edit = RowEdit { layout: self.snapshots.layout, old, new: None };
             bytes += edit.len();
             step(&self.file, Step::WriteRow)?;
             if !edit.make(self.layout, connection).map_err(|error| self.fail(error))? {
@@ -267,8 +267,8 @@ impl Pruning {
 
 /// What is known of rows that are superseded in a kind of store.
 fn tried(
-    kind: Option<&'static Kind>,
-) -> Result<(&'static Kind, &'static Mend, &'static Snapshots, &'static Layout), Stop> {
+    kind: Option<&'static StoreKind>,
+) -> Result<(&'static StoreKind, &'static Mend, &'static Snapshots, &'static RowLayout), Stop> {
     let kind = kind.ok_or_else(|| stays("it is no database that Tailor reads".to_string()))?;
     let mend = kind.mend.and_then(|mend| Some((mend, mend.snapshots?)));
     let (mend, snapshots) = mend.ok_or_else(|| {
@@ -282,7 +282,7 @@ fn tried(
 }
 
 /// Asks whether the schema is one that was tried.
-fn check(database: &Database, kind: &Kind, mend: &Mend, layout: &Layout) -> Result<(), Stop> {
+fn check(database: &Database, kind: &StoreKind, mend: &Mend, layout: &RowLayout) -> Result<(), Stop> {
     let fail = |error| database.stop(VERB, error);
     if let Some(why) = database.hindrance(kind, mend).map_err(fail)? {
         return Err(stays(why));

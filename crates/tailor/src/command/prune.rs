@@ -1,11 +1,11 @@
 //! `tailor prune`: takes rows out of databases that newer rows supersede, and makes the files smaller.
 
 use super::failed;
-use crate::args::Prune;
-use crate::status::Status;
+use crate::args::PruneArgs;
+use crate::status::ExitStatus;
 
 #[cfg(not(feature = "stores"))]
-pub(crate) fn run(_: &Prune) -> Status {
+pub(crate) fn run(_: &PruneArgs) -> ExitStatus {
     failed(&crate::value::not_built_in("stores"))
 }
 
@@ -14,7 +14,7 @@ pub(crate) use built_in::run;
 
 #[cfg(feature = "stores")]
 mod built_in {
-    use super::{Prune, Status, failed};
+    use super::{ExitStatus, PruneArgs, failed};
     use crate::amount::{plural, size};
     use crate::place::{portable_text, shown, shown_word};
     use crate::say::{eprint_message, hint, print_json};
@@ -48,7 +48,7 @@ mod built_in {
         vacuumed: bool,
     }
 
-    pub(crate) fn run(asked: &Prune) -> Status {
+    pub(crate) fn run(asked: &PruneArgs) -> ExitStatus {
         let vault = match asked.config.load().and_then(|config| asked.vault.open(&config)) {
             Ok(vault) => vault,
             Err(error) => return failed(&error),
@@ -56,7 +56,7 @@ mod built_in {
         asked.paths.iter().map(|path| one(asked, path, &vault)).max().unwrap_or_default()
     }
 
-    fn one(asked: &Prune, path: &Path, vault: &Vault) -> Status {
+    fn one(asked: &PruneArgs, path: &Path, vault: &Vault) -> ExitStatus {
         let pruned = prune(path, Some(vault), asked.dry_run);
         let mut vacuumed = false;
         let (mut done, mut stopped) = match pruned {
@@ -73,10 +73,10 @@ mod built_in {
             }
         }
         let (reason, status) = match &stopped {
-            None => (None, Status::Clean),
-            Some(Stop::Failed(error)) => (Some(describe_error(path, error)), Status::Error),
-            Some(Stop::Deferred(reason)) => (Some(reason.to_string()), Status::Findings),
-            Some(Stop::Refused(reason)) => (Some(reason.to_string()), Status::Error),
+            None => (None, ExitStatus::Clean),
+            Some(Stop::Failed(error)) => (Some(describe_error(path, error)), ExitStatus::Error),
+            Some(Stop::Deferred(reason)) => (Some(reason.to_string()), ExitStatus::Findings),
+            Some(Stop::Refused(reason)) => (Some(reason.to_string()), ExitStatus::Error),
         };
         if asked.json.is_json() {
             let outcome = outcome(asked, done.as_ref(), stopped.as_ref());
@@ -103,7 +103,7 @@ mod built_in {
         status
     }
 
-    fn outcome(asked: &Prune, done: Option<&Pruned>, stopped: Option<&Stop>) -> &'static str {
+    fn outcome(asked: &PruneArgs, done: Option<&Pruned>, stopped: Option<&Stop>) -> &'static str {
         match (stopped, done) {
             (Some(Stop::Deferred(_)), _) => "deferred",
             (Some(Stop::Refused(_)), _) => "refused",
@@ -114,7 +114,7 @@ mod built_in {
         }
     }
 
-    fn say(asked: &Prune, path: &Path, done: &Pruned, vacuumed: bool) {
+    fn say(asked: &PruneArgs, path: &Path, done: &Pruned, vacuumed: bool) {
         let name = plain(&shown(path));
         let what = || {
             format!(

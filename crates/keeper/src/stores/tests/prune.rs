@@ -6,7 +6,7 @@ use crate::deferral::Deferral;
 use crate::outcome::Ending;
 use crate::refusal::Refusal;
 use crate::step::Step;
-use crate::step::fault::{Fault, with};
+use crate::step::fault::{StepFault, with};
 use crate::stop::Stop;
 use crate::store::session_path;
 use crate::{Extent, Pruned, Vault, prune, undo, vacuum};
@@ -126,9 +126,9 @@ fn wherever_it_dies_every_event_is_there_or_comes_back() {
     let commits = |steps: &[Step]| steps.iter().filter(|step| **step == Step::CommitRows).count();
     assert!(commits(&steps) > 3 && commits(&undoing) > 2 && left == 10, "{} {left}", commits(&steps));
     for at in (0..steps.len()).filter(|at| steps[*at] != Step::WriteRow || at % 60 == 0) {
-        for fault in [Fault::Death { at }, Fault::Error { at, errno: 28 }] {
+        for fault in [StepFault::Death { at }, StepFault::Error { at, errno: 28 }] {
             // A name that stays says no more than that.
-            if matches!(fault, Fault::Error { .. }) && steps[at] == Step::Clean {
+            if matches!(fault, StepFault::Error { .. }) && steps[at] == Step::Clean {
                 continue;
             }
             assert_eq!(run(Some(fault)).2, left, "{fault:?}");
@@ -142,7 +142,7 @@ fn wherever_it_dies_every_event_is_there_or_comes_back() {
         pruned(&file, dir.path());
         let path = session_path(&file, "ses_1");
         let undo = || undo(&path, None, &options(dir.path()), None, Extent::Whole);
-        assert!(with(Some(Fault::Death { at }), undo).0.is_err(), "{at}");
+        assert!(with(Some(StepFault::Death { at }), undo).0.is_err(), "{at}");
         undo_all(&file, dir.path());
         assert!(all(&file) == before, "{at}");
     }
@@ -210,7 +210,7 @@ fn vacuum_is_refused_where_there_is_no_room_for_it() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("media");
     fs::create_dir(&at).unwrap();
-    let Some(_mount) = super::bad::Mount::tmpfs(&at, "size=20m") else { return };
+    let Some(_mount) = super::bad::TestMount::tmpfs(&at, "size=20m") else { return };
     let file = store(&at, "DELETE", 40_000);
     let before = all(&file);
     fs::write(at.join("ballast"), vec![0; 10 << 20]).unwrap();
