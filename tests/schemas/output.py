@@ -334,7 +334,11 @@ def data_sets(folder):
     run("scan", "-", "--lines", *limits, stdin=text)
     whole = [path.read_text(errors="replace") for path in sorted((sessions / "pi").glob("*/in.jsonl"))]
     run("scan", "-", "--lines", "--null", stdin="\0".join(whole))
-    database(home / ".local/share/opencode/opencode.db")
+    store = home / ".local/share/opencode/opencode.db"
+    database(store)
+    run("prune", store, "--dry-run")
+    run("prune", store, "--vacuum")
+    run("prune", folder / "none.db")
 
 
 def database(path):
@@ -353,6 +357,10 @@ def database(path):
             INSERT INTO session VALUES ('ses_1', NULL, '/w', 'List files', '1.18.33', 1795578400000);
             INSERT INTO message VALUES ('msg_1', 'ses_1', 1, 1, '{"role":"user","agent":"build"}');
             INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1, 1, '{"type":"text","text":"list files"}');
+            CREATE TABLE event (id text PRIMARY KEY, aggregate_id text NOT NULL, seq integer NOT NULL, type text NOT NULL,
+              data text NOT NULL);
+            INSERT INTO event VALUES ('evt_1', 'ses_1', 1, 'message.updated.1', '{"info":{"id":"msg_1"}}'),
+              ('evt_2', 'ses_1', 2, 'message.updated.1', '{"info":{"id":"msg_1"}}');
         """)
     connection.close()
 

@@ -206,6 +206,42 @@ def killed(tailor, tried, session, vault):
     return f"{len(between)} of {len(seen)} times the rows were neither the old nor the new ones" if between else ""
 
 
+def pruned(tailor, tried):
+    """What is wrong with a store of OpenCode's whose superseded events were taken out: empty if nothing is. What stays is what the
+    statement of docs/stores.md leaves, undo gives every row back, and OpenCode goes on with the smaller file."""
+    (session,) = tried.trials.copies(tried.agent, tried.sessions, [("pruned", "plain", None, None)])
+    bench.settle(tried.agent.path)
+    path, vault, wrong = tried.agent.path, tried.folder / "vault", []
+    shutil.rmtree(vault, ignore_errors=True)
+    prune = lambda *more: reads.Told(tailor, "prune", "--json", "--vault", vault, *more, path)
+    ending = lambda told: [line["outcome"] for line in told.lines()]
+    before, long = whole(path), path.stat().st_size
+    copy = tried.folder / "by-hand.db"
+    copy.unlink(missing_ok=True)
+    shutil.copyfile(path, copy)
+    with rows.writing(copy) as db:
+        for (one,) in db.execute("SELECT id FROM session").fetchall():
+            tried.trials.superseded(db, one)
+    wanted = whole(copy)
+    told = prune()
+    if ending(told) != ["removed"]:
+        return f"prune exits {told.code}: {told.out[-300:]} {told.error[-300:]}"
+    wrong += [] if whole(path) == wanted else ["other rows are left than by hand"]
+    wrong += [] if ending(prune()) == ["clean"] else ["a second prune finds something"]
+    told = reads.Told(tailor, "undo", "--settle", "0", "--vault", vault, path)
+    wrong += [] if told.code == 0 and whole(path) == before else [f"undo exits {told.code}, or other rows are there: {told.error[-300:]}"]
+    told = prune("--vacuum")
+    small = path.stat().st_size
+    wrong += [] if ending(told) == ["removed"] and small < long else [f"{small} bytes, not fewer than {long}: {told.out[-300:]}"]
+    wrong += [accepted(tried, "opencode", [session])]
+    with tried.agent.live(session) as wire:
+        came = tried.resume(wire, session)
+        wrong += [] if came == RESUMED["opencode"] else [f"{came}, not {RESUMED['opencode']}"]
+        told = prune()
+        wrong += [] if ending(told) == ["deferred"] else [f"while it runs: {told.out[-300:]}"]
+    return "; ".join(filter(None, wrong))
+
+
 LIVE_TURNS = {True: 2, False: 6}  # quick, or not
 PATIENCE = 60  # seconds
 

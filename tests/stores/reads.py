@@ -29,9 +29,11 @@ OPENCODE = {
 # What Tailor does not say yet, or says otherwise. A gap that closes fails, so that this stays true.
 GAPS = {
     ("openclaw", "result twice"),  # an error, as in a transcript of pi; OpenClaw sends it once
-    ("openclaw", "leaf is an older event"),  # the tables beside the events are not read
+    ("openclaw", "leaf is an older event"),  # `doctor` says so: see BESIDE
     ("openclaw", "identity of a result is gone"),
 }
+# Damage in the tables beside the events, and the column or table that `tailor doctor` names.
+BESIDE = {"leaf is an older event": "leaf_event_id", "identity of a result is gone": "transcript_event_identities"}
 
 
 class Told:
@@ -125,3 +127,13 @@ def found(tailor, path, session, wanted, before):
     if any((finding["severity"] == "error") != is_error for finding in mine):
         return f"{code} is {mine[0]['severity']}, and should {'be' if is_error else 'not be'} an error"
     return None
+
+
+def beside(tailor, path, session, trial):
+    """What is wrong with what `tailor doctor` says of a session that other tables contradict; of a whole one, with any word."""
+    told = Told(tailor, "doctor", "--json", path)
+    remarks = [remark for line in told.lines() if line["type"] == "database" for remark in line["remarks"]]
+    mine = [remark for remark in remarks if remark.startswith("sessions ")]
+    if trial is None:
+        return f"doctor contradicts what its owner wrote: {mine}" if mine else ""
+    return "" if any(session in remark and BESIDE[trial] in remark for remark in mine) else f"doctor does not name it: {remarks}"

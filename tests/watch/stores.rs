@@ -277,3 +277,40 @@ fn of_many_sessions_only_those_that_were_written_to_are_read_and_nothing_when_al
     assert_eq!(daemon.status().unwrap()["looks"], 2_004);
     assert_eq!(owner.path, path);
 }
+
+/// The owner writes for longer than anybody waits, then ends: what is in its way is put off by name, and nothing is lost.
+#[test]
+fn a_fix_beside_a_busy_database_is_deferred_and_lands_once_it_may() {
+    let dir = Dir::new();
+    let path = dir.path("openclaw-agent.sqlite");
+    let Some(mut owner) = Owner::begin(&path) else { return };
+    owner.write("s1", now() - 60_000);
+    let late = "INSERT INTO transcript_events VALUES ('s1', 90, '{\"type\":\"custom\",\"id\":\"late\",\"parentId\":\"e5\"}', 0, NULL, NULL, NULL)";
+    owner.run("BEGIN IMMEDIATE");
+    owner.run(late);
+    let all = "SELECT * FROM transcript_events ORDER BY session_id, seq";
+    let before = owner.run(all);
+    let session = format!("{}#s1", path.display());
+    let fix = |wait: &str| ["fix", "--settle", "0", "--json", "--wait", wait, &session].map(str::to_string);
+    let began = Instant::now();
+    let said = dir.tailor(&fix("3s").each_ref().map(String::as_str));
+    let line: Value = serde_json::from_str(said.text().lines().next().unwrap()).unwrap();
+    assert!(said.status == 1 && began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
+    assert_eq!(line["outcome"], "deferred", "{line}");
+    assert!(line["reason"].as_str().unwrap().contains("SQLite"), "{line}");
+    assert_eq!(owner.run(all), before);
+    let mut waits = dir.command();
+    let waits = waits.args(fix("90s")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(owner.run(all), before);
+    owner.run("COMMIT");
+    let done = waits.wait_with_output().unwrap();
+    let said = String::from_utf8(done.stdout).unwrap();
+    let line: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
+    assert_eq!(line["outcome"], "fixed", "{said}");
+    let after = owner.run(all);
+    let (before, after) = (before.as_array().unwrap(), after.as_array().unwrap());
+    assert_eq!(before.len(), after.len());
+    assert_eq!(before.iter().zip(after).filter(|(old, new)| old != new).count(), 1, "one long result");
+    assert!(owner.is_cut("s1"));
+}

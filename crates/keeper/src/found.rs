@@ -40,3 +40,20 @@ pub struct Fill {
     /// What is remarkable, and what helps.
     pub remarks: Vec<String>,
 }
+
+/// What was taken out of a database beside its sessions, and how long it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// In how many sessions there were superseded rows.
+    pub sessions: u64,
+    /// How many these were.
+    pub rows: u64,
+    /// How many bytes of data they held.
+    pub bytes: u64,
+    /// The runs that keep them, one for each session.
+    pub runs: Vec<String>,
+    /// How long the database is.
+    pub size: u64,
+    /// How many of its bytes hold nothing now.
+    pub free: u64,
+}

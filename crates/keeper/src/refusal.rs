@@ -48,6 +48,13 @@ pub enum Refusal {
     NamesNoSession(usize),
     /// It is in a database that must not be written to, for this reason.
     StoreStays(String),
+    /// SQLite would need so many bytes on the disk to write it anew, and there are fewer.
+    NoRoom {
+        /// How many it needs.
+        needed: u64,
+        /// How many are free.
+        room: u64,
+    },
     /// The repair would do harm.
     Worse(Worse),
     /// Its conversation cannot be compacted.
@@ -134,6 +141,7 @@ impl fmt::Display for Refusal {
                 "it is a database of {sessions} sessions; name one as 'FILE#SESSION' (tailor scan FILE lists them)"
             ),
             Self::StoreStays(why) => write!(f, "its rows stay as they are: {why}"),
+            Self::NoRoom { needed, room } => f.write_str(&no_room(*needed, *room)),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::AnothersFile => {
@@ -242,6 +250,13 @@ fn forgotten(texts: usize, alone: bool) -> String {
     format!(
         "{texts} of the texts that this run cut were removed by tailor forget and cannot be put back (--partly restores \
          everything else)"
+    )
+}
+
+fn no_room(needed: u64, room: u64) -> String {
+    format!(
+        "SQLite needs {needed} bytes of free space to write it anew, and {room} are free; until then it uses the free pages for \
+         what comes next"
     )
 }
 

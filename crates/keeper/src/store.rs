@@ -162,6 +162,12 @@ pub(crate) fn session_path(file: &Path, session: &str) -> PathBuf {
     path.into()
 }
 
+/// Whether a path stands for a session in this file. Nothing is asked of the disk.
+pub(crate) fn is_in(path: &Path, file: &Path) -> bool {
+    let (path, file) = (path.as_os_str().as_encoded_bytes(), file.as_os_str().as_encoded_bytes());
+    path.strip_prefix(file).is_some_and(|rest| rest.first() == Some(&(MARK as u8)))
+}
+
 /// A file beside a database.
 pub(crate) fn beside(file: &Path, end: &str) -> PathBuf {
     let mut beside = file.as_os_str().to_os_string();

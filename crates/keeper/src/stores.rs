@@ -23,6 +23,7 @@ mod lines;
 mod openclaw;
 mod opencode;
 mod projection;
+mod prune;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ mod write;
 mod zed;
 
 pub use fill::measure_store;
+pub use prune::{prune, vacuum};
 pub(crate) use write::Replacing;
 
 use crate::content::FileContent;

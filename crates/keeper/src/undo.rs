@@ -19,7 +19,7 @@ use crate::restore::{Extent, Restored, RestoredText, Runs};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::stored::{self, Replacing, Stored};
-use crate::vault::{Pending, Vault};
+use crate::vault::{Pending, Purpose, Vault};
 use std::path::Path;
 use transcript::overflow::Cause;
 use transcript::policy::SignedThinking;
@@ -181,7 +181,8 @@ fn undo_once(
 fn signed_since(runs: &Runs, way: &RestoredText, now: &Examination, options: &Options) -> Option<Refusal> {
     let facts = &now.facts;
     let refused = facts.failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking);
-    let ignored = options.policy.for_format(facts.format).thinking == SignedThinking::Ignore;
+    let ignored = options.policy.for_format(facts.format).thinking == SignedThinking::Ignore
+        || runs.target.purpose == Some(Purpose::Prune);
     let since = now.signed_at.is_some_and(|at| at >= way.left_to);
     (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run.clone()))
 }

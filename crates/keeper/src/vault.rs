@@ -107,6 +107,8 @@ pub(crate) struct RowsMade {
     pub(crate) lines: Box<dyn Iterator<Item = io::Result<String>>>,
     /// Whether rows came, went or were linked anew, so that all go back together.
     pub(crate) is_alone: bool,
+    /// Whether each goes back by itself nevertheless: nothing else refers to it.
+    pub(crate) is_pruned: bool,
 }
 
 /// A change of [`Purpose::Merge`]: at offset `at` of the new text, `length` bytes take the place of others.
@@ -313,7 +315,8 @@ impl Vault {
         }
         let text = OriginalText::open(&Arc::new(file), &rows.frame)?;
         let lines = Box::new(BufReader::new(text).lines());
-        Ok(Some(RowsMade { lines, is_alone: rows.is_alone }))
+        let is_pruned = record.purpose == Some(Purpose::Prune);
+        Ok(Some(RowsMade { lines, is_alone: rows.is_alone, is_pruned }))
     }
 
     /// The texts of a run that were forgotten.
@@ -452,6 +455,23 @@ impl Pending {
             }
             Ok(())
         })
+    }
+
+    /// Keeps rows of a store that go without the session changing, one edit a line, and makes them durable.
+    #[cfg(feature = "stores")]
+    pub(crate) fn keep_rows(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Run, crate::stop::Stop> {
+        let root = self.root.clone();
+        let kept = self.fill(|record, out| {
+            record.purpose = Some(Purpose::Prune);
+            before(Step::WriteRecord)?;
+            let frame = out.stream(None, |mut out| Ok(write(&mut out)?))?;
+            record.rows = Some(RecordedRows { frame, is_alone: true });
+            Ok(())
+        });
+        kept.map_err(|halt| halt.stop(|_| cannot_keep(&root, ErrorKind::UnexpectedEof.into())))
     }
 
     /// Stores which places undoing a run will change in a transcript of `length` bytes.

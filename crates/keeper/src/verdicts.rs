@@ -159,7 +159,8 @@ impl Verdicts {
         let file = open(&folder, &name)?;
         let (mut known, lines) = read(&file)?;
         let roots: Vec<PathBuf> = roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
-        let is_asked = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+        let is_asked =
+            |path: &Path| roots.iter().any(|root| path.starts_with(root) || store::is_in(path, root));
         let before = known.len();
         known.retain(|path, _| !(is_asked(path) && is_gone(path)));
         let is_long = |file: &File| file.metadata().is_ok_and(|found| found.len() > BYTES_MAX / 2);

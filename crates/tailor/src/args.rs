@@ -239,6 +239,14 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7d --max-size 500M\n\
         Exit codes: 0 done, 2 an error")]
     Gc(GcArgs),
+    /// Take out of a database what newer rows supersede.
+    ///
+    /// OpenCode's and Kilo's log of events, which keeps a copy of a message for each change of it. With the program stopped.
+    #[command(after_help = "Examples:\n  tailor prune --dry-run ~/.local/share/opencode/opencode.db\n  \
+        tailor prune ~/.local/share/opencode/opencode.db\n  tailor prune --vacuum ~/.local/share/opencode/opencode.db\n\
+        Undo: tailor undo FILE\n\
+        Exit codes: 0 done or nothing to do, 1 not now, 2 an error")]
+    Prune(PruneArgs),
     /// Watch transcripts and repair them while they grow.
     ///
     /// Writes nothing unless the mode is `enforce`.
@@ -675,6 +683,27 @@ pub(crate) struct ShowArgs {
     /// Print it as it was in the file, with its escapes.
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    #[command(flatten)]
+    pub(crate) vault: VaultAt,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct PruneArgs {
+    /// Databases, or FILE#SESSION for one session.
+    #[arg(value_name = "FILE", required = true, value_hint = FilePath)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Then have SQLite write the file anew, without free pages.
+    ///
+    /// If there is room: it needs twice as much as what stays.
+    #[arg(long)]
+    pub(crate) vacuum: bool,
+    /// Report what would be removed, but remove nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) json: Json,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! A database that is open for reading, or for one writing transaction.
 
 use super::alone::nobody_seen;
-use super::kind::{Mend, StoreKind, Tables};
+use super::kind::{Mend, StoreKind};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
@@ -128,9 +128,9 @@ impl Database {
         Ok(None)
     }
 
-    /// The first column that is missing, or belongs to something that is not a table.
-    pub(super) fn missing(&self, tables: Tables) -> SqlResult<Option<String>> {
-        // A view can return anything.
+    /// The first column that is not there, or is one of something else than a table.
+    pub(super) fn missing(&self, tables: &[(&str, &[&str])]) -> SqlResult<Option<String>> {
+        // A view could be anything.
         const HAS: &str = "SELECT count(*) FROM sqlite_schema AS s, pragma_table_info(s.name) AS c \
                            WHERE s.type = 'table' AND s.name = ?1 AND c.name = ?2";
         let mut has = self.connection.prepare(HAS)?;

@@ -46,6 +46,7 @@ pub fn measure_store(file: &Path) -> Result<Option<Fill>, Error> {
     measured.remark(kind);
     if measured.is_exact {
         measured.remarks.extend(damaged_indexes(&database.connection, &measured));
+        measured.remarks.extend(contradictions(&database.connection, kind));
     }
     measured.remarks.extend(database.lost_log());
     Ok(Some(measured))
@@ -93,7 +94,19 @@ impl Fill {
     }
 }
 
-/// Problems of search indexes. SQLite checks them against the rows, which takes about a second for each 16 MB.
+/// Which sessions the tables beside their rows contradict. What such a table does not have is not asked.
+fn contradictions(connection: &Connection, kind: &StoreKind) -> Vec<String> {
+    let sessions = |sql: &str| -> SqlResult<Vec<String>> {
+        connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+    };
+    let said = |(sql, why): &(&str, &str)| {
+        let found = sessions(sql).ok().filter(|found| !found.is_empty())?;
+        Some(format!("sessions {}: {why}; tailor export still prints all of each", found.join(", ")))
+    };
+    kind.checks.iter().filter_map(said).collect()
+}
+
+/// What is wrong with indexes for searching: SQLite checks them against the rows, which takes about a second for each 16 MB.
 fn damaged_indexes(connection: &Connection, fill: &Fill) -> Vec<String> {
     const INDEXES: &str = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual'";
     let names = connection

@@ -41,6 +41,7 @@ pub(super) const KIND: StoreKind = StoreKind {
             message: connection.prepare(message)?,
         }))
     },
+    checks: &[],
     fillers: &[],
     mend: None,
 };

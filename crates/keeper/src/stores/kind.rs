@@ -1,6 +1,7 @@
 //! Describes a kind of store: its tables, its queries, and how its rows are written.
 
 use super::lines::RecordLines;
+use super::prune::Snapshots;
 use super::rows::{RowCell, RowCells, RowEdit, RowLayout};
 use rusqlite::{Connection, Result as SqlResult, ToSql};
 use serde_json::Value;
@@ -34,7 +35,9 @@ pub(super) struct StoreKind {
     pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn RowReader + 'c>>,
     /// Tables without sessions that may fill the database: what they hold, and what to do about it.
     pub(super) fillers: &'static [(&'static str, &'static str)],
-    /// How its rows are written; `None` if they are read-only.
+    /// Queries for sessions that their owner cannot send although their rows are whole, and why.
+    pub(super) checks: &'static [(&'static str, &'static str)],
+    /// How its rows are written; `None` if they are only read.
     pub(super) mend: Option<&'static Mend>,
 }
 
@@ -65,7 +68,9 @@ pub(super) struct Mend {
     pub(super) known: fn(&RowPlace<'_>) -> SqlResult<Option<String>>,
     /// What else has to be written if these rows change; `None` if nothing depends on them.
     pub(super) links: Option<Links>,
-    /// What is written after all rows.
+    /// Rows beside the sessions of which only the newest are needed, if there are any.
+    pub(super) snapshots: Option<&'static Snapshots>,
+    /// What is written when all rows are.
     pub(super) seal: fn(&Connection, &str) -> SqlResult<()>,
 }
 

@@ -32,6 +32,21 @@ pub(super) const KIND: StoreKind = StoreKind {
     tried: &["23"],
     keys,
     reader: |connection| Ok(Box::new(Events { row: connection.prepare(ROW)? })),
+    checks: &[
+        (
+            "SELECT session_id FROM (SELECT session_id, seq FROM transcript_events WHERE seq > 0 EXCEPT \
+             SELECT session_id, seq FROM transcript_event_identities) GROUP BY session_id",
+            "an event is not in transcript_event_identities, so OpenClaw sends nothing that came before it, and the API may refuse \
+             the rest",
+        ),
+        (
+            "SELECT s.session_id FROM session_transcript_index_state AS s WHERE s.needs_rebuild = 0 AND s.leaf_event_id IS NOT \
+             (SELECT i.event_id FROM session_transcript_active_events AS a JOIN transcript_event_identities AS i \
+             ON i.session_id = a.session_id AND i.seq = a.event_seq WHERE a.session_id = s.session_id \
+             ORDER BY a.active_position DESC LIMIT 1)",
+            "leaf_event_id in session_transcript_index_state is not the last live event, so each turn fails",
+        ),
+    ],
     fillers: &[(
         "trajectory_runtime_events",
         "a diagnostic log of each run, which no request needs. OPENCLAW_TRAJECTORY=0 in the gateway's environment ends it, and \
@@ -41,6 +56,7 @@ pub(super) const KIND: StoreKind = StoreKind {
 };
 
 const MEND: Mend = Mend {
+    snapshots: None,
     owner: "OpenClaw",
     tables: &[
         ("transcript_events", &["navigation_json", "created_at"]),

@@ -3,6 +3,7 @@
 
 use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts};
 use super::lines::RecordLines;
+use super::prune::Snapshots;
 use super::rows::{self, RowCell, RowLayout};
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Result as SqlResult, Row, Statement};
@@ -11,6 +12,8 @@ use serde_json::Value;
 const SESSION: u8 = 0;
 const MESSAGE: u8 = 1;
 const PART: u8 = 2;
+/// Holds nothing that is read of a session.
+const EVENT: u8 = 3;
 
 pub(super) const KIND: StoreKind = StoreKind {
     agent: "OpenCode",
@@ -52,10 +55,11 @@ pub(super) const KIND: StoreKind = StoreKind {
             speaker: (String::new(), None),
         }))
     },
+    checks: &[],
     fillers: &[(
         "event",
-        "a copy of a part or a message for each change of it, of which OpenCode needs none to go on (docs/stores.md says how \
-         they were taken out)",
+        "a copy of a part or a message for each change of it, of which OpenCode needs none to go on; with OpenCode stopped, \
+         tailor prune FILE takes out all but the newest of each",
     )],
     mend: Some(&MEND),
 };
@@ -69,6 +73,10 @@ const MEND: Mend = Mend {
     layouts: &[
         (MESSAGE, RowLayout { table: "message", columns: &["id", "session_id", "data"], keys: 1 }),
         (PART, RowLayout { table: "part", columns: &["id", "session_id", "data"], keys: 1 }),
+        (
+            EVENT,
+            RowLayout { table: "event", columns: &["id", "aggregate_id", "seq", "type", "data"], keys: 1 },
+        ),
     ],
     // The strings before it are escaped, so they cannot contain this.
     json: |record| {
@@ -83,6 +91,10 @@ const MEND: Mend = Mend {
     put: |cells, text| cells[2] = RowCell::text(text),
     known,
     links: None,
+    snapshots: Some(&Snapshots {
+        layout: EVENT,
+        types: &[("message.part.updated.1", "$.part.id"), ("message.updated.1", "$.info.id")],
+    }),
     seal: |_, _| Ok(()),
 };
 

@@ -221,9 +221,12 @@ impl MadeEdit {
         Ok(Self { layout, key: cells(key)?, old: old.map(cells).transpose()?, new })
     }
 
-    /// The edit that undoes it; `None` if the row has changed since.
+    /// What takes it back; `None` if the row has changed since. A row that went and is there again as it was stays.
     pub(super) fn back(self, layout: &RowLayout, connection: &Connection) -> SqlResult<Option<RowEdit>> {
         let now = layout.row(connection, &self.key)?;
+        if self.new.is_none() && now.is_some() && now == self.old {
+            return Ok(Some(RowEdit { layout: self.layout, old: None, new: None }));
+        }
         let is_same = now.as_ref().map(hash) == self.new;
         Ok(is_same.then_some(RowEdit { layout: self.layout, old: now, new: self.old }))
     }

@@ -3,6 +3,7 @@
 mod alone;
 mod bad;
 mod others;
+mod prune;
 mod write;
 
 use super::{ExportedSession, export, sessions};
@@ -536,6 +537,11 @@ fn what_was_told_of_a_session_holds_until_its_database_or_log_changes() {
     std::thread::sleep(Duration::from_millis(2_100));
     assert!(look(&open()).3);
     assert_eq!(look(&open()), (ending, bytes, found.clone(), false));
+    // The database itself may be what was asked for.
+    let named = Verdicts::open(&cache, &options, std::slice::from_ref(&file)).unwrap();
+    assert!(!look(&named).3);
+    let other = Verdicts::open(&cache, &options, &[dir.path().join("openclaw-agent")]).unwrap();
+    assert!(look(&other).3);
     assert_eq!(
         find(&path)[0].as_ref().unwrap().written,
         Some(std::time::UNIX_EPOCH + Duration::from_secs(9))

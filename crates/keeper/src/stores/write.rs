@@ -30,8 +30,8 @@ use std::ops::Range;
 use transcript::policy::KnownRecords;
 use transcript::{Source, Span};
 
-/// How many bytes of rows a transaction writes while the owner runs.
-const BATCH_BYTES: usize = 2 << 20;
+/// How many bytes of rows a transaction beside the owner writes.
+pub(super) const BATCH_BYTES: usize = 2 << 20;
 
 /// A row that changes.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,6 +63,8 @@ struct RowsWork<'w> {
     database: &'w Database,
     texts: &'w Replacing<'w>,
     is_alone: bool,
+    /// Whether each row stands by itself, so that there may be several transactions with the owner stopped as well.
+    is_bulk: bool,
 }
 
 impl Stored {
@@ -79,7 +81,8 @@ impl Stored {
         let is_alone = whole || !changes.iter().all(|change| self.only_shortens(mend, change, &texts));
         let _alone = is_alone.then(|| Alone::enter(&self.file, mend)).transpose()?;
         let database = Database::open_to_write(&self.file, self.id, is_alone)?;
-        let work = RowsWork { stored: self, mend, database: &database, texts: &texts, is_alone };
+        let is_bulk = made.as_ref().is_some_and(|made| made.is_pruned);
+        let work = RowsWork { stored: self, mend, database: &database, texts: &texts, is_alone, is_bulk };
         if whole {
             let made = made.into_iter().flat_map(|made| made.lines);
             return work.write(|each| work.take_back(made, each), || keep(RowsKept::default()));
@@ -445,8 +448,13 @@ impl EditBatch<'_> {
         self.bytes += edit.len();
         self.edits.push(edit);
         if self.work.is_alone {
-            // The next edit may read this row.
-            return self.make();
+            // What comes next may ask for this row.
+            self.make()?;
+            if !self.work.is_bulk || self.bytes < BATCH_BYTES {
+                return Ok(());
+            }
+            self.commit()?;
+            return self.work.database.begin_alone();
         }
         if self.bytes < BATCH_BYTES {
             return Ok(());
@@ -459,7 +467,8 @@ impl EditBatch<'_> {
     fn end(&mut self) -> Result<(), Stop> {
         if self.work.is_alone {
             self.make()?;
-            let tables: Vec<&str> = self.tables.iter().copied().collect();
+            // Of gigabytes that nothing refers to, each row was compared instead.
+            let tables: Vec<&str> = self.tables.iter().copied().filter(|_| !self.work.is_bulk).collect();
             let found = self.work.database.check(&tables).map_err(|error| self.work.fail(error))?;
             found.map_or(Ok(()), |why| Err(stays(why)))?;
         }
@@ -477,7 +486,6 @@ impl EditBatch<'_> {
                 return Err(Deferral::Changed.into());
             }
         }
-        self.bytes = 0;
         Ok(())
     }
 
@@ -495,6 +503,7 @@ impl EditBatch<'_> {
         work.step(Step::CommitRows)?;
         // A failed commit may still take effect after a power cut.
         self.stays = true;
+        self.bytes = 0;
         connection.execute_batch("COMMIT").map_err(|error| work.fail(error))
     }
 }

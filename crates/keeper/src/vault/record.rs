@@ -103,6 +103,8 @@ pub enum Purpose {
     Compact,
     /// Finishing an interrupted run: late lines were merged into the transcript.
     Merge,
+    /// Superseded rows were taken out of a database beside the session, which did not change.
+    Prune,
 }
 
 impl Purpose {

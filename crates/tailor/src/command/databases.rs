@@ -5,7 +5,7 @@ use crate::place::{portable_text, shown};
 use crate::say::eprint_message;
 use crate::table::{TableRow, TableWriter};
 use crate::terminal;
-use keeper::{Fill, is_stored, measure_store, store_file};
+use keeper::{Error, Fill, is_stored, measure_store, store_file};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -16,18 +16,26 @@ const TABLES: usize = 8;
 
 /// What fills the databases in which these sessions are. A user who asked for a session alone gets nothing.
 pub(super) fn measure<'p>(paths: impl Iterator<Item = &'p Path>, asked: &[PathBuf]) -> Vec<Fill> {
-    let mut files: BTreeSet<&Path> = paths.filter(|path| is_stored(path)).filter_map(store_file).collect();
-    for path in asked.iter().filter(|path| is_stored(path)) {
-        files.remove(store_file(path).unwrap_or(path));
-    }
-    let measured = files.into_iter().filter_map(|file| match measure_store(file) {
-        Ok(fill) => fill,
+    let measured = measured(paths, asked).into_iter().filter_map(|fill| match fill {
+        Ok(fill) => Some(fill),
         Err(error) => {
             eprint_message(&error.to_string());
             None
         }
     });
     measured.collect()
+}
+
+/// The same, with what could not be measured.
+pub(super) fn measured<'p>(
+    paths: impl Iterator<Item = &'p Path>,
+    asked: &[PathBuf],
+) -> Vec<Result<Fill, Error>> {
+    let mut files: BTreeSet<&Path> = paths.filter(|path| is_stored(path)).filter_map(store_file).collect();
+    for path in asked.iter().filter(|path| is_stored(path)) {
+        files.remove(store_file(path).unwrap_or(path));
+    }
+    files.into_iter().filter_map(|file| measure_store(file).transpose()).collect()
 }
 
 /// One line of `--json`.
@@ -72,7 +80,11 @@ pub(super) fn json(fills: &[Fill], out: &mut impl Write) -> io::Result<()> {
 
 /// Prints a table for each database.
 pub(super) fn print(fills: &[Fill], out: &mut impl Write) -> io::Result<()> {
-    let canvas = TableWriter::of_stdout();
+    draw(fills, TableWriter::of_stdout(), out)
+}
+
+/// The same on a page of another width.
+pub(super) fn draw(fills: &[Fill], canvas: TableWriter, out: &mut impl Write) -> io::Result<()> {
     for fill in fills {
         let log = if fill.log > 0 { format!(", and {} in its -wal", size(fill.log)) } else { String::new() };
         let about = if fill.is_exact { "" } else { ", estimated" };
@@ -88,12 +100,15 @@ pub(super) fn print(fills: &[Fill], out: &mut impl Write) -> io::Result<()> {
         rows.retain(|row| row.part > 0);
         write!(out, "{}", canvas.table(&rows, fill.bytes))?;
     }
-    print_remarks(fills, out)
+    write_remarks(fills, canvas, out)
 }
 
 /// Prints what is remarkable.
 pub(super) fn print_remarks(fills: &[Fill], out: &mut impl Write) -> io::Result<()> {
-    let canvas = TableWriter::of_stdout();
+    write_remarks(fills, TableWriter::of_stdout(), out)
+}
+
+fn write_remarks(fills: &[Fill], canvas: TableWriter, out: &mut impl Write) -> io::Result<()> {
     for fill in fills {
         for remark in &fill.remarks {
             writeln!(

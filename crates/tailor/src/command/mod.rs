@@ -17,6 +17,7 @@ pub(crate) mod hook;
 mod interrupt;
 mod lines;
 mod progress;
+pub(crate) mod prune;
 pub(crate) mod recover;
 pub(crate) mod report;
 pub(crate) mod resume;

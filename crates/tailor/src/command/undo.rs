@@ -38,6 +38,7 @@ pub(crate) fn run(asked: &UndoArgs) -> ExitStatus {
         return list(asked, &paths, vault);
     }
     let is_there = |found: &FoundFile| !asked.all || found.path.exists() || is_stored(&found.path);
+    let is_of_a_named_database = |found: &FoundFile| is_stored(&found.path) && !paths.contains(&found.path);
     over_files(&paths, &OutputOptions::plain(asked.change.json), |found| {
         if !is_there(found) {
             return None;
@@ -45,10 +46,10 @@ pub(crate) fn run(asked: &UndoArgs) -> ExitStatus {
         let report =
             if asked.to_original { to_original(asked, &options, found) } else { one(asked, &options, found) };
         match report {
-            // Within a folder, or with `--all`, only files are reported to which something was done.
+            // Within a folder or a database, or with `--all`, only files are reported to which something was done.
             Ok((outcome, _))
                 if outcome.ending == Ending::Refused(Refusal::NothingToUndo)
-                    && (asked.all || found.root.is_some()) =>
+                    && (asked.all || found.root.is_some() || is_of_a_named_database(found)) =>
             {
                 None
             }
@@ -189,6 +190,10 @@ fn print(asked: &UndoArgs, path: &Path, record: &Record, undone: bool) {
     let undone = if undone { ", undone" } else { "" };
     let merged = if record.purpose == Some(Purpose::Merge) { ", merged late lines" } else { "" };
     let path = plain(&shown(path));
-    let line = format!("{path}: {}  {}  {edits}, {sizes}{merged}{undone}", record.run, record.time);
+    let what = match record.purpose {
+        Some(Purpose::Prune) => "superseded rows removed".to_string(),
+        _ => format!("{edits}, {sizes}{merged}"),
+    };
+    let line = format!("{path}: {}  {}  {what}{undone}", record.run, record.time);
     println!("{}", Screen::of_stdout().whole(&line));
 }

@@ -31,6 +31,13 @@ pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
+/// How many bytes may still be written to the file system of a folder.
+#[cfg(feature = "stores")]
+pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let system = rustix::fs::statvfs(folder)?;
+    Ok(system.f_bavail.saturating_mul(system.f_frsize))
+}
+
 /// Whether a path is in a folder; neither has links.
 pub(crate) fn lies_in(real: &Path, folder: &Path) -> bool {
     real.starts_with(folder)

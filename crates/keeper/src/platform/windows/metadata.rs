@@ -15,8 +15,8 @@ use windows_sys::Win32::Foundation::{
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT,
     FILE_ATTRIBUTE_TAG_INFO, FILE_BASIC_INFO, FILE_FLAG_OPEN_REPARSE_POINT, FILE_INFO_BY_HANDLE_CLASS,
-    FileAttributeTagInfo, FileBasicInfo, GetFileInformationByHandle, GetFileInformationByHandleEx,
-    GetFinalPathNameByHandleW,
+    FileAttributeTagInfo, FileBasicInfo, GetDiskFreeSpaceExW, GetFileInformationByHandle,
+    GetFileInformationByHandleEx, GetFinalPathNameByHandleW,
 };
 
 /// From 1601 to 1970, in the system's unit of 100 ns.
@@ -194,6 +194,17 @@ pub(super) fn is_link_tag(tag: u32) -> bool {
 /// Of the target of a path.
 pub(crate) fn at(path: &Path) -> io::Result<Metadata> {
     open::metadata_at(path, 0)
+}
+
+/// How many bytes may still be written to the file system of a folder.
+#[cfg(feature = "stores")]
+pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let (folder, mut free) = (name::for_call(folder.as_os_str()), 0);
+    // SAFETY: the path ends with a zero, and the number outlives the call.
+    let done = unsafe {
+        GetDiskFreeSpaceExW(folder.as_ptr(), &raw mut free, std::ptr::null_mut(), std::ptr::null_mut())
+    };
+    if done == 0 { Err(io::Error::last_os_error()) } else { Ok(free) }
 }
 
 /// Of what is at a path; a link is not followed.

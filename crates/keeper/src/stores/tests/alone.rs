@@ -343,3 +343,28 @@ fn what_keeps_opencode_from_sending_a_session_is_mended_and_comes_back() {
         assert!(all() == before, "{damage}");
     }
 }
+
+/// What OpenClaw believes of a session is compared with its events.
+#[test]
+fn a_wrong_leaf_and_a_lost_identity_are_named() {
+    for (damage, why) in [
+        ("UPDATE session_transcript_index_state SET leaf_event_id = 'e2'", Some("leaf_event_id")),
+        ("DELETE FROM transcript_event_identities WHERE seq = 3", Some("transcript_event_identities")),
+        ("UPDATE session_transcript_index_state SET needs_rebuild = 1, leaf_event_id = 'e2'", None),
+        ("SELECT 1", None),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, file) = damaged(dir.path(), "WAL", "");
+        Connection::open(&file).unwrap().execute_batch(damage).unwrap();
+        let remarks = crate::measure_store(&file).unwrap().unwrap().remarks;
+        match why {
+            Some(why) => {
+                assert!(
+                    remarks.len() == 1 && remarks[0].contains("sessions s1: ") && remarks[0].contains(why),
+                    "{remarks:?}"
+                );
+            }
+            None => assert_eq!(remarks, Vec::<String>::new()),
+        }
+    }
+}

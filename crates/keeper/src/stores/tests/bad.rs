@@ -60,12 +60,12 @@ fn a_link_to_a_store_is_followed_within_its_folder_only() {
 
 /// A file system that is mounted for a test.
 #[cfg(target_os = "linux")]
-struct TestMount<'p>(&'p Path);
+pub(super) struct TestMount<'p>(&'p Path);
 
 #[cfg(target_os = "linux")]
 impl<'p> TestMount<'p> {
     /// `None` if nothing may be mounted here.
-    fn tmpfs(at: &'p Path, size: &str) -> Option<Self> {
+    pub(super) fn tmpfs(at: &'p Path, size: &str) -> Option<Self> {
         let arguments = ["-t", "tmpfs", "-o", size, "none"];
         let done = Command::new("mount").args(arguments).arg(at).output();
         if done.is_ok_and(|done| done.status.success()) {

@@ -5,7 +5,7 @@ use super::level::KeyPress;
 use super::measure::one;
 use super::view::{AfterKey, ScreenLine, SessionNews, View};
 use crate::args::TopArgs;
-use crate::command::{BATCH_FILES, failed, nothing_found};
+use crate::command::{BATCH_FILES, databases, failed, nothing_found};
 use crate::config::Loaded;
 use crate::sessions::{Candidate, ListedSession, Looks, SessionState, with_sidechains};
 use crate::status::ExitStatus;
@@ -23,6 +23,7 @@ use rayon::prelude::*;
 use signal_hook::flag::register_usize;
 use signal_hook::low_level::emulate_default_handler;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -51,6 +52,7 @@ pub(super) fn run(top: &TopArgs, config: &Loaded) -> ExitStatus {
         looks: Looks::new(config, &top.paths),
         policies: config.policies(),
         show_content: top.show_content,
+        asked: top.paths.clone(),
         candidates,
         tell,
     };
@@ -163,6 +165,8 @@ struct BackgroundWork {
     looks: Looks,
     policies: Policies,
     show_content: bool,
+    /// The paths that the user named.
+    asked: Vec<PathBuf>,
     tell: Sender<SessionNews>,
 }
 
@@ -189,6 +193,8 @@ impl BackgroundWork {
                 .par_iter()
                 .for_each_with(self.tell.clone(), |tell, &n| _ = tell.send(self.session_news(n, true)));
         }
+        let paths = self.candidates.iter().map(|candidate| candidate.found().path.as_path());
+        _ = self.tell.send(SessionNews::Databases(databases::measured(paths, &self.asked)));
     }
 
     fn session_news(&self, n: usize, may_read: bool) -> SessionNews {

@@ -3,13 +3,16 @@
 use super::level::{KeyPress, ListView, Sort};
 use super::words::{entry_name, in_short, lines_of, part, standing_word};
 use crate::amount::{age, grouped, percent, plural, size, tokens};
+use crate::command::databases;
 use crate::command::doctor::DoctorTotals;
 use crate::place::shown;
 use crate::sessions::{ListedSession, SessionState, row};
 use crate::size_report::{LargeEntry, SizeReport, TurnShare};
 use crate::table::{TableRow, TableWriter};
 use anstyle::Style;
+use keeper::{Error, Fill};
 use std::cmp::Reverse;
+use std::io::Write;
 
 /// On fewer lines than this, only the list is shown.
 const LINES_MIN: usize = 8;
@@ -31,6 +34,8 @@ pub(super) enum SessionNews {
     Unread(usize),
     /// What fills it.
     Size(usize, Box<SizeReport>),
+    /// What fills the databases that sessions are in.
+    Databases(Vec<Result<Fill, Error>>),
 }
 
 /// A line of the screen. Its text holds nothing that moves a cursor.
@@ -67,8 +72,16 @@ pub(super) struct View {
     widths: [usize; 7],
     find: String,
     is_typing: bool,
-    is_help: bool,
+    /// A page that is shown instead of a list.
+    page: Option<Page>,
+    databases: Vec<Result<Fill, Error>>,
     opened: Option<OpenSession>,
+}
+
+#[derive(Clone, Copy)]
+enum Page {
+    Help,
+    Databases,
 }
 
 impl View {
@@ -84,7 +97,8 @@ impl View {
             widths: [0; 7],
             find: String::new(),
             is_typing: false,
-            is_help: false,
+            page: None,
+            databases: Vec::new(),
             opened: None,
         };
         view.sort();
@@ -117,6 +131,7 @@ impl View {
                 self.sessions[n] = None;
                 (self.looked, self.unread) = (self.looked + 1, self.unread + 1);
             }
+            SessionNews::Databases(databases) => self.databases = databases,
             SessionNews::Size(n, weighed) => {
                 if let Some(opened) = self.opened.as_mut().filter(|opened| opened.session == n) {
                     opened.turns.reorder(turn_order(&weighed.turns, opened.turns.sort));
@@ -165,12 +180,13 @@ impl View {
             self.typed(key);
             return AfterKey::Nothing;
         }
-        if std::mem::take(&mut self.is_help) {
+        if self.page.take().is_some() {
             return AfterKey::Nothing;
         }
         match letter(key) {
             KeyPress::Type('q') => return AfterKey::Quit,
-            KeyPress::Type('?') => self.is_help = true,
+            KeyPress::Type('?') => self.page = Some(Page::Help),
+            KeyPress::Type('d') if !self.databases.is_empty() => self.page = Some(Page::Databases),
             KeyPress::Type('s') => self.sort_next(),
             KeyPress::Type('/') if self.opened.is_none() => self.is_typing = true,
             KeyPress::Open => return self.open(),
@@ -322,8 +338,10 @@ const CHOSEN: Style = Style::new().invert();
 impl View {
     /// The screen, line by line.
     pub(super) fn draw(&mut self) -> Vec<ScreenLine> {
-        if self.is_help {
-            return self.fitted(help().map(|line| (line.to_string(), PLAIN)).to_vec());
+        match self.page {
+            Some(Page::Help) => return self.fitted(help().map(|line| (line.to_string(), PLAIN)).to_vec()),
+            Some(Page::Databases) => return self.fitted(self.databases_in_full()),
+            None => {}
         }
         let (mut head, foot) = (self.head(), self.foot());
         // At least half of the screen is for the list.
@@ -487,6 +505,20 @@ impl View {
         lines
     }
 
+    /// What fills the databases.
+    fn databases_in_full(&self) -> Vec<(String, Style)> {
+        let mut text = Vec::new();
+        for measured in &self.databases {
+            // Nothing can fail: it is written to memory.
+            let _ = match measured {
+                Ok(fill) => databases::draw(std::slice::from_ref(fill), self.canvas, &mut text),
+                Err(error) => writeln!(text, "\n{}", self.canvas.wrap(&error.to_string())),
+            };
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        text.trim_start().lines().map(|line| (line.to_string(), PLAIN)).collect()
+    }
+
     /// The user's position, and the available keys.
     fn foot(&mut self) -> String {
         if self.is_typing {
@@ -505,7 +537,10 @@ impl View {
         );
         match (is_narrow, is_list) {
             (true, _) => format!("{place}  ? help"),
-            (false, true) => format!("{place}  Enter open  s sort  / find  ? help  q quit"),
+            (false, true) => {
+                let databases = if self.databases.is_empty() { "" } else { "  d databases" };
+                format!("{place}  Enter open  s sort  / find{databases}  ? help  q quit")
+            }
             (false, false) => format!("{place}  Enter open  Esc back  s sort  ? help  q quit"),
         }
     }
@@ -631,7 +666,7 @@ fn entry_lines(canvas: TableWriter, entry: &LargeEntry, weighed: &SizeReport) ->
     lines
 }
 
-fn help() -> [&'static str; 16] {
+fn help() -> [&'static str; 17] {
     [
         "What fills your sessions. Nothing is changed here.",
         "",
@@ -643,6 +678,7 @@ fn help() -> [&'static str; 16] {
         "  s                     sort: worst, largest, fullest, newest first;",
         "                        in a session by size, by tokens, in order",
         "  /                     find sessions by title, project, agent, path or state",
+        "  d                     what fills the databases that sessions are in",
         "  ?                     this help",
         "  q, Ctrl-C             quit",
         "",
@@ -656,7 +692,7 @@ fn help() -> [&'static str; 16] {
 mod tests {
     use super::*;
     use crate::sessions::with_sidechains;
-    use std::fmt::Write;
+    use std::fmt::Write as _;
     use std::path::Path;
     use transcript::weight::weigh;
 
@@ -812,6 +848,30 @@ mod tests {
         view.sort();
         assert!(screen(&mut view)[0].contains("1 could not be read"));
         assert_eq!(view.list.order.len(), 1);
+    }
+
+    #[test]
+    fn what_fills_databases_is_a_page_of_its_own() {
+        let mut view = view(2);
+        view.press(KeyPress::Type('d'));
+        assert!(!screen(&mut view).join("\n").contains("Database"), "there is none");
+        let fill = Fill {
+            file: "opencode.db".into(),
+            agent: "OpenCode",
+            bytes: 11_200_000_000,
+            tables: vec![("event".into(), 10_100_000_000), ("part".into(), 1_000_000_000)],
+            remarks: vec!["event: a copy".into()],
+            ..Fill::default()
+        };
+        view.hear(SessionNews::Databases(vec![Ok(fill)]));
+        assert!(screen(&mut view).last().unwrap().contains("d databases"));
+        view.press(KeyPress::Type('d'));
+        let page = screen(&mut view).join("\n");
+        for text in ["Database opencode.db: 11.20 GB", "event", "10.10 GB   90%", "event: a copy."] {
+            assert!(page.contains(text), "{page}");
+        }
+        view.press(KeyPress::Escape);
+        assert!(chosen(&mut view).contains(" B "));
     }
 
     #[test]
