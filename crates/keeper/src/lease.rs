@@ -37,15 +37,15 @@ impl From<io::Error> for Refused {
 impl<'f> Lease<'f> {
     /// Keeps writers out of a file that was opened for reading only.
     pub(crate) fn read(file: &'f File) -> Result<Self, Refused> {
-        Self::of(file, LeaseKind::Read)
+        Self::take(file, LeaseKind::Read)
     }
 
     /// Keeps all other programs out of a file.
     pub(crate) fn write(file: &'f File) -> Result<Self, Refused> {
-        Self::of(file, LeaseKind::Write)
+        Self::take(file, LeaseKind::Write)
     }
 
-    fn of(file: &'f File, kind: LeaseKind) -> Result<Self, Refused> {
+    fn take(file: &'f File, kind: LeaseKind) -> Result<Self, Refused> {
         #[cfg(test)]
         if crate::step::fault::system().leases != crate::step::fault::Leases::Given {
             return Err(Refused::Unavailable);
