@@ -1,18 +1,18 @@
 //! Files that containers mount by another path than their folder: a new file could not replace them there, so none is
-//! written. And a home on a network, which is served by a program here.
+//! written. And a home on a network, and a disk that ignores case, which are served by programs here.
 //!
 //! Each case has a mount namespace of its own. Skipped with a message where that is not permitted.
 
-use crate::support::{BROKEN, Dir, FinishedRun, is_root, run, skipped};
+use crate::support::{BROKEN, Dir, FinishedRun, is_root, root, run, skipped};
 use std::fs;
 use std::path::Path;
 
-/// Runs a script with the program as `$1` in a mount namespace of its own; `None` if that is not possible.
+/// Runs a script with the program as `$1` and the repository as `$2` in a mount namespace of its own; `None` if that is not possible.
 fn in_own_mounts(dir: &Dir, script: &str) -> Option<FinishedRun> {
     let space: &[&str] = if is_root() { &["-m"] } else { &["-r", "-m"] };
     let mut command = dir.command_of("unshare");
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(space).args(["sh", "-ec", script, "sh"]);
-    let run = run(command.arg(env!("CARGO_BIN_EXE_tailor")), b"");
+    let run = run(command.arg(env!("CARGO_BIN_EXE_tailor")).arg(root()), b"");
     if run.status == CANNOT_MOUNT || run.stderr.starts_with("unshare:") {
         skipped(&format!("nothing may be mounted here, so that no mount was seen: {}", run.stderr));
         return None;
@@ -164,5 +164,79 @@ fn on_a_network_that_cannot_exchange_names_the_guarantee_is_quiet() {
         }
         assert!(said("fixed") != BROKEN && said("real/s.jsonl") == BROKEN);
         assert_eq!(said("names"), "s.jsonl\n");
+    }
+}
+
+/// A disk on which `S.jsonl` and `s.jsonl` are one file: the session keeps the name that it has, and its runs are found under
+/// any spelling. The file system here cannot exchange names, so the guarantee is `quiet`.
+#[test]
+fn on_a_disk_that_ignores_case_a_session_has_one_name() {
+    let dir = sessions(&["real/Work/Session.jsonl"]);
+    let script = r#"
+        export PYTHONPATH="$2/target/tools/fuse"
+        python3 -c 'import fuse' || exit 77
+        mkdir disk; "$2/tests/mounts/ignorecase" real disk || exit 77
+        "$1" fix --settle 0 --format json disk/WORK/session.JSONL > fixed || :
+        "$1" fix --settle 0 --format json disk/work disk/Work > again || :
+        ls -A real/Work > names
+        "$1" undo --settle 0 --format json disk/work/SESSION.jsonl > undone || :
+        # Two files elsewhere, and a vault on such a disk.
+        cp -p real/Work/Session.jsonl s.jsonl; cp -p real/Work/Session.jsonl S.jsonl
+        "$1" fix --settle 0 --format json --vault disk/vault s.jsonl S.jsonl > both || :
+        cp S.jsonl both-fixed
+        "$1" undo --settle 0 --format json --vault disk/Vault s.jsonl S.jsonl > both-undone || :
+        umount disk
+    "#;
+    if in_own_mounts(&dir, script).is_none() {
+        return;
+    }
+    let outcomes = |name: &str| -> Vec<(String, Option<String>)> {
+        let text = |value: &serde_json::Value| value.as_str().map(String::from);
+        let said = fs::read_to_string(dir.path(name)).unwrap();
+        let lines = said.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let files = lines.filter(|line| line["type"] == "file");
+        files.map(|line| (text(&line["outcome"]).unwrap(), text(&line["guarantee"]))).collect()
+    };
+    let quiet = |outcome: &str| (outcome.to_string(), Some("quiet".to_string()));
+    assert_eq!(outcomes("fixed"), [quiet("fixed")]);
+    // Both looks are at the same time: the one waits for no other.
+    let is_left = |outcome: &str| ["clean", "deferred"].contains(&outcome);
+    let again = outcomes("again");
+    assert!(!again.is_empty() && again.iter().all(|(outcome, _)| is_left(outcome)), "{again:?}");
+    assert_eq!(fs::read_to_string(dir.path("names")).unwrap(), "Session.jsonl\n");
+    assert_eq!(outcomes("undone"), [quiet("undone")]);
+    let left: Vec<_> =
+        fs::read_dir(dir.path("real/Work")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["Session.jsonl"]);
+    for (name, outcome) in [("both", "fixed"), ("both-undone", "undone")] {
+        let found = outcomes(name);
+        assert!(found.len() == 2 && found.iter().all(|(each, _)| each == outcome), "{name}: {found:?}");
+    }
+    assert!(fs::read_to_string(dir.path("both-fixed")).unwrap() != BROKEN);
+    for name in ["real/Work/Session.jsonl", "s.jsonl", "S.jsonl"] {
+        assert_eq!(fs::read_to_string(dir.path(name)).unwrap(), BROKEN, "{name}");
+    }
+}
+
+/// A copy that changes nothing shares its blocks where the file system can do that.
+#[test]
+fn a_copy_of_a_clean_session_is_a_clone_on_btrfs() {
+    let dir = sessions(&["s.jsonl"]);
+    let script = r#"
+        truncate -s 128M image; mkfs.btrfs -q image > made || exit 77
+        mkdir disk; mount -o loop image disk || exit 77
+        cp s.jsonl disk/s.jsonl; "$1" fix --settle 0 disk/s.jsonl
+        i=0; while [ $i -lt 2000 ]; do
+            echo '{"type":"custom","id":"z'$i'","parentId":"a3","data":"............................"}'; i=$((i + 1))
+        done >> disk/s.jsonl
+        sync; "$1" fix --settle 0 --copy-to disk/out disk/s.jsonl > said
+        copy=$(find disk/out -name s.jsonl); cmp disk/s.jsonl "$copy"
+        stat -c %a "$copy" > mode; filefrag -v "$copy" > extents || exit 77
+        umount disk
+    "#;
+    if in_own_mounts(&dir, script).is_some() {
+        assert_eq!(fs::read_to_string(dir.path("mode")).unwrap(), "600\n");
+        let extents = fs::read_to_string(dir.path("extents")).unwrap();
+        assert!(extents.contains("shared"), "{extents}");
     }
 }

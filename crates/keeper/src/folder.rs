@@ -3,7 +3,7 @@
 
 use crate::platform::folder::{self as system, Handle};
 use crate::platform::metadata::{self, Metadata};
-use crate::platform::{OFlags, files};
+use crate::platform::{OFlags, System, This, files};
 use crate::step::{Step, before};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -139,7 +139,7 @@ impl Folder {
         if crate::step::fault::system().names != crate::step::fault::NameCalls::Exchanged {
             return Ok(false);
         }
-        system::exchange(&self.handle, one.as_ref(), other.as_ref())
+        This::exchange(&self.handle, one.as_ref(), other.as_ref())
     }
 
     pub(crate) fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! File leases: while we hold one, other programs that open the file wait.
 
-use crate::platform::lease as system;
+use crate::platform::{LeaseKind, System, This};
 use std::fs::File;
 use std::io;
 
@@ -37,34 +37,34 @@ impl From<io::Error> for Refused {
 impl<'f> Lease<'f> {
     /// Keeps writers out of a file that was opened for reading only.
     pub(crate) fn read(file: &'f File) -> Result<Self, Refused> {
-        Self::take(file, system::READ)
+        Self::take(file, LeaseKind::Read)
     }
 
     /// Keeps all other programs out of a file.
     pub(crate) fn write(file: &'f File) -> Result<Self, Refused> {
-        Self::take(file, system::WRITE)
+        Self::take(file, LeaseKind::Write)
     }
 
-    fn take(file: &'f File, kind: i32) -> Result<Self, Refused> {
+    fn take(file: &'f File, kind: LeaseKind) -> Result<Self, Refused> {
         #[cfg(test)]
         if crate::step::fault::system().leases != crate::step::fault::Leases::Given {
             return Err(Refused::Unavailable);
         }
-        Ok(system::set(file, kind).map(|()| Self(file))?)
+        Ok(This::lease(file, kind).map(|()| Self(file))?)
     }
 }
 
 impl Lease<'_> {
     /// Whether a program is waiting for it, or has waited for so long that the kernel took it away.
     pub(crate) fn is_wanted(&self) -> bool {
-        !system::is_whole(self.0)
+        !This::has_lease(self.0)
     }
 }
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         // This fails if a program waited longer than the kernel's limit, and the lease is gone already.
-        let _ = system::set(self.0, system::NONE);
+        let _ = This::lease(self.0, LeaseKind::None);
     }
 }
 

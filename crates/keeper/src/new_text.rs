@@ -71,7 +71,12 @@ impl NewText for Plan {
 /// Copies bytes of one file to the end of what was written to another.
 pub(crate) fn copy_span(from: &File, span: Span, out: &File) -> io::Result<()> {
     let copied = writing::copy_span(from, span, out)?;
-    if copied < span.len() { Err(io::Error::other("the file shrank meanwhile")) } else { Ok(()) }
+    if copied < span.len() { Err(shrank()) } else { Ok(()) }
+}
+
+/// The error of a copy of a file that has lost bytes since it was read.
+pub(crate) fn shrank() -> io::Error {
+    io::Error::other("the file shrank meanwhile")
 }
 
 /// The hash of some spans of a file, one after the other; `None` if `stop` interrupted it.

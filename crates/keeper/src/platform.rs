@@ -1,7 +1,7 @@
 //! What differs between systems. Each system has a file or folder, with modules of the same names and functions:
 //!
-//! - from the system itself: `lease`, `process` (which are alive, and what they have open), `exits` (waiting for the end of a
-//!   process), `memory`, `mounts`, `network` (file systems), `files` (files without a name, exchange of names)
+//! - from the system itself: `This`, which implements [`System`]: what a replacement rests on; `process` (which are alive),
+//!   `exits` (waiting for the end of a process), `memory`, `mounts`, `network` (file systems), `files` (files without a name)
 //! - from `unix` or `windows`: `folder`, `metadata` (of a file), `owner`, `attributes`, `lock`, `name`, `writing`,
 //!   `limits`, `own_folder`, `around` (our parent process and host)
 //!
@@ -37,24 +37,26 @@ mod nothing;
 )]
 mod other;
 mod seen;
+mod system;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
 mod windows;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{exits, files, lease, memory, mounts, network, process};
+pub(crate) use linux::{This, exits, files, memory, mounts, network, process};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{exits, files, lease, memory, mounts, network, process};
+pub(crate) use macos::{This, exits, files, memory, mounts, network, process};
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
-pub(crate) use other::{exits, files, lease, memory, mounts, network, process};
+pub(crate) use other::{This, exits, files, memory, mounts, network, process};
 pub(crate) use seen::ProcessState;
+pub(crate) use system::{LeaseKind, System};
 #[cfg(unix)]
 pub(crate) use unix::{
     FileExt, OFlags, around, attributes, folder, limits, lock, metadata, name, own_folder, owner, writing,
 };
 #[cfg(windows)]
 pub(crate) use windows::{
-    FileExt, OFlags, around, attributes, exits, files, folder, lease, limits, lock, memory, metadata, mounts,
+    FileExt, OFlags, This, around, attributes, exits, files, folder, limits, lock, memory, metadata, mounts,
     name, network, own_folder, owner, process, writing,
 };

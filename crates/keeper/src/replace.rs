@@ -8,12 +8,12 @@ use crate::error::Error;
 use crate::gate::Pass;
 use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
-use crate::new_text::{NewText, hash_of, same_bytes};
+use crate::new_text::{NewText, hash_of, same_bytes, shrank};
 use crate::outcome::Guarantee;
 use crate::platform::files::give_back_memory;
 use crate::platform::metadata::{self, MetadataExt};
-use crate::platform::writing::{NEW_TEXT, create_private, sync, sync_data, sync_others, to_its_end};
-use crate::platform::{OFlags, attributes, folder, lock};
+use crate::platform::writing::{NEW_TEXT, create_private, sync_data, sync_others, to_its_end};
+use crate::platform::{OFlags, System, This, attributes, folder, lock};
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
@@ -285,7 +285,7 @@ impl<'a> Replacement<'a> {
         before(Step::CopyAttributes)?;
         attributes::take_over(&self.old.file, &self.new)?;
         before(Step::SyncText)?;
-        sync(&self.new)?;
+        This::sync(&self.new)?;
         to_its_end(&self.new)?;
         // A program that locks transcripts and finds the new file at the path must wait until we are done. Where this
         // cannot be locked, the old file is not locked either.
@@ -640,13 +640,13 @@ impl<'a> Replacement<'a> {
             }
             sleep(LOOK_EVERY);
         }
-        sync(&path).map_err(fail)?;
+        This::sync(&path).map_err(fail)?;
         Ok(Deferral::Changed)
     }
 
     fn sync(&self) -> Result<(), Error> {
         before(Step::SyncNew).map_err(|cause| self.fail_after_exchange(cause))?;
-        sync(&self.new).map_err(|cause| self.fail_after_exchange(cause))?;
+        This::sync(&self.new).map_err(|cause| self.fail_after_exchange(cause))?;
         before(Step::SyncFolder).map_err(|cause| self.fail_after_exchange(cause))?;
         self.old.place.sync().map_err(|cause| self.fail_after_exchange(cause))
     }
@@ -655,6 +655,7 @@ impl<'a> Replacement<'a> {
     fn linger(&self, run: &Run, guarantee: Guarantee) -> Result<DrainState, Error> {
         let fail = |cause| self.fail_after_exchange(cause);
         let until = Instant::now() + self.grace(guarantee);
+        let told = (guarantee != Guarantee::Lease).then(|| This::watch(&self.old.file)).flatten();
         before(Step::Drain).map_err(fail)?;
         loop {
             // There is always one look after the grace period has ended.
@@ -673,7 +674,12 @@ impl<'a> Replacement<'a> {
                 }
                 break;
             }
-            sleep(if guarantee == Guarantee::Lease { LOOK_EVERY } else { LOOK_EVERY_WITHOUT_LEASE });
+            match &told {
+                // No look is needed until a program writes. Afterwards, nothing tells when it closes the file.
+                Some(wait) if !over => wait(until.saturating_duration_since(Instant::now())),
+                _ if guarantee == Guarantee::Lease => sleep(LOOK_EVERY),
+                _ => sleep(LOOK_EVERY_WITHOUT_LEASE),
+            }
         }
         before(Step::Unlink).map_err(fail)?;
         self.old.place.remove(self.second()).map_err(fail)?;
@@ -726,8 +732,17 @@ pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(fail)?;
     }
-    let file = create_private(path).map_err(fail)?;
-    let written = plan.write(&snapshot.file, &file).and_then(|()| sync(&file));
+    // A copy that changes nothing may share the blocks.
+    let cloned = if plan.is_empty() { This::clone_file(&snapshot.file, path).ok() } else { None };
+    let is_clone = cloned.is_some();
+    let file = cloned.map_or_else(|| create_private(path), Ok).map_err(fail)?;
+    let write = || match file.metadata()?.len().checked_sub(snapshot.bytes()) {
+        None if is_clone => Err(shrank()),
+        // What came after it was read.
+        Some(_) if is_clone => file.set_len(snapshot.bytes()),
+        _ => plan.write(&snapshot.file, &file),
+    };
+    let written = write().and_then(|()| This::sync(&file));
     written.map_err(|cause| {
         let _ = std::fs::remove_file(path);
         fail(cause)

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
 use crate::platform::metadata::{self, Metadata};
-use crate::platform::{network, owner, process};
+use crate::platform::{System, This, network, owner, process};
 #[cfg(test)]
 use crate::step::fault;
 use crate::step::{Step, before};
@@ -49,7 +49,7 @@ pub(crate) fn keep_out<'f>(
 
 /// A process that we see has a file open for writing.
 fn writer(file: &File, metadata: &Metadata) -> Option<Deferral> {
-    let mut holders = process::holders(file, FileId::from_metadata(metadata)).into_iter();
+    let mut holders = This::holders(file, FileId::from_metadata(metadata)).into_iter();
     let writer = holders.find(|holder| holder.writes);
     writer.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
 }

@@ -1,4 +1,4 @@
-//! Linux: file leases, `/proc`, atomic exchange of names, files without a name.
+//! Linux: file leases, `/proc`, atomic exchange of names, files without a name, `inotify`.
 
 pub(crate) mod exits;
 pub(crate) mod files;
@@ -9,3 +9,47 @@ pub(crate) mod memory;
 pub(crate) mod mounts;
 pub(crate) mod network;
 pub(crate) mod process;
+
+use super::folder::Handle;
+use super::seen::Holder;
+use super::system::{LeaseKind, System};
+use super::{unix, writing};
+use crate::identity::FileId;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// This system.
+pub(crate) struct This;
+
+impl System for This {
+    fn lease(file: &File, kind: LeaseKind) -> io::Result<()> {
+        lease::set(file, kind)
+    }
+
+    fn has_lease(file: &File) -> bool {
+        lease::is_whole(file)
+    }
+
+    fn exchange(folder: &Handle, one: &OsStr, other: &OsStr) -> io::Result<bool> {
+        unix::exchange(folder, one, other)
+    }
+
+    fn holders(_: &File, file: FileId) -> Vec<Holder> {
+        process::holders(file)
+    }
+
+    fn sync(file: &File) -> io::Result<()> {
+        writing::sync(file)
+    }
+
+    fn clone_file(from: &File, to: &Path) -> io::Result<File> {
+        files::clone(from, to)
+    }
+
+    fn watch(file: &File) -> Option<impl Fn(Duration)> {
+        files::watch(file)
+    }
+}

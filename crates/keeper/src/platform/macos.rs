@@ -1,8 +1,10 @@
-//! macOS: no leases, atomic exchange of names, processes through `libproc`.
+//! macOS: no leases, atomic exchange of names, processes through `libproc`, clones of files, `kqueue`.
 
 #[allow(unsafe_code, reason = "`kevent` is told of no descriptor, and asked to keep no pointer")]
 pub(crate) mod exits;
 pub(crate) mod files;
+#[allow(unsafe_code, reason = "`kevent` is given a descriptor that the watch borrows, and no pointer")]
+mod late;
 pub(crate) mod network;
 #[allow(
     unsafe_code,
@@ -10,7 +12,43 @@ pub(crate) mod network;
 )]
 pub(crate) mod process;
 
-pub(crate) use super::nothing::{lease, memory, mounts};
+pub(crate) use super::nothing::{memory, mounts};
+
+use super::folder::Handle;
+use super::seen::Holder;
+use super::system::System;
+use super::{unix, writing};
+use crate::identity::FileId;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// This system.
+pub(crate) struct This;
+
+impl System for This {
+    fn exchange(folder: &Handle, one: &OsStr, other: &OsStr) -> io::Result<bool> {
+        unix::exchange(folder, one, other)
+    }
+
+    fn holders(file: &File, id: FileId) -> Vec<Holder> {
+        process::holders(file, id)
+    }
+
+    fn sync(file: &File) -> io::Result<()> {
+        writing::sync(file)
+    }
+
+    fn clone_file(from: &File, to: &Path) -> io::Result<File> {
+        files::clone(from, to)
+    }
+
+    fn watch(file: &File) -> Option<impl Fn(Duration)> {
+        late::watch(file)
+    }
+}
 
 /// A text in a buffer that is longer.
 fn text(buffer: &[libc::c_char]) -> Vec<u8> {

@@ -1,23 +1,5 @@
 //! Answers for what a system does not have or cannot know, chosen so that nothing is written too early.
 
-/// There are no leases.
-pub(crate) mod lease {
-    use std::fs::File;
-    use std::io::{self, ErrorKind};
-
-    pub(crate) const READ: i32 = 0;
-    pub(crate) const WRITE: i32 = 1;
-    pub(crate) const NONE: i32 = 2;
-
-    pub(crate) fn set(_: &File, _: i32) -> io::Result<()> {
-        Err(ErrorKind::Unsupported.into())
-    }
-
-    pub(crate) fn is_whole(_: &File) -> bool {
-        false
-    }
-}
-
 /// The C library decides how memory is had.
 pub(crate) mod memory {
     /// Does nothing.

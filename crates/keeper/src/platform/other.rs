@@ -1,6 +1,15 @@
 //! A Unix about which nothing else is known.
 
-pub(crate) use super::nothing::{exits, lease, memory, mounts};
+pub(crate) use super::nothing::{exits, memory, mounts};
+
+/// This system.
+pub(crate) struct This;
+
+impl super::system::System for This {
+    fn sync(file: &std::fs::File) -> std::io::Result<()> {
+        super::writing::sync(file)
+    }
+}
 
 /// Temporary files have a name, and names are exchanged in two steps.
 pub(crate) mod files {
@@ -38,10 +47,6 @@ pub(crate) mod files {
         Ok(file)
     }
 
-    pub(crate) fn exchange(_: &File, _: &OsStr, _: &OsStr) -> Result<(), Errno> {
-        Err(Errno::NOSYS)
-    }
-
     pub(crate) fn open_folder(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())
     }
@@ -71,12 +76,11 @@ pub(crate) mod network {
 
 /// A process is alive unless there is none to send a signal to. Nothing else is known about processes.
 pub(crate) mod process {
-    use crate::identity::FileId;
     pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
-    use crate::platform::seen::{Holder, ProcessState};
+    use crate::platform::seen::ProcessState;
     use rustix::io::Errno;
     use rustix::process::{Pid, test_kill_process};
-    use std::fs::{File, Metadata};
+    use std::fs::Metadata;
     use std::io::{self, ErrorKind};
 
     pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
@@ -87,10 +91,6 @@ pub(crate) mod process {
 
     pub(crate) fn all() -> impl Iterator<Item = u32> {
         std::iter::empty()
-    }
-
-    pub(crate) fn holders(_: &File, _: FileId) -> Vec<Holder> {
-        Vec::new()
     }
 
     pub(crate) fn name(_: u32) -> String {

@@ -12,7 +12,7 @@ use crate::identity::FileId;
 use crate::platform::files::temporary;
 use crate::platform::metadata;
 use crate::platform::owner::number;
-use crate::platform::process;
+use crate::platform::{System, This};
 use crate::stop::Stop;
 use hmac_sha256::Hash;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -56,7 +56,7 @@ pub(super) fn nobody_seen(file: &Path) -> Result<(), Stop> {
     // Do not open the file itself here: closing it would release SQLite's locks.
     let any = temporary().map_err(fail)?;
     let own = std::process::id();
-    let other = process::holders(&any, id).into_iter().find(|holder| holder.pid != own);
+    let other = This::holders(&any, id).into_iter().find(|holder| holder.pid != own);
     other.map_or(Ok(()), |holder| Err(Deferral::Open { pid: holder.pid, name: holder.name }.into()))
 }
 

@@ -5,8 +5,7 @@ use super::record::StoredFrame;
 use super::{LOCK, Vault, all_names, open_run};
 use crate::error::Error;
 use crate::folder::Folder;
-use crate::platform::writing::sync;
-use crate::platform::{FileExt, OFlags};
+use crate::platform::{FileExt, OFlags, System, This};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -95,8 +94,8 @@ fn overwrite(file: &File, stored: &StoredFrame) -> io::Result<()> {
         let length = (end - at).min(BLOCK_BYTES as u64);
         file.write_all_at(&zeros[..length as usize], at)?;
     }
-    sync(file)?;
+    This::sync(file)?;
     // A first byte of 0 marks the text as gone. It is written last, so that this is true even after a power cut.
     file.write_all_at(&[0], start)?;
-    sync(file)
+    This::sync(file)
 }

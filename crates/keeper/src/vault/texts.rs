@@ -3,7 +3,7 @@
 
 use super::file::{KeepFailure, Packer, RunWriter};
 use crate::folder::Folder;
-use crate::platform::writing::sync;
+use crate::platform::{System, This};
 use crate::step::{Step, before};
 use blake3::Hash;
 use jiff::Timestamp;
@@ -244,7 +244,7 @@ pub(super) fn spill(
         decoder.finish(&mut plain);
         file.write_all(&plain)?;
         before(Step::SyncOriginal)?;
-        sync(file)?;
+        This::sync(file)?;
         unfinished.place(&name.to_string_lossy())?;
     }
     if let Some(folder) = folder {

@@ -1,18 +1,20 @@
 //! The system calls of file leases (`fcntl(2)`, "Leases"). The only place with `unsafe`: no well-kept crate wraps
 //! `F_SETLEASE`.
 
+use crate::platform::system::LeaseKind;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Once;
 
-pub(crate) const READ: i32 = libc::F_RDLCK;
-pub(crate) const WRITE: i32 = libc::F_WRLCK;
-pub(crate) const NONE: i32 = libc::F_UNLCK;
-
 static SIGNAL: Once = Once::new();
 
-pub(crate) fn set(file: &File, kind: i32) -> io::Result<()> {
+pub(super) fn set(file: &File, kind: LeaseKind) -> io::Result<()> {
+    let kind = match kind {
+        LeaseKind::Read => libc::F_RDLCK,
+        LeaseKind::Write => libc::F_WRLCK,
+        LeaseKind::None => libc::F_UNLCK,
+    };
     // Whoever waits for a lease makes the kernel send its holder this signal, which kills by default. Nothing
     // has to be done about it: a lease is given back within milliseconds anyway.
     // SAFETY: `SIG_IGN` is no function of ours that could run at a bad time.
@@ -27,8 +29,8 @@ pub(crate) fn set(file: &File, kind: i32) -> io::Result<()> {
 }
 
 /// The kernel answers with what the lease is about to become.
-pub(crate) fn is_whole(file: &File) -> bool {
+pub(super) fn is_whole(file: &File) -> bool {
     // SAFETY: the descriptor is open as long as `file` lives, and the call takes no argument.
     let kind = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLEASE) };
-    kind == READ || kind == WRITE
+    kind == libc::F_RDLCK || kind == libc::F_WRLCK
 }

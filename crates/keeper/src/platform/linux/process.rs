@@ -3,7 +3,7 @@
 
 use crate::identity::FileId;
 use crate::platform::seen::{Holder, ProcessState, printable};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::Path;
 
@@ -128,7 +128,7 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
 }
 
 /// The processes that have a file open, as far as they are visible, including ourselves.
-pub(crate) fn holders(_: &File, file: FileId) -> Vec<Holder> {
+pub(super) fn holders(file: FileId) -> Vec<Holder> {
     all().filter_map(|pid| holder(pid, file)).collect()
 }
 
@@ -279,8 +279,7 @@ mod tests {
         let path = dir.path().join("s.jsonl");
         fs::write(&path, "x").unwrap();
         let metadata = fs::metadata(&path).unwrap();
-        let any = File::open(dir.path()).unwrap();
-        let find = || holders(&any, FileId::from_metadata(&metadata));
+        let find = || holders(FileId::from_metadata(&metadata));
         // Children of other tests may have our descriptors until they execute their program.
         let own = || find().into_iter().find(|holder| holder.pid == std::process::id());
         assert_eq!(own(), None);

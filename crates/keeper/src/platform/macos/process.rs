@@ -4,8 +4,8 @@
 use super::text;
 use crate::identity::FileId;
 pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, start};
-use crate::platform::seen::{Holder, ProcessState, printable};
-use libc::{c_int, proc_bsdinfo, proc_fdinfo, proc_vnodepathinfo, vnode_info};
+use crate::platform::seen::{Holder, ProcessState, printable, with_mapped};
+use libc::{c_char, c_int, c_void, proc_bsdinfo, proc_fdinfo, proc_vnodepathinfo, vnode_info};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use std::fs::{self, File, Metadata};
@@ -18,6 +18,10 @@ use std::path::Path;
 const DESCRIPTOR_OF_FILE: c_int = 1;
 /// `FWRITE` of `sys/fcntl.h`: the descriptor may write.
 const MAY_WRITE: u32 = 2;
+/// `PROC_ALL_PIDS` of `sys/proc_info.h`.
+const ALL_PROCESSES: u32 = 1;
+/// `PROC_LISTPIDSPATH_EXCLUDE_EVTONLY` of `libproc.h`: not those that only wait for events of the file.
+const NOT_FOR_EVENTS: u32 = 2;
 /// Room for processes that start between two calls.
 const SPARE: usize = 64;
 
@@ -30,6 +34,18 @@ struct OpenFile {
     kind: i32,
     guard: u32,
     file: vnode_info,
+}
+
+unsafe extern "C" {
+    /// Of `libproc.h`; `libc` has it not.
+    fn proc_listpidspath(
+        kind: u32,
+        argument: u32,
+        path: *const c_char,
+        flags: u32,
+        buffer: *mut c_void,
+        bytes: c_int,
+    ) -> c_int;
 }
 
 /// A process is alive unless a signal cannot be sent to it or it is a zombie. Agents record start times in Linux's
@@ -60,9 +76,31 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
     pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 0)
 }
 
-/// The processes that have a file open, as far as they are visible, including ourselves.
-pub(crate) fn holders(_: &File, file: FileId) -> Vec<Holder> {
-    all().filter_map(|pid| holder(pid, file)).collect()
+/// The processes that have a file open or mapped, as far as they are visible, including ourselves.
+pub(super) fn holders(file: &File, id: FileId) -> Vec<Holder> {
+    let open = all().filter_map(|pid| holder(pid, id)).collect();
+    with_mapped(open, users(file), name)
+}
+
+/// The processes that use a file by the name that it has now: also those that have mapped it and closed it. Empty if the system
+/// does not say. If another file has the name by then, some are named that do not matter, and are waited for.
+fn users(file: &File) -> Vec<u32> {
+    let Ok(path) = rustix::fs::getpath(file) else { return Vec::new() };
+    filled(|buffer, bytes| {
+        // SAFETY: the path ends with 0, and the buffer has this many bytes.
+        unsafe { proc_listpidspath(ALL_PROCESSES, 0, path.as_ptr(), NOT_FOR_EVENTS, buffer.cast(), bytes) }
+    })
+}
+
+/// The ids that a call of `libproc` fills a buffer with, other than 0. It answers how many bytes it has filled; without a buffer,
+/// how many it would need at most.
+fn filled(call: impl Fn(*mut c_int, c_int) -> c_int) -> Vec<u32> {
+    let room = usize::try_from(call(std::ptr::null_mut(), 0)).unwrap_or(0) / size_of::<c_int>() + SPARE;
+    let mut pids: Vec<c_int> = vec![0; room];
+    let bytes = c_int::try_from(room * size_of::<c_int>()).unwrap_or(c_int::MAX);
+    let there = call(pids.as_mut_ptr(), bytes);
+    pids.truncate(usize::try_from(there).unwrap_or(0) / size_of::<c_int>());
+    pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 0).collect()
 }
 
 fn holder(pid: u32, file: FileId) -> Option<Holder> {

@@ -85,14 +85,6 @@ pub(crate) fn has_no_links(cause: &io::Error) -> bool {
     Errno::from_io_error(cause).is_some_and(|errno| errno == Errno::PERM || is_lacking(errno))
 }
 
-/// Exchanges two names atomically; `false` if the system or the file system cannot.
-pub(crate) fn exchange(folder: &Handle, one: &OsStr, other: &OsStr) -> io::Result<bool> {
-    match files::exchange(folder, one, other) {
-        Err(errno) if errno == Errno::INVAL || is_lacking(errno) => Ok(false),
-        other => Ok(other.map(|()| true)?),
-    }
-}
-
 pub(crate) fn remove(folder: &Handle, name: &OsStr) -> io::Result<()> {
     Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
 }

@@ -1,5 +1,6 @@
 //! Metadata of files.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,13 +23,47 @@ pub(crate) fn of_link(path: &Path) -> io::Result<Metadata> {
     std::fs::symlink_metadata(path)
 }
 
-/// The path without links.
+/// The path without links, with the names that the folders list: a disk that ignores case has a file also under others.
 ///
 /// # Errors
 ///
 /// When there is no file, or it cannot be reached.
 pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize()
+    let real = path.canonicalize()?;
+    // macOS answers with these names itself.
+    if cfg!(target_os = "linux") { Ok(as_listed(&real)) } else { Ok(real) }
+}
+
+/// A path without links, with the names that the folders list. Only a folder in which another spelling of the name leads to the
+/// same file is listed.
+fn as_listed(real: &Path) -> PathBuf {
+    let (Some(folder), Some(name)) = (real.parent(), real.file_name()) else { return real.to_path_buf() };
+    let folder = as_listed(folder);
+    let typed = folder.join(name);
+    let listed = other_case(name).filter(|other| is_same(&folder.join(other), &typed)).and_then(|_| {
+        let names = std::fs::read_dir(&folder).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
+        let mut alike: Vec<_> = names.filter(|listed| is_alike(listed, name)).collect();
+        // Where there are two, the disk tells them apart: one links to the other.
+        if alike.len() == 1 { alike.pop() } else { None }
+    });
+    listed.map_or(typed, |listed| folder.join(listed))
+}
+
+/// The name in another case; `None` if it has no letters.
+fn other_case(name: &OsStr) -> Option<String> {
+    let name = name.to_str()?;
+    let (upper, lower) = (name.to_uppercase(), name.to_lowercase());
+    [upper, lower].into_iter().find(|other| other != name)
+}
+
+fn is_alike(one: &OsStr, other: &OsStr) -> bool {
+    let folded = |name: &OsStr| Some(name.to_str()?.to_lowercase());
+    folded(one).is_some_and(|one| folded(other) == Some(one))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| of_link(path).map(|found| (found.dev(), found.ino())).ok();
+    id(one).is_some_and(|one| id(other) == Some(one))
 }
 
 /// How many bytes may still be written to the file system of a folder.

@@ -93,12 +93,6 @@ pub(crate) fn has_no_links(cause: &io::Error) -> bool {
     cause.raw_os_error().is_some_and(|number| lacking.contains(&number.cast_unsigned()))
 }
 
-/// Names cannot be exchanged atomically here.
-#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-pub(crate) fn exchange(_: &Handle, _: &OsStr, _: &OsStr) -> io::Result<bool> {
-    Ok(false)
-}
-
 pub(crate) fn remove(folder: &Handle, name: &OsStr) -> io::Result<()> {
     std::fs::remove_file(folder.path.join(name))
 }

@@ -4,7 +4,6 @@
 use super::metadata;
 use super::name::{for_call, of_buffer};
 use super::owner::User;
-use crate::identity::FileId;
 pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
 use crate::platform::seen::{Holder, ProcessState, printable};
 use std::fs::File;
@@ -90,7 +89,7 @@ pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
 
 /// The other processes that have a file open, according to the Restart Manager. It does not say how they opened it, so
 /// all may write.
-pub(crate) fn holders(file: &File, _: FileId) -> Vec<Holder> {
+pub(super) fn holders(file: &File) -> Vec<Holder> {
     let Ok(path) = metadata::path_of(file) else { return Vec::new() };
     let holder = |found: &RM_PROCESS_INFO| {
         let name = of_buffer(&found.strAppName).to_string_lossy().into_owned();

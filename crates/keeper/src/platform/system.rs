@@ -1,0 +1,59 @@
+//! What a system does for a file that is replaced while other programs write to it. Each system implements [`System`] for its
+//! `This`, so that the compiler holds all of them to the same calls. The defaults are the answers of a system that has
+//! nothing of the kind.
+
+use super::folder::Handle;
+use super::seen::Holder;
+use crate::identity::FileId;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::time::Duration;
+
+/// What a lease keeps out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeaseKind {
+    /// Programs that open the file for writing.
+    Read,
+    /// Programs that open the file at all.
+    Write,
+    /// Nobody: the lease is given back.
+    None,
+}
+
+/// The calls in which systems differ most, and on which the guarantee for the lines of others rests.
+pub(crate) trait System {
+    /// Keeps writers out: takes a lease on an open file, or gives it back.
+    fn lease(_: &File, _: LeaseKind) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    /// Whether we have a lease that nobody waits for.
+    fn has_lease(_: &File) -> bool {
+        false
+    }
+
+    /// Exchanges two names in a folder atomically; `false` if the system or the file system cannot.
+    fn exchange(_: &Handle, _: &OsStr, _: &OsStr) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// The processes that have a file open, as far as they are visible.
+    fn holders(_: &File, _: FileId) -> Vec<Holder> {
+        Vec::new()
+    }
+
+    /// Makes a file durable.
+    fn sync(file: &File) -> io::Result<()>;
+
+    /// Makes a file for its owner alone that shares the blocks of another one. After an error there is no such file.
+    fn clone_file(_: &File, _: &Path) -> io::Result<File> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    /// What waits until a file is written to, or for a time. `None` if nothing tells of writes.
+    fn watch(_: &File) -> Option<impl Fn(Duration)> {
+        None::<fn(Duration)>
+    }
+}
