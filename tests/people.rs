@@ -469,7 +469,7 @@ fn other_names_lead_to_the_same() {
             &["repair", "b.jsonl", "--dry-run", "--settle", "0s"],
         ),
         (&["undo", "--list", "b.jsonl"], &["restore", "--list", "b.jsonl"]),
-        (&["scan", "b.jsonl", "--cut-results", "2k"], &["scan", "b.jsonl", "--result-chars-max", "2000"]),
+        (&["scan", "b.jsonl", "--cut-results", "2k"], &["scan", "b.jsonl", "--cut-results", "2000"]),
         (&["scan", "b.jsonl", "--max-file-size", "1k"], &["scan", "b.jsonl", "--max-file-size", "1024"]),
         (&["gc", "--dry-run", "--older-than", "7d"], &["gc", "--dry-run", "--older-than", "1w"]),
     ] {

@@ -335,7 +335,7 @@ pub(crate) struct Fix {
     /// Write repaired copies into this folder instead.
     ///
     /// The originals stay as they are.
-    #[arg(long, visible_alias = "out", value_name = "DIR", conflicts_with_all = ["dry_run", "lines"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["dry_run", "lines"])]
     pub(crate) copy_to: Option<PathBuf>,
     /// Also make the guarded fixes of these rules.
     ///
@@ -479,13 +479,13 @@ pub(crate) struct ChunkLimits {
     #[arg(long, value_name = "CHARS", value_parser = at_least(chunk::CHARS_MIN), hide_short_help = true)]
     max_chars: Option<u64>,
     /// Longest message; of a longer one, only role, tool and size are printed.
-    #[arg(long, alias = "summary-chars-max", value_name = "CHARS", default_value = "100k", value_parser = count, hide_short_help = true)]
+    #[arg(long, value_name = "CHARS", default_value = "100k", value_parser = count, hide_short_help = true)]
     max_message_chars: u64,
     /// Most tokens in all chunks together; the oldest messages are left out.
-    #[arg(long, alias = "budget", value_name = "TOKENS", default_value = "0", value_parser = count)]
+    #[arg(long, value_name = "TOKENS", default_value = "0", value_parser = count)]
     max_total_tokens: u64,
     /// The summariser's context window; a message that takes half of it, with a fifth to spare, is too long.
-    #[arg(long, alias = "window", value_name = "TOKENS", default_value_t = WINDOW_TOKENS, value_parser = count, hide_short_help = true)]
+    #[arg(long, value_name = "TOKENS", default_value_t = WINDOW_TOKENS, value_parser = count, hide_short_help = true)]
     window_tokens: u64,
     /// How tokens are counted: four characters each, or exactly as OpenAI's newer models do.
     #[arg(long, default_value = "chars4", value_parser = EnumValueParser::<Tokenizer>::new().try_map(Tokenizer::built_in))]
@@ -587,7 +587,7 @@ pub(crate) struct Recover {
     #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true, value_parser = count, hide_short_help = true)]
     pub(crate) output_tokens: u64,
     /// The largest output token limit that the provider allows, for the advice.
-    #[arg(long, alias = "output-tokens-max", value_name = "TOKENS", default_value_t = 0, hide_default_value = true, value_parser = count, hide_short_help = true)]
+    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true, value_parser = count, hide_short_help = true)]
     pub(crate) max_output_tokens: u64,
     /// Report what would change, but change nothing.
     #[arg(long)]
@@ -689,7 +689,7 @@ pub(crate) struct Gc {
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = long_duration)]
     pub(crate) older_than: Duration,
     /// Then delete the oldest runs until no more than this is kept.
-    #[arg(long, alias = "max-bytes", value_name = "SIZE", default_value = "5GiB", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = size)]
     pub(crate) max_size: u64,
     /// Report what would be deleted, but delete nothing.
     #[arg(long)]
@@ -1107,30 +1107,72 @@ mod tests {
         assert_eq!(silent, WITHOUT);
     }
 
-    /// A limit's name says whether `fix` shortens to it, and no two options of a command are alike but for their order.
+    /// The ends of option names by the name of their value; values of the other names are no amounts.
+    const UNITS: [(&str, &[&str]); 9] = [
+        ("CHARS", &["-chars"]),
+        ("TOKENS", &["-tokens"]),
+        ("SIZE", &["-size"]),
+        ("PIXELS", &["-pixels"]),
+        ("PERCENT", &["-percent", "tolerance"]),
+        ("TURNS", &["-turns"]),
+        ("MESSAGES", &["keep"]),
+        ("COUNT", &["s", "-count"]),
+        ("DURATION", &["settle", "settle-stale", "older-than", "wait", "-ttl"]),
+    ];
+
+    /// What CONTRIBUTING.md says about names of options holds for each, and no option has a second name.
     #[test]
-    fn limits_have_one_scheme_of_names() {
+    fn options_have_one_scheme_of_names() {
         let mut all = Args::command();
         all.build();
+        let mut limits = 0;
         for command in all.get_subcommands() {
-            let names: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
-            for name in &names {
+            let name = command.get_name();
+            let longs: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+            for arg in command.get_arguments() {
+                let Some(long) = arg.get_long() else { continue };
+                assert_eq!(arg.get_all_aliases().unwrap_or_default(), [""; 0], "{name}: --{long}");
+                let unit = arg.get_value_names().map_or("", |names| names[0].split('|').next().unwrap());
+                // What is shortened is a text, and a text is measured in characters.
+                let cuts = long.starts_with("cut-");
+                let fits = match UNITS.iter().find(|(value, _)| *value == unit) {
+                    Some((value, _)) if cuts => *value == "CHARS" && long.ends_with('s'),
+                    Some((_, ends)) => ends.iter().any(|end| long.ends_with(end)),
+                    None => !cuts || unit == "TOOL=CHARS",
+                };
+                assert!(fits, "{name}: --{long} {unit}");
+                // `max` and `min` stand before what they bound, after nothing but a group and what it does.
+                let words: Vec<&str> = long.split('-').collect();
+                let bound = words.iter().position(|word| ["max", "min"].contains(word));
+                let is_first =
+                    bound.is_none_or(|at| at == 0 || ["image", "stale", "crowded"].contains(&words[0]));
                 assert!(
-                    !name.ends_with("-max") && !name.ends_with("-min"),
-                    "{}: --{name}",
-                    command.get_name()
+                    is_first && words.last() != Some(&"max") && words.last() != Some(&"min"),
+                    "{name}: --{long}"
                 );
+                limits += usize::from(bound.is_some() || cuts);
             }
-            let sorted = |name: &str| {
-                let mut words: Vec<String> = name.split('-').map(str::to_string).collect();
+            let sorted = |long: &str| {
+                let mut words: Vec<String> = long.split('-').map(str::to_string).collect();
                 words.sort();
                 words
             };
-            for (n, name) in names.iter().enumerate() {
-                let alike = names[..n].iter().find(|other| sorted(other) == sorted(name));
-                assert_eq!(alike, None, "{}: --{name}", command.get_name());
+            for (n, long) in longs.iter().enumerate() {
+                let alike = longs[..n].iter().find(|other| sorted(other) == sorted(long));
+                assert_eq!(alike, None, "{name}: --{long}");
             }
         }
+        assert!(limits > 30, "{limits}");
+    }
+
+    /// Commands have the second names that people type, and no others.
+    #[test]
+    fn commands_have_few_second_names() {
+        let all = Args::command();
+        let aliases =
+            |command: &clap::Command| command.get_all_aliases().map(str::to_string).collect::<Vec<_>>();
+        let found: Vec<String> = all.get_subcommands().flat_map(aliases).collect();
+        assert_eq!(found, ["ls", "check", "repair", "restore"]);
     }
 
     #[test]
