@@ -5,8 +5,8 @@ use super::{failed, output_closed};
 use crate::amount::age;
 use crate::args::{Args, Complete, Completions, Json, Man};
 use crate::say::print_json;
-use crate::sessions::{Session, candidates};
-use crate::status::Status;
+use crate::sessions::{ListedSession, candidates};
+use crate::status::ExitStatus;
 use crate::terminal::plain;
 use clap::{CommandFactory, ValueHint};
 use clap_complete::Shell;
@@ -17,7 +17,7 @@ use std::io::{self, Write};
 /// How many sessions a shell is offered.
 const SESSIONS_MAX: usize = 50;
 
-pub(crate) fn completions(asked: &Completions) -> Status {
+pub(crate) fn completions(asked: &Completions) -> ExitStatus {
     let mut text = Vec::new();
     clap_complete::generate(asked.shell, &mut Args::command(), "tailor", &mut text);
     let text = with_sessions(asked.shell, String::from_utf8_lossy(&text).into_owned());
@@ -26,7 +26,7 @@ pub(crate) fn completions(asked: &Completions) -> Status {
         return print_json(&Script { shell, place, script: text });
     }
     match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => Status::Clean,
+        Ok(()) => ExitStatus::Clean,
         Err(error) => output_closed("standard output", &error),
     }
 }
@@ -52,7 +52,7 @@ fn place(shell: Shell) -> &'static str {
 }
 
 /// The JSON Schema of all that `--json` prints.
-pub(crate) fn schema(json: Json) -> Status {
+pub(crate) fn schema(json: Json) -> ExitStatus {
     let text = include_str!("../output.schema.json");
     if json.is_json() {
         return match serde_json::from_str::<serde_json::Value>(text) {
@@ -61,7 +61,7 @@ pub(crate) fn schema(json: Json) -> Status {
         };
     }
     print!("{text}");
-    Status::Clean
+    ExitStatus::Clean
 }
 
 /// What scripts need to know besides what `clap_complete` tells them.
@@ -75,7 +75,7 @@ struct Words {
 }
 
 impl Words {
-    fn of(all: &clap::Command) -> Self {
+    fn from_command(all: &clap::Command) -> Self {
         let is_session = |arg: &clap::Arg| arg.get_value_hint() == ValueHint::AnyPath;
         let takes_session = |command: &&clap::Command| command.get_positionals().any(is_session);
         let commands = all.get_subcommands().filter(takes_session);
@@ -109,7 +109,7 @@ impl Words {
 fn with_sessions(shell: Shell, text: String) -> String {
     let mut all = Args::command();
     all.build();
-    let words = Words::of(&all);
+    let words = Words::from_command(&all);
     match shell {
         Shell::Bash => {
             let own = BASH.replace("COMMANDS", &words.commands.join(" "));
@@ -251,7 +251,7 @@ const POWERSHELL: &str = r#"
 fn fitting(before: &[String], begin: &str) -> (Vec<String>, bool) {
     let mut all = Args::command();
     all.build();
-    let words = Words::of(&all);
+    let words = Words::from_command(&all);
     let is_value = |n: usize| n > 0 && words.valued.contains(&before[n - 1]);
     let mut plain = (0..before.len()).filter(|n| !before[*n].starts_with('-') && !is_value(*n));
     let Some(command) = plain.next().and_then(|n| all.find_subcommand(&before[n])) else {
@@ -280,29 +280,29 @@ fn fitting(before: &[String], begin: &str) -> (Vec<String>, bool) {
 }
 
 /// The ids of the newest sessions that begin so; after a tab, whose they are and how old. After words, the names too.
-pub(crate) fn complete(asked: &Complete) -> Status {
+pub(crate) fn complete(asked: &Complete) -> ExitStatus {
     if !asked.before.is_empty() {
         let (names, may_be_session) = fitting(&asked.before, &asked.begin);
         names.iter().for_each(|name| println!("{name}"));
         if !may_be_session {
-            return Status::Clean;
+            return ExitStatus::Clean;
         }
     }
     let sessions = candidates(&[]);
-    let named = sessions.iter().map(Session::unknown).filter_map(|session| {
+    let named = sessions.iter().map(ListedSession::unknown).filter_map(|session| {
         let id = session.id().filter(|id| id.starts_with(&asked.begin))?;
         Some((plain(id), format!("{} {} ago", session.agent_name(), age(session.age))))
     });
     named.take(SESSIONS_MAX).for_each(|(id, whose)| println!("{id}\t{whose}"));
-    Status::Clean
+    ExitStatus::Clean
 }
 
-pub(crate) fn man(asked: &Man) -> Status {
+pub(crate) fn man(asked: &Man) -> ExitStatus {
     let folder = &asked.folder;
     let made =
         std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Args::command(), folder));
     match made {
-        Ok(()) => Status::Clean,
+        Ok(()) => ExitStatus::Clean,
         Err(error) => failed(&format!("{}: could not write the manual: {error}", folder.display())),
     }
 }
