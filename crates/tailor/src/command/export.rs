@@ -44,7 +44,7 @@ pub(crate) fn run(asked: &ExportArgs) -> ExitStatus {
         let (remarks, lost) = (export.remark.as_slice(), export.lost.as_slice());
         let line = serde_json::to_string(&Exported { path, bytes, lines, remarks, lost });
         eprintln!("{}", line.unwrap_or_default());
-        return if lost.is_empty() { Status::Clean } else { Status::Findings };
+        return if lost.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings };
     }
     if let Some(remark) = &export.remark {
         eprint_message(&format!("{path}: {remark}"));
