@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Arguments that repair at once.
-const FIX: &[&str] = &["fix", "--settle", "0", "--format", "json"];
+const FIX: &[&str] = &["fix", "--settle", "0", "--json"];
 
 fn fix(dir: &Dir, path: &Path) -> FinishedRun {
     let mut command = dir.command();
@@ -23,7 +23,7 @@ fn fix(dir: &Dir, path: &Path) -> FinishedRun {
 fn check(bytes: impl AsRef<[u8]>, outcome: &str, codes: &[&str], after: impl AsRef<[u8]>) {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", &bytes);
-    let run = dir.tailor(&["scan", "--format", "json", "s.jsonl"]);
+    let run = dir.tailor(&["scan", "--json", "s.jsonl"]);
     assert_eq!(run.file()["outcome"], outcome, "{}", run.text());
     assert_eq!(run.codes(), codes, "{}", run.text());
     assert_eq!(fs::read(&path).unwrap(), bytes.as_ref(), "scan changes nothing");
@@ -137,7 +137,7 @@ fn a_damaged_line_of_two_hundred_megabytes() {
     let mut file = File::options().append(true).open(&path).unwrap();
     file.set_len(200_000_000).unwrap();
     file.write_all(b"\n").unwrap();
-    let run = run_in_64_mib(&dir, &["scan", "--format", "json"], &path);
+    let run = run_in_64_mib(&dir, &["scan", "--json"], &path);
     assert_eq!(run.file()["outcome"], "findings", "{}", run.stderr);
     assert_eq!(run.codes(), ["B9"]);
 }
@@ -218,7 +218,7 @@ fn parents_in_a_circle_and_parents_that_do_not_exist() {
 #[test]
 fn a_file_that_does_not_exist() {
     let dir = Dir::new();
-    let run = dir.tailor(&["scan", "--format", "json", "gone.jsonl"]);
+    let run = dir.tailor(&["scan", "--json", "gone.jsonl"]);
     assert_eq!(run.status, 2);
     assert_reason(&run, "error", "gone.jsonl: no file or session id of this name");
     for command in [
@@ -300,7 +300,7 @@ fn folders_linked_in_a_circle() {
     dir.write("a/s.jsonl", WHOLE);
     symlink("..", dir.path("a/up")).unwrap();
     symlink(".", dir.path("a/here.jsonl")).unwrap();
-    let run = dir.tailor(&["scan", "--format", "json", "."]);
+    let run = dir.tailor(&["scan", "--json", "."]);
     let looked_at = |name: &str| {
         run.json().iter().filter(|line| line["path"].as_str().unwrap_or("").ends_with(name)).count()
     };
@@ -311,7 +311,7 @@ fn folders_linked_in_a_circle() {
 fn a_folder_with_the_name_of_a_transcript() {
     let dir = Dir::new();
     dir.write("folder.jsonl/s.jsonl", WHOLE);
-    let run = dir.tailor(&["scan", "--format", "json", "."]);
+    let run = dir.tailor(&["scan", "--json", "."]);
     assert_eq!(run.file()["outcome"], "clean");
 }
 
@@ -337,7 +337,7 @@ fn a_folder_that_cannot_be_read() {
     dir.write("open/s.jsonl", WHOLE);
     dir.write("shut/s.jsonl", WHOLE);
     fs::set_permissions(dir.path("shut"), Permissions::from_mode(0o000)).unwrap();
-    let run = run(dir.powerless().args(["scan", "--format", "json", "."]), b"");
+    let run = run(dir.powerless().args(["scan", "--json", "."]), b"");
     assert_eq!(run.status, 2, "{}", run.text());
     let lines = run.json();
     let outcomes: Vec<_> = lines.iter().filter_map(|line| line["outcome"].as_str()).collect();
@@ -404,7 +404,7 @@ fn one_document_is_told_as_that() {
         check_untouched(document, "unsupported", &[]);
         let dir = Dir::new();
         dir.write("s.jsonl", document);
-        let run = dir.tailor(&["scan", "--format", "json", "s.jsonl"]);
+        let run = dir.tailor(&["scan", "--json", "s.jsonl"]);
         assert_reason(&run, "unsupported", "one JSON document");
         assert_eq!(run.status, 2);
     }
@@ -414,7 +414,7 @@ fn one_document_is_told_as_that() {
     {
         let dir = Dir::new();
         dir.write("s.jsonl", other);
-        let run = dir.tailor(&["scan", "--format", "json", "s.jsonl"]);
+        let run = dir.tailor(&["scan", "--json", "s.jsonl"]);
         assert_reason(&run, "unsupported", "not a transcript of a known format");
     }
 }
@@ -427,7 +427,7 @@ fn a_file_that_is_still_being_written() {
         let path = dir.write("s.jsonl", BROKEN);
         let written = Instant::now();
         File::options().append(true).open(&path).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
-        let run = dir.tailor(&["fix", "--format", "json", "s.jsonl"]);
+        let run = dir.tailor(&["fix", "--json", "s.jsonl"]);
         if written.elapsed() < Duration::from_secs(5) {
             assert_reason(&run, "deferred", "waiting for 5 s without writes");
             assert_eq!(run.status, 1, "the finding is still there");
@@ -491,7 +491,7 @@ fn long_paths() {
         let path = dir.write(&name, BROKEN);
         let fixed = fix(&dir, &path);
         assert_eq!(fixed.file()["outcome"], "fixed", "{}", fixed.text());
-        let undone = dir.tailor(&["undo", "--settle", "0", "--format", "json", path.to_str().unwrap()]);
+        let undone = dir.tailor(&["undo", "--settle", "0", "--json", path.to_str().unwrap()]);
         assert_eq!(undone.file()["outcome"], "undone", "{}", undone.text());
         assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
     }

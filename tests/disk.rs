@@ -80,7 +80,7 @@ fn check(on_full: &str, free: usize, more: impl Fn(&Path) -> Vec<String>) {
     dir.write("s.jsonl", &old);
     let full: PathBuf = dir.home().parent().unwrap().join("full");
     fs::create_dir(&full).unwrap();
-    let fix = ["fix", "s.jsonl", "--settle", "0", "--result-chars-max", "200"].map(String::from);
+    let fix = ["fix", "s.jsonl", "--settle", "0", "--cut-results", "200"].map(String::from);
     let arguments = [&fix[..], &more(&full)].concat();
     let Some([first, second]) = on_a_full_disk(&dir, on_full, free, &arguments) else { return };
     assert_eq!(first.code, "2", "{}", first.said);

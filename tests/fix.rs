@@ -229,7 +229,7 @@ fn a_copy_leaves_the_original_alone() {
     let broken = dir.write("in/a/broken.jsonl", BROKEN);
     dir.write("in/whole.jsonl", WHOLE);
     let out = dir.path("out");
-    let arguments = ["fix", "--out", "out", "--format", "json", "in"];
+    let arguments = ["fix", "--copy-to", "out", "--format", "json", "in"];
     let run = dir.tailor(&arguments);
     assert_eq!(run.status, 0, "{}", run.text());
     assert_eq!(fs::read_to_string(&broken).unwrap(), BROKEN);
@@ -257,7 +257,7 @@ fn copies_of_several_folders_keep_their_names_apart() {
     let dir = Dir::new();
     dir.write("one/chats/s.jsonl", BROKEN);
     dir.write("two/chats/s.jsonl", WHOLE);
-    let run = dir.tailor(&["fix", "--out", "out", "one/chats", "two/chats"]);
+    let run = dir.tailor(&["fix", "--copy-to", "out", "one/chats", "two/chats"]);
     assert_eq!(run.status, 0, "{}", run.text());
     assert_eq!(fs::read_to_string(dir.path("out/two/chats/s.jsonl")).unwrap(), WHOLE);
     assert_ne!(fs::read_to_string(dir.path("out/one/chats/s.jsonl")).unwrap(), BROKEN);
@@ -329,7 +329,7 @@ fn a_diff_names_the_lines_of_the_file_as_it_is() {
     };
     let dry = of(&dir.tailor(&[&["fix", "--dry-run"][..], &content].concat()));
     assert!(dry.contains("- {\"type\":\"mess\\u{1b}[2Jage secret\\u{a}\n"), "{dry}");
-    assert_eq!(of(&dir.tailor(&[&["fix", "--out", "out"][..], &content].concat())), dry);
+    assert_eq!(of(&dir.tailor(&[&["fix", "--copy-to", "out"][..], &content].concat())), dry);
     assert_eq!(of(&dir.pipe(text.as_bytes(), &["fix", "--diff", "--show-content", "-", "--dry-run"])), dry);
     assert_eq!(of(&dir.tailor(&[&["fix"][..], &content].concat())), dry);
     assert_ne!(fs::read_to_string(path).unwrap(), text);
@@ -541,7 +541,7 @@ fn older_history_waits_while_a_cache_may_hold_it() {
         (10, &["--settle-stale", "0"]),
         (10, &["--settle-stale", "300"]),
         (0, &["--settle", "0"]),
-        (10, &["--out", "copies"]),
+        (10, &["--copy-to", "copies"]),
     ] {
         write(&short, minutes);
         let run = fix(more);
@@ -617,7 +617,7 @@ fn flags_override_the_profile() {
     assert_eq!(limit(&["--profile", "chatcli"]), said("30000"));
     assert_eq!(limit(&["--profile", "CHATCLI", "--cut-tool-results", "bash=700"]), said("700"));
     assert_eq!(limit(&["--profile", "agent-max"]), said("10000"));
-    assert_eq!(limit(&["--profile", "openclaw-10915", "--result-chars-max", "900"]), said("900"));
+    assert_eq!(limit(&["--profile", "openclaw-10915", "--cut-results", "900"]), said("900"));
     assert_eq!(limit(&["--profile", "openclaw-5057"]), None);
     assert_eq!(limit(&["--profile", "chatcli", "--keep-tool", "ba*"]), None);
     let wrong = dir.tailor(&["scan", "--profile", "none", "s.jsonl"]);

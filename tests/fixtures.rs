@@ -95,10 +95,11 @@ impl Fixture {
     }
 
     pub(crate) fn for_fix<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
-        // `fix` has no options for a check's limits.
-        let own = self.arguments.iter().map(String::as_str);
-        let own =
-            own.filter(|argument| !argument.starts_with("--max-") && !argument.starts_with("--tolerance"));
+        // `fix` has no options for a check's limits, which are written with `=`.
+        let is_of_check = |argument: &&str| {
+            argument.starts_with("--tolerance") || (argument.starts_with("--max-") && argument.contains('='))
+        };
+        let own = self.arguments.iter().map(String::as_str).filter(|argument| !is_of_check(argument));
         let settles = self.arguments.iter().any(|argument| argument == "--settle");
         let fix = ["fix"].into_iter().chain((!settles).then_some("--settle=0"));
         fix.chain(own).chain(more.iter().copied()).collect()

@@ -50,7 +50,7 @@ fn dead() -> u32 {
 /// Fixes a file, after a dry run that must leave no trace and predict the outcome.
 #[track_caller]
 fn fix(dir: &Dir, name: &str, arguments: &[&str]) -> FinishedRun {
-    let fix = [&["fix", "--format", "json", name], arguments].concat();
+    let fix = [&["fix", "--json", name], arguments].concat();
     let before = dir.names();
     let dry = dir.tailor(&[&fix[..], &["--dry-run"]].concat()).file();
     assert_eq!(dir.names(), before);
@@ -136,7 +136,7 @@ fn a_lock_from_outside_of_our_container_holds_until_its_time_is_over() {
     let mut held = lock(living.0.id(), living.start());
     held["createdAt"] = jiff::Timestamp::now().to_string().into();
     let lock = dir.write(LOCK, held.to_string());
-    let fix = ["fix", "--format", "json", SESSION];
+    let fix = ["fix", "--json", SESSION];
     let run = inside(&dir, env!("CARGO_BIN_EXE_tailor"), &fix);
     assert_deferred(&run, "counts as stale after 12 min", &path, BROKEN);
     assert_eq!(fs::read_to_string(&lock).unwrap(), held.to_string());
@@ -271,7 +271,7 @@ fn the_register_of_the_users_own_claude_code_is_found_behind_a_link() {
         if root == config {
             command.env("CLAUDE_CONFIG_DIR", &config);
         }
-        command.args(["fix", "--format", "json", "store/-w/5e.jsonl"]);
+        command.args(["fix", "--json", "store/-w/5e.jsonl"]);
         assert_deferred(&run(&mut command, b""), "Claude Code is using it", &path, &claude());
         fs::remove_dir_all(root).unwrap();
     }
@@ -351,13 +351,13 @@ fn what_an_agent_may_remember_waits_and_the_rest_does_not() {
     let run = fix(&dir, "s.jsonl", &[]);
     assert_deferred(&run, &waits, &path, &rest);
     assert_eq!(fixes(&run), [("S1".to_string(), "held".to_string())]);
-    let dry = dir.tailor(&["fix", "--format", "json", "--dry-run", "s.jsonl"]);
+    let dry = dir.tailor(&["fix", "--json", "--dry-run", "s.jsonl"]);
     assert_deferred(&dry, &waits, &path, &rest);
     // If the user says that no agent is running, it happens at once.
     assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &rest);
     // `undo` is also held back, because the model would see the text again.
     let cut = fs::read_to_string(&path).unwrap();
-    let undo = |more: &[&str]| dir.tailor(&[&["undo", "--format", "json", "s.jsonl"], more].concat());
+    let undo = |more: &[&str]| dir.tailor(&[&["undo", "--json", "s.jsonl"], more].concat());
     assert_deferred(&undo(&[]), &waits, &path, &cut);
     assert_deferred(&undo(&["--dry-run"]), &waits, &path, &cut);
     drop(agent);
@@ -410,9 +410,8 @@ fn what_the_model_has_signed_over_is_not_put_back() {
     let more = in_lines(&more);
     let cut = fs::read_to_string(&path).unwrap();
     dir.write("s.jsonl", cut.clone() + &more);
-    let undo = |more: &[&str]| {
-        dir.tailor(&[&["undo", "--format", "json", "--settle", "0", "s.jsonl"], more].concat()).file()
-    };
+    let undo =
+        |more: &[&str]| dir.tailor(&[&["undo", "--json", "--settle", "0", "s.jsonl"], more].concat()).file();
     let refused = undo(&[]);
     assert_eq!(refused["outcome"], "refused", "{refused}");
     let run = refused["reason"].as_str().unwrap().split("--run ").nth(1).unwrap().split(';').next().unwrap();
@@ -442,7 +441,7 @@ fn what_the_model_has_signed_over_is_put_back_all_the_same_if_asked_for_or_if_it
         let more: Vec<Value> = (5..).zip(messages).map(|(n, message)| line_of_pi(n, message)).collect();
         let more = in_lines(&more);
         dir.write("s.jsonl", fs::read_to_string(&path).unwrap() + &more);
-        let undo = ["undo", "--format", "json", "--settle", "0", "s.jsonl"];
+        let undo = ["undo", "--json", "--settle", "0", "s.jsonl"];
         assert_eq!(dir.tailor(&[&undo[..], arguments].concat()).file()["outcome"], "undone");
         assert_eq!(fs::read_to_string(&path).unwrap(), text + &more);
     }
@@ -474,7 +473,7 @@ fn processes_of_others_hold_no_thread_of_codex_back() {
         let path = dir.write(name, codex());
         path.ancestors().take_while(|above| *above != dir.files()).for_each(give_to_powerless);
         for settle in ["5", "0"] {
-            let arguments = ["fix", "--format", "json", "--settle", settle, name];
+            let arguments = ["fix", "--json", "--settle", settle, name];
             assert_fixed(&run(dir.powerless().args(arguments), b""), &path, &codex());
             fs::write(&path, codex()).unwrap();
             age(&path, 60);

@@ -47,7 +47,7 @@ fn session(images: &[(&str, &str)]) -> String {
 }
 
 const DOWNSCALE: [&str; 8] =
-    ["fix", "--settle", "0", "--allow", "S4", "--images", "downscale", "--image-pixels-max"];
+    ["fix", "--settle", "0", "--allow", "S4", "--images", "downscale", "--image-max-pixels"];
 
 /// Fixes `s.jsonl`, and checks that a second run changes nothing and that undo restores the text. Returns the fixed
 /// text.
@@ -99,7 +99,7 @@ fn it_is_asked_for_and_allowed() {
     let dir = Dir::new();
     let data = picture(120, 60, 1, ImageFormat::Png);
     let text = session(&[("image/png", &data)]);
-    let limit = ["fix", "--settle", "0", "--image-pixels-max", "80"];
+    let limit = ["fix", "--settle", "0", "--image-max-pixels", "80"];
     let path = dir.write("s.jsonl", &text);
     let run = dir.tailor(&[&limit[..], &["--images", "downscale", "s.jsonl"]].concat());
     assert!(run.text().contains("it makes images smaller than the model has seen them"), "{}", run.text());
@@ -119,7 +119,7 @@ fn it_is_asked_for_and_allowed() {
 fn what_is_too_long_gets_smaller_until_it_is_not() {
     let dir = Dir::new();
     let data = picture(120, 60, 1, ImageFormat::Png);
-    let arguments = [&DOWNSCALE[..7], &["--image-bytes-max", "2000"]].concat();
+    let arguments = [&DOWNSCALE[..7], &["--image-max-size", "2000"]].concat();
     let small = images(&fixed(&dir, &session(&[("image/png", &data)]), &arguments)).remove(0);
     assert!(small.len() <= 2000 && size(&small).0 < 120, "{} {:?}", small.len(), size(&small));
     // OpenAI's image URL, of which only the length is limited.

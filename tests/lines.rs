@@ -243,7 +243,7 @@ fn what_has_no_effect_is_refused() {
         &["scan", "--lines", "--baseline", "x", "-"],
         &["scan", "--lines", "--statistics", "-"],
         &["fix", "--lines", "--diff", "-"],
-        &["fix", "--lines", "--out", "x", "-"],
+        &["fix", "--lines", "--copy-to", "x", "-"],
     ] {
         let refused = dir.pipe(b"", words);
         assert!(refused.status == 2 && refused.stderr.contains("--lines"), "{words:?}: {}", refused.stderr);

@@ -273,7 +273,7 @@ fn command(dir: &Dir, system: &System) -> std::process::Command {
         command.env("PATH", "/usr/bin:/bin").arg("--bounding-set=-lease").arg(&program);
     }
     let limit = RESULT_CHARS_MAX.to_string();
-    command.args(["fix", "s.jsonl", "--settle", "0", "--format", "json", "--result-chars-max", &limit]);
+    command.args(["fix", "s.jsonl", "--settle", "0", "--format", "json", "--cut-results", &limit]);
     // The writers do not write a conversation: there are no requests or answers, and each writer has its own branch.
     command.args(["--ignore", "M7,M8,S18"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -129,7 +129,7 @@ fn undo_is_refused_as_well() {
         "$1" fix --settle 0 s.jsonl
         cp s.jsonl fixed; : > inside
         mount --bind s.jsonl inside || exit 77
-        "$1" undo --settle 0 --format json s.jsonl > answer || :
+        "$1" undo --settle 0 --json s.jsonl > answer || :
         cmp s.jsonl fixed
     "#;
     if in_own_mounts(&dir, script).is_some() {
@@ -147,7 +147,7 @@ fn on_a_network_that_cannot_exchange_names_the_guarantee_is_quiet() {
         mkdir net; bindfs real net || exit 77
         "$1" fix --settle 0 --format json net > answer || :
         cp net/s.jsonl fixed
-        "$1" undo --settle 0 --format json net/s.jsonl > undone || :
+        "$1" undo --settle 0 --json net/s.jsonl > undone || :
         ls -A net > names
         umount net
     "#;

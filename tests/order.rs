@@ -54,7 +54,7 @@ fn session() -> String {
     fs::read_to_string(crate::support::root().join("fixtures/pi/s1-head-and-tail/in.jsonl")).unwrap()
 }
 
-const FIX: &[&str] = &["fix", "s.jsonl", "--settle", "0", "--result-chars-max", "200", "--format", "json"];
+const FIX: &[&str] = &["fix", "s.jsonl", "--settle", "0", "--cut-results", "200", "--format", "json"];
 
 /// The folder of originals, below the home folder.
 fn vault(dir: &Dir) -> String {

@@ -469,7 +469,7 @@ fn other_names_lead_to_the_same() {
             &["repair", "b.jsonl", "--dry-run", "--settle", "0s"],
         ),
         (&["undo", "--list", "b.jsonl"], &["restore", "--list", "b.jsonl"]),
-        (&["scan", "b.jsonl", "--cut-results", "2k"], &["scan", "b.jsonl", "--result-chars-max", "2000"]),
+        (&["scan", "b.jsonl", "--cut-results", "2k"], &["scan", "b.jsonl", "--cut-results", "2000"]),
         (&["scan", "b.jsonl", "--max-file-size", "1k"], &["scan", "b.jsonl", "--max-file-size", "1024"]),
         (&["gc", "--dry-run", "--older-than", "7d"], &["gc", "--dry-run", "--older-than", "1w"]),
     ] {
@@ -555,6 +555,43 @@ fn bash_and_fish_complete_names_and_sessions() {
         let text = completed.text();
         let names: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
         assert_eq!(names, [wanted], "{words}: {}", completed.stderr);
+    }
+}
+
+/// What the scripts for Elvish and `PowerShell` ask the program for; and in Elvish, what they make of it.
+#[test]
+fn elvish_and_powershell_complete_names_and_sessions() {
+    let dir = Dir::new();
+    drop(shell_with_session(&dir, "elvish"));
+    for (words, wanted) in COMPLETED {
+        let mut before: Vec<&str> = words.split(' ').collect();
+        let last = before.pop().unwrap();
+        let answer = dir.tailor(&[&["complete", last, "--"][..], &before].concat()).text();
+        let names: Vec<&str> = answer.lines().filter_map(|line| line.split('\t').next()).collect();
+        assert_eq!(names, [wanted], "{words}");
+    }
+    // Options and commands are in the scripts themselves.
+    assert_eq!(dir.tailor(&["complete", "--dry", "--", "fix"]).text(), "");
+    let powershell = dir.tailor(&["completions", "powershell"]).text();
+    assert!(powershell.contains("$own = @(tailor complete \"$wordToComplete\" '--' @before"), "{powershell}");
+    if !Path::new("/usr/bin/elvish").exists() {
+        return skipped("completions in Elvish: it is not installed");
+    }
+    // Only a terminal has `edit:`.
+    let script = fs::read_to_string(dir.path("script")).unwrap();
+    let script = script
+        .replace("edit:completion:arg-completer", "completers")
+        .replace("edit:complex-candidate", "candidate");
+    let shown = [("fix --dry", "--dry-run")];
+    for (words, wanted) in COMPLETED.into_iter().chain(shown) {
+        let elvish = format!(
+            "var completers = [&]\nfn candidate {{|text &display=''| put $text}}\n{script}\n$completers[tailor] tailor {words} | to-lines"
+        );
+        let mut shell = shell_with_session(&dir, "/usr/bin/elvish");
+        let completed = crate::support::run(shell.args(["-norc", "-c", &elvish]), b"");
+        let text = completed.text();
+        let fitting = text.lines().filter(|name| wanted != "--dry-run" || name.starts_with("--dry"));
+        assert_eq!(fitting.collect::<Vec<_>>(), [wanted], "{words}: {}", completed.stderr);
     }
 }
 

@@ -246,7 +246,7 @@ impl Case {
 
     fn arguments(path: &Path, vault: &Path) -> Vec<String> {
         let text = |path: &Path| path.to_str().unwrap().to_string();
-        let options = ["--settle", "0", "--result-chars-max", "200", "--format", "json", "--vault"];
+        let options = ["--settle", "0", "--cut-results", "200", "--format", "json", "--vault"];
         ["fix".to_string(), text(path)]
             .into_iter()
             .chain(options.map(String::from))

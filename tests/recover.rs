@@ -428,7 +428,7 @@ fn an_answer_that_was_cut_off_gets_advice_and_the_file_stays() {
         r#"[{"type":"text","text":"answer"}],"stopReason":"length""#,
     );
     let path = dir.write("s.jsonl", &before);
-    let run = recover(&dir, &["--json", "--output-tokens", "6000", "--output-tokens-max", "8192"]);
+    let run = recover(&dir, &["--json", "--output-tokens", "6000", "--max-output-tokens", "8192"]);
     let said = told(&run);
     assert_eq!(
         (run.status, &said["cause"], &said["outcome"]),
@@ -459,7 +459,7 @@ fn a_session_that_waits_for_a_tool_is_deferred() {
         for command in
             [&["recover", "--level", "3", "--keep", "1"][..], &["compact", "--with", "echo s", "--keep", "1"]]
         {
-            let run = dir.tailor(&[command, &["s.jsonl", "--settle", "0.01", "--format", "json"]].concat());
+            let run = dir.tailor(&[command, &["s.jsonl", "--settle", "0.01", "--json"]].concat());
             let said = told(&run);
             assert_eq!(run.status, 1, "{said}");
             assert_ne!(said["outcome"], "fixed", "{said}");
@@ -537,7 +537,7 @@ fn a_command_summarises_chunk_by_chunk() {
         );
         assert_eq!(fs::read_to_string(&path).unwrap(), before);
         let command = r#"grep -c '' > seen.$TAILOR_CHUNK; echo "part $TAILOR_CHUNK of $TAILOR_CHUNKS""#;
-        let run = compact(&["--with", command, "--format", "json"]);
+        let run = compact(&["--with", command, "--json"]);
         let said = told(&run);
         assert_eq!((run.status, &said["outcome"], &said["kept"]), (0, &"fixed".into(), &8.into()), "{said}");
         let chunks = said["chunks"].as_u64().unwrap();
@@ -632,7 +632,7 @@ fn a_bloated_session_fits_into_chunks() {
 fn a_budget_leaves_the_oldest_out_and_a_pipe_will_do() {
     let dir = Dir::new();
     let text = session("anthropic", 20, "short");
-    let run = dir.pipe(text.as_bytes(), &["chunk", "-", "--budget", "300"]);
+    let run = dir.pipe(text.as_bytes(), &["chunk", "-", "--max-total-tokens", "300"]);
     let lines = run.json();
     let summary = lines.last().unwrap();
     assert!(

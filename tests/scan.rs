@@ -221,7 +221,7 @@ fn what_was_not_looked_at_is_left_out() {
         assert_eq!(file["bytes"].as_u64(), bytes.map(|bytes| bytes as u64), "{file}");
         assert!(counted.iter().all(|field| file.get(field).is_none()), "{file}");
     };
-    check(&dir.tailor(&["undo", "s.jsonl", "--format", "json"]).file(), Some(bytes));
+    check(&dir.tailor(&["undo", "s.jsonl", "--json"]).file(), Some(bytes));
     let none = dir.tailor(&["undo", "s.jsonl"]);
     let size = format!("\n1 file, {bytes} B: 1 refused\n");
     assert!(none.text().ends_with(&size), "{}", none.text());
@@ -390,7 +390,7 @@ fn no_command_minds_that_nobody_listens() {
     fs::write(&path, BROKEN).unwrap();
     for arguments in [
         &["undo", "--list", "."][..],
-        &["undo", "--list", "--format", "json", "s.jsonl"],
+        &["undo", "--list", "--json", "s.jsonl"],
         &["gc", "--dry-run"],
         &["config", "check"],
         &["config", "print"],
@@ -401,7 +401,7 @@ fn no_command_minds_that_nobody_listens() {
         &["recover", "s.jsonl", "--dry-run", "--level", "1"],
         &["recover", "s.jsonl", "--dry-run", "--json"],
         &["compact", "s.jsonl", "--dry-run"],
-        &["compact", "s.jsonl", "--dry-run", "--format", "json"],
+        &["compact", "s.jsonl", "--dry-run", "--json"],
         &["chunk", "s.jsonl"],
         &["top", "s.jsonl"],
         &["scan", "s.jsonl"],
@@ -494,7 +494,7 @@ fn limits_of_zero_are_switched_off() {
     let dir = Dir::new();
     dir.write("s.jsonl", BROKEN.replace("well?", &"x".repeat(300_000)));
     assert_eq!(codes(&dir, &["--ignore", "P1"]), ["S3"]);
-    assert_eq!(codes(&dir, &["--ignore", "P1", "--summary-chars-max", "0"]), Vec::<String>::new());
+    assert_eq!(codes(&dir, &["--ignore", "P1", "--max-summary-chars", "0"]), Vec::<String>::new());
 }
 
 #[test]
@@ -600,7 +600,7 @@ fn however_many_threads_read_a_long_session_the_outcome_is_the_same() {
             line
         };
         let scanned: Vec<Value> = run(1, &["scan"]).text().lines().map(told).collect();
-        run(0, &["fix", "--out", "out"]);
+        run(0, &["fix", "--copy-to", "out"]);
         let written = fs::read(dir.path("out/long.jsonl")).unwrap();
         fs::remove_dir_all(dir.path("out")).unwrap();
         (scanned, written)

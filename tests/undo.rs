@@ -41,7 +41,7 @@ fn three_runs(dir: &Dir, name: &str) -> (std::path::PathBuf, String) {
     let path = dir.write(name, &text);
     let more = r#"{"type":"message","id":"a5","parentId":"a4","message":{"role":"user","content":"more"}}"#;
     for limit in ["30000", "20000", "10000"] {
-        let fixed = dir.tailor(&["fix", "--settle", "0", "--result-chars-max", limit, name]);
+        let fixed = dir.tailor(&["fix", "--settle", "0", "--cut-results", limit, name]);
         assert_eq!(fixed.status, 0, "{}", fixed.text());
         if limit == "20000" {
             append(&path, &format!("{more}\n"));
@@ -103,7 +103,7 @@ fn without_a_path_the_newest_runs_are_listed_and_all_can_be_undone() {
     assert_eq!((list.status, lines.len()), (0, 2), "{text}");
     assert!(lines.iter().all(|line| line.ends_with("edits, 551 B → 874 B")), "{text}");
     assert!(list.stderr.contains("tailor undo --all"), "{}", list.stderr);
-    let json = dir.tailor(&["undo", "--format", "json"]).json();
+    let json = dir.tailor(&["undo", "--json"]).json();
     // Fractions of seconds only sort as text if their trailing zeros and the `Z` are removed.
     let times = [0, 1].map(|n| json[n]["time"].as_str().unwrap().trim_end_matches('Z'));
     assert!(times[0] >= times[1], "the newest comes first: {json:?}");
@@ -155,7 +155,7 @@ fn is_as_before(path: &Path, before: &[u8], old: (u32, i64, i64)) -> Result<(), 
 fn there_and_back(dir: &Dir, before: &[u8], fix: &[&str]) -> Result<(), String> {
     let path = dir.path("s.jsonl");
     let old = facts(&path);
-    let fixed = dir.tailor(&[fix, &["--format", "json", "s.jsonl"]].concat()).file();
+    let fixed = dir.tailor(&[fix, &["--json", "s.jsonl"]].concat()).file();
     shows_what_stood(dir, before, &fs::read(&path).unwrap())?;
     let undone = dir.tailor(&[UNDO, &["s.jsonl"]].concat());
     is_undone(&fixed, &undone.file())?;
@@ -166,7 +166,7 @@ fn there_and_back(dir: &Dir, before: &[u8], fix: &[&str]) -> Result<(), String> 
     is_as_before(&path, before, old)
 }
 
-const UNDO: &[&str] = &["undo", "--settle", "0", "--format", "json"];
+const UNDO: &[&str] = &["undo", "--settle", "0", "--json"];
 
 /// Whether a text holds a marker of the same plan, so that it never was in the file.
 fn re_cut(before: &[u8], text: &[u8]) -> bool {
@@ -176,7 +176,7 @@ fn re_cut(before: &[u8], text: &[u8]) -> bool {
 
 #[test]
 fn fix_and_undo_give_every_fixture_back() {
-    let batches = FixtureBatch::all(|fixture| fixture.for_fix(&["--format", "json"]));
+    let batches = FixtureBatch::all(|fixture| fixture.for_fix(&["--json"]));
     let wrong = batches.flat_map(|batch| {
         let old: Vec<_> = batch.fixtures.iter().map(|(_, path)| facts(path)).collect();
         let fixed = batch.run();
@@ -204,7 +204,7 @@ fn fix_and_undo_give_real_transcripts_back() {
         for limit in ["2000", "32000"] {
             let dir = Dir::new();
             dir.write("s.jsonl", &before);
-            let fix = ["fix", "--settle", "0", "--thinking", "strip", "--result-chars-max", limit];
+            let fix = ["fix", "--settle", "0", "--thinking", "strip", "--cut-results", limit];
             if let Err(why) = there_and_back(&dir, &before, &fix) {
                 wrong.push(format!("{} at {limit}: {why}", path.display()));
             }
@@ -219,7 +219,7 @@ fn undo_takes_back_the_newest_run_and_leaves_what_was_appended() {
     let path = dir.write("s.jsonl", long());
     dir.tailor(&["fix", "s.jsonl"]);
     let once = fs::read_to_string(&path).unwrap();
-    dir.tailor(&["fix", "--result-chars-max", "1000", "s.jsonl"]);
+    dir.tailor(&["fix", "--cut-results", "1000", "s.jsonl"]);
     assert_ne!(fs::read_to_string(&path).unwrap(), once);
     let line = r#"{"type":"message","id":"a5","parentId":"a4","message":{"role":"user","content":"more"}}"#;
     append(&path, &format!("{line}\n"));
@@ -241,8 +241,8 @@ fn an_older_run_waits_for_those_that_came_after_it() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", long());
     let name = |run: crate::support::FinishedRun| run.file()["run"].as_str().unwrap().to_string();
-    let first = name(dir.tailor(&["fix", "--format", "json", "s.jsonl"]));
-    let second = name(dir.tailor(&["fix", "--format", "json", "--result-chars-max", "1000", "s.jsonl"]));
+    let first = name(dir.tailor(&["fix", "--json", "s.jsonl"]));
+    let second = name(dir.tailor(&["fix", "--json", "--cut-results", "1000", "s.jsonl"]));
     let now = fs::read_to_string(&path).unwrap();
     let listed = dir.tailor(&["undo", "--list", "s.jsonl"]).text();
     let lines: Vec<&str> = listed.lines().collect();
@@ -260,7 +260,7 @@ fn an_older_run_waits_for_those_that_came_after_it() {
     assert_eq!(dir.tailor(&["undo", "--run", &second, "s.jsonl"]).status, 0);
     assert_eq!(dir.tailor(&["undo", "--run", &first, "s.jsonl"]).status, 0);
     assert_eq!(fs::read_to_string(&path).unwrap(), long());
-    let listed = dir.tailor(&["undo", "--list", "--format", "json", "s.jsonl"]).json();
+    let listed = dir.tailor(&["undo", "--list", "--json", "s.jsonl"]).json();
     assert!(listed.iter().all(|line| line["outcome"] == "undone" && line["type"] == "run"), "{listed:?}");
 }
 
@@ -268,7 +268,7 @@ fn an_older_run_waits_for_those_that_came_after_it() {
 fn a_file_that_was_moved_is_undone_by_the_name_of_the_run() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", long());
-    let run = dir.tailor(&["fix", "--format", "json", "s.jsonl"]).file()["run"].as_str().unwrap().to_string();
+    let run = dir.tailor(&["fix", "--json", "s.jsonl"]).file()["run"].as_str().unwrap().to_string();
     fs::rename(&path, dir.path("archived.jsonl")).unwrap();
     assert_eq!(dir.tailor(&["undo", "archived.jsonl"]).status, 2);
     assert_eq!(dir.tailor(&["undo", "--run", &run, "archived.jsonl"]).status, 0);
@@ -283,7 +283,7 @@ fn a_folder_means_the_files_that_have_a_run() {
     }
     dir.write("in/whole.jsonl", WHOLE);
     dir.tailor(&["fix", "in"]);
-    let lines = dir.tailor(&["undo", "--format", "json", "in"]).json();
+    let lines = dir.tailor(&["undo", "--json", "in"]).json();
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert_eq!((&lines[2]["files"], &lines[2]["undone"]), (&2.into(), &2.into()));
     for name in ["in/a.jsonl", "in/b/c.jsonl"] {
@@ -400,7 +400,7 @@ fn a_spilled_text_lies_where_its_marker_says() {
     let (_, place) = fixed.split_once(" or /").unwrap();
     let file = format!("/{}", place.split_once(']').unwrap().0);
     assert_eq!(fs::read_to_string(&file).unwrap(), "a row of the é\u{fffd} log\n".repeat(4_000));
-    let again = dir.tailor(&["fix", "--spill", "plain", "--format", "json", "s.jsonl"]);
+    let again = dir.tailor(&["fix", "--spill", "plain", "--json", "s.jsonl"]);
     assert_eq!(again.file()["outcome"], "findings");
     let odd = dir.tailor(&["fix", "--spill", "a[b]", "s.jsonl"]);
     assert!(odd.status == 2 && odd.stderr.contains("cannot stand in a marker"), "{}", odd.stderr);
@@ -411,7 +411,7 @@ fn a_spilled_text_lies_where_its_marker_says() {
 fn what_is_cut_out_of_a_copy_is_kept_too() {
     let dir = Dir::new();
     dir.write("s.jsonl", long());
-    dir.tailor(&["fix", "--out", "out", "s.jsonl"]);
+    dir.tailor(&["fix", "--copy-to", "out", "s.jsonl"]);
     let copy = dir.path("out/s.jsonl");
     let id = ids(&fs::read(&copy).unwrap()).pop().unwrap();
     assert_eq!(dir.tailor(&["show", &id]).status, 0);
@@ -439,7 +439,7 @@ fn a_vault_that_cannot_be_written_is_an_error_and_the_file_stays() {
     fs::create_dir(dir.path("v")).unwrap();
     fs::set_permissions(dir.path("v"), Permissions::from_mode(0o555)).unwrap();
     for vault in ["v", "s.jsonl", "/proc/self/nowhere"] {
-        let run = run(dir.powerless().args(["fix", "--format", "json", "--vault", vault, "s.jsonl"]), b"");
+        let run = run(dir.powerless().args(["fix", "--json", "--vault", vault, "s.jsonl"]), b"");
         assert_eq!(run.status, 2, "{vault}: {}", run.text());
         let file = run.file();
         let reason = file["reason"].as_str().unwrap();
@@ -466,17 +466,17 @@ fn gc_keeps_the_newest_run_and_says_what_it_removed() {
     assert_eq!((empty.status, empty.text().as_str()), (0, "removed 0 runs, 0 B; kept 0 runs, 0 B\n"));
     dir.tailor(&["fix", "s.jsonl"]);
     let once = fs::read_to_string(&path).unwrap();
-    dir.tailor(&["fix", "--result-chars-max", "1000", "s.jsonl"]);
+    dir.tailor(&["fix", "--cut-results", "1000", "s.jsonl"]);
     let kept = dir.tailor(&["gc"]).text();
     assert!(kept.starts_with("removed 0 runs, 0 B; kept 2 runs, "), "{kept}");
-    let would = dir.tailor(&["gc", "--dry-run", "--older-than", "0", "--max-bytes", "0"]).text();
+    let would = dir.tailor(&["gc", "--dry-run", "--older-than", "0", "--max-size", "0"]).text();
     assert!(would.starts_with("would remove 1 run, "), "{would}");
-    let gone = dir.tailor(&["gc", "--older-than", "0", "--max-bytes", "0"]).text();
+    let gone = dir.tailor(&["gc", "--older-than", "0", "--max-size", "0"]).text();
     assert_eq!(gone, would.replace("would remove", "removed"));
     assert_eq!(dir.tailor(&["undo", "s.jsonl"]).status, 0);
     assert_eq!(fs::read_to_string(&path).unwrap(), once);
     assert_eq!(dir.tailor(&["undo", "s.jsonl"]).status, 2);
-    assert_eq!(dir.tailor(&["gc", "--max-bytes", "much"]).status, 2);
+    assert_eq!(dir.tailor(&["gc", "--max-size", "much"]).status, 2);
 }
 
 /// A secret is removed from the vault; undo restores what else the run cut.
@@ -618,7 +618,7 @@ fn every_line_of_a_paginated_thread_stays_where_it_is() {
     let lines =
         || -> Vec<usize> { fs::read(&path).unwrap().split(|byte| *byte == b'\n').map(<[u8]>::len).collect() };
     let before = lines();
-    let fix = |limit| dir.tailor(&["fix", "--settle", "0", "--result-chars-max", limit, name]);
+    let fix = |limit| dir.tailor(&["fix", "--settle", "0", "--cut-results", limit, name]);
     for limit in ["400", "300", "200"] {
         let (was, fixed) = (fs::read(&path).unwrap(), fix(limit));
         // A call without a result stays: a line for it would move the others.

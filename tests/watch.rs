@@ -61,7 +61,7 @@ impl<'a> Daemon<'a> {
 
     fn status(&self) -> Option<Value> {
         let mut command = self.dir.command();
-        command.args(["status", "--format", "json"]).env("XDG_RUNTIME_DIR", self.dir.home());
+        command.args(["status", "--json"]).env("XDG_RUNTIME_DIR", self.dir.home());
         let run = crate::support::run(&mut command, b"");
         let status = run.json().pop()?;
         (status["pid"] == self.child.id()).then_some(status)
@@ -205,8 +205,7 @@ fn a_session_that_grows_ends_clean_and_whole_and_can_be_put_back() {
     let wanted = ids(&lines.join("\n")).into_iter().filter(|id| !id.starts_with("orphan"));
     assert_eq!(ids(&text), wanted.collect::<Vec<String>>());
     assert_eq!(daemon.stop(), Some(0));
-    let scan =
-        dir.tailor(&["scan", "sessions", "--result-chars-max", &LIMIT.to_string(), "--format", "json"]);
+    let scan = dir.tailor(&["scan", "sessions", "--cut-results", &LIMIT.to_string(), "--json"]);
     assert_eq!(scan.file()["outcome"], "clean", "{}", scan.text());
     assert_eq!(names(&root), ["s.jsonl"], "something is left beside it");
 
@@ -307,7 +306,7 @@ fn play(lines: &[String]) -> Option<usize> {
     daemon.until_idle(1);
     assert_eq!(daemon.stop(), Some(0));
     let limit = LIMIT.to_string();
-    let arguments = ["fix", "sessions", "--dry-run", "--result-chars-max", &limit, "--format", "json"];
+    let arguments = ["fix", "sessions", "--dry-run", "--cut-results", &limit, "--json"];
     let again = dir.tailor(&arguments).file();
     assert_ne!(again["outcome"], "would-fix", "{again:#}\n{}", log(&dir));
     assert_eq!(names(&folder), ["s.jsonl"], "something is left beside it");
@@ -573,9 +572,9 @@ fn old_results_wait_until_the_cache_is_cold() {
     File::options().write(true).open(&path).unwrap().set_modified(written).unwrap();
     // If the user says that no agent is running, it happens at once.
     let fix = |more: &[&str]| dir.tailor(&[&["fix", "s.jsonl", "--config", config], more].concat());
-    let at_once = fix(&["--dry-run", "--settle", "0", "--format", "json"]).file();
+    let at_once = fix(&["--dry-run", "--settle", "0", "--json"]).file();
     assert_eq!(at_once["outcome"], "would-fix");
-    let waits = fix(&["--format", "json"]).file();
+    let waits = fix(&["--json"]).file();
     assert_eq!((&waits["outcome"], &waits["findings"][0]["fix"]), (&"deferred".into(), &"held".into()));
     assert!(waits["reason"].as_str().unwrap().contains("--settle-stale 0"), "{waits:#}");
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -859,8 +858,7 @@ fn the_configuration_is_everybodys() {
     let configure = |text: &str| fs::write(own.join("config.toml"), text).unwrap();
     let path = dir.write("s.jsonl", conversation(6, false).join("\n") + "\n");
     make_old(&path);
-    let codes =
-        |more: &[&str]| dir.tailor(&[&["scan", "s.jsonl", "--format", "json"], more].concat()).codes();
+    let codes = |more: &[&str]| dir.tailor(&[&["scan", "s.jsonl", "--json"], more].concat()).codes();
     assert_eq!(codes(&[]), [""; 0]);
     configure("result_chars_max = 300\n");
     assert_eq!(codes(&[]), ["S1", "S1"]);
@@ -875,14 +873,14 @@ fn the_configuration_is_everybodys() {
         configure(text);
         assert_eq!(codes(&[]).len(), found, "{text}");
         // A flag comes last, for each agent.
-        assert_eq!(codes(&["--result-chars-max", "0", "--cut-tool-results", "bash=0"]), [""; 0], "{text}");
+        assert_eq!(codes(&["--cut-results", "0", "--cut-tool-results", "bash=0"]), [""; 0], "{text}");
     }
     let named = dir.home().join("named.toml");
     fs::write(&named, "result_chars_max = 1000\nvault = \"~/originals\"\n").unwrap();
     let named = named.to_str().unwrap();
     assert_eq!(codes(&["--config", named]).len(), 2);
     let mut variable = dir.command();
-    variable.args(["scan", "s.jsonl", "--format", "json"]).env("TAILOR_RESULT_CHARS_MAX", "0");
+    variable.args(["scan", "s.jsonl", "--json"]).env("TAILOR_RESULT_CHARS_MAX", "0");
     assert_eq!(crate::support::run(&mut variable, b"").codes(), [""; 0]);
 
     let text = fs::read(&path).unwrap();

@@ -201,7 +201,7 @@ class Bench:
     def undone(self):
         self.restore()
         was = self.path.read_bytes()
-        told = self.tell("fix", f"--result-chars-max={CUT}")
+        told = self.tell("fix", f"--cut-results={CUT}")
         cut = self.path.read_bytes() != was
         told += "\n" + self.tell("undo") if cut else ""
         back = "as it was" if self.path.read_bytes() == was else "NOT as it was"
@@ -245,8 +245,8 @@ class Bench:
         self.restore()
         outcome, self.size, detail = self.resume()
         yield "bound: untouched", outcome, detail
-        yield self.trimmed("bound: fix cut", ["fix", f"--result-chars-max={CUT}"])
-        yield self.trimmed("bound: fix cut strip", ["fix", f"--result-chars-max={CUT}", "--thinking=strip"])
+        yield self.trimmed("bound: fix cut", ["fix", f"--cut-results={CUT}"])
+        yield self.trimmed("bound: fix cut strip", ["fix", f"--cut-results={CUT}", "--thinking=strip"])
         for level in "12":
             yield self.trimmed(f"bound: recover {level}", ["recover", f"--level={level}"])
         yield self.trimmed("bound: compact", ["compact", f"--with={SUMMARISE}"])
@@ -261,7 +261,7 @@ class Bench:
         self.restore()
         _, self.size, _ = self.resume()
         self.restore()
-        told = self.tell("fix", f"--result-chars-max={CUT}")
+        told = self.tell("fix", f"--cut-results={CUT}")
         self.agent.once("prompt-8: calls=0 think", resume=True)
         told += "\n" + self.tell("undo")
         outcome, size, detail = self.resume()
@@ -292,7 +292,7 @@ class Bench:
             self.path = self.agent.session()
             quiet(log, settle + 6)
         was = self.path.read_bytes()
-        after = self.tell("fix", f"--result-chars-max={CUT}")
+        after = self.tell("fix", f"--cut-results={CUT}")
         cut_after = self.path.read_bytes() != was
         missing = lost_tags(self.whole, self.path.read_bytes())
         self.size = self.stub.log[-1].size

@@ -40,7 +40,7 @@ CLEARED = {
 }  # fmt: skip
 DEAD_ROWS = "S6,S7,S21"
 # Real outputs of Codex are cut already, so limits are lower there.
-LIMITS = {"codex": ["--result-chars-max=2000", "--side-chars-max=1000"]}
+LIMITS = {"codex": ["--cut-results=2000", "--cut-copies=1000"]}
 # Arguments of fixtures that are not about what these comparisons know: profiles and old results have their own checks.
 ELSEWHERE = re.compile(r"--(profile|stale|max-|tolerance|crowded)|dead-weight")
 

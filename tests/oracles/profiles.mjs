@@ -112,7 +112,7 @@ async function openclaw() {
         message.role === 'toolResult' ? { ...message, content: message.content.slice(0, 1) } : message);
     for (const tokens of [5_000, 20_000, 40_000, 80_000]) {
         const sessions = Array.from({ length: 60 }, one);
-        const more = ['--window-tokens', String(tokens), '--crowded-cache-ttl', '0', '--result-chars-max', '0'];
+        const more = ['--window-tokens', String(tokens), '--crowded-cache-ttl', '0', '--cut-results', '0'];
         const ours = mended(`openclaw-${tokens}`, sessions, 'openclaw-5057', more);
         sessions.forEach((messages, n) => {
             const theirs = (window) => prune({ messages, settings, ctx: {}, contextWindowTokensOverride: window, isToolPrunable: () => true });

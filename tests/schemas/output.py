@@ -24,9 +24,6 @@ tailor, sessions, home, *corpus = map(Path, sys.argv[1:])
 home.mkdir(exist_ok=True)
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
 
-# Commands that print a document: a page, a session, scripts for a shell, a schema.
-WITHOUT = {"report", "export", "completions", "schema", "help"}
-
 # What a test would have to wait ten minutes for, or be lucky with.
 UNSEEN = {"log.bytes_kept", "log.late"}
 
@@ -74,7 +71,10 @@ def types(kind):
 
 def check(command, line, arguments):
     lines[command] += 1
-    names = [referred(one) for one in definitions[f"tailor {command}"]["oneOf"]]
+    if command.endswith("schema"):
+        Draft202012Validator.check_schema(line)
+        return
+    names = [referred(one) for one in definitions[f"tailor {command}".strip()]["oneOf"]]
     # The log has no type.
     kinds = {name: definitions[name]["properties"].get("type") for name in names}
     names = [name for name, kind in kinds.items() if (line.get("type") in types(kind) if kind else "type" not in line)]
@@ -100,14 +100,15 @@ def parsed(command, words, text):
     return found
 
 
-def run(command, *arguments, at=sessions, stdin="", may_be_silent=False):
+def run(command, *arguments, at=sessions, stdin="", may_be_silent=False, stream="stdout"):
     words = [*command.split(), "--json", *map(str, arguments)]
     done = subprocess.run([tailor, *words], cwd=at, env=ENVIRONMENT, input=stdin, capture_output=True, text=True)
     if done.returncode not in (0, 1, 2):
         wrong.append(f"{words}: exit code {done.returncode}: {done.stderr[-300:]}")
-    if not done.stdout and not may_be_silent:
+    printed = getattr(done, stream)
+    if not printed and not may_be_silent:
         wrong.append(f"{words}: nothing was printed: {done.stderr[-300:]}")
-    return parsed(command, words, done.stdout)
+    return parsed(command, words, printed)
 
 
 def read_only(paths, at):
@@ -117,6 +118,7 @@ def read_only(paths, at):
     run("fix", ".", "--dry-run", "--settle", "0", at=at)
     run("top", ".", "--show-content", at=at)
     run("doctor", ".", "--titles", at=at)
+    run("report", ".", at=at)
     for path in paths:
         run("chunk", path, "--max-message-chars", 100, at=at, may_be_silent=True)
         run("recover", path, "--dry-run", "--settle", "0", "--level", 2, at=at, may_be_silent=True)
@@ -312,6 +314,9 @@ def seldom():
     old(lost / "0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e01.jsonl", broken.read_text())
     old(lost / "sessions.json", '{"agent:main:a": {"sessionId": "0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e02"}}')
     run("doctor")
+    run("")
+    run("export", home / ".local/share/opencode/opencode.db", stream="stderr")
+    run("report", broken, "-o", home / "page.html")
     for n in range(2_000):
         (folder / f"copy-{n}.jsonl").write_text(broken.read_text())
     child = subprocess.Popen([tailor, "scan", "--json", folder], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -371,6 +376,12 @@ def configuration():
     run("config check", "--config", home / "right.toml")
     run("config check", "--config", home / "wrong.toml")
     run("config print", "--config", home / "right.toml")
+    run("config init", home / "initial.toml")
+    run("config init", "-")
+    run("config schema")
+    run("schema")
+    for shell in ("bash", "elvish", "fish", "powershell", "zsh"):
+        run("completions", shell)
 
 
 printed = subprocess.run([tailor, "help"], check=True, capture_output=True, text=True).stdout
@@ -387,7 +398,7 @@ of_fixtures = sum(lines.values())
 for folder in corpus:
     read_only([path for path in sorted(folder.rglob("*.jsonl")) if path.stat().st_size < 200_000][::5], folder)
 
-for command in sorted(commands - WITHOUT - {"config"} - set(lines)):
+for command in sorted(commands - {"config", "help"} - set(lines)):
     wrong.append(f"{command}: no line of it was looked at")
 fields = {f"{name}.{key}" for name in validators for key in definitions[name]["properties"]}
 wrong.extend(f"{field}: in the schema, and never printed" for field in sorted(fields - seen - UNSEEN))

@@ -73,7 +73,7 @@ DAMAGES = {
         "an image that is too large": "accepted 4/3/5/5",
     },
 }
-OPTIONS = {"an image that is too large": ("--max-image-size", "1", "--allow", "S4")}
+OPTIONS = {"an image that is too large": ("--image-max-size", "1", "--allow", "S4")}
 # What can be damaged once more in a session that was mended.
 AGAIN = {"openclaw": "row that is no JSON", "opencode": "completed without output"}
 # Told apart by readers with caches, so never as before.

@@ -228,7 +228,7 @@ fn from_l1_l2_l3_l4_l5_limits() -> Vec<Story> {
         },
         Story {
             name: "s1-long-result",
-            arguments: "--result-chars-max 200",
+            arguments: "--cut-results 200",
             tells: vec![
                 user("build"),
                 asked(&[("call_A", "make")]),
@@ -240,7 +240,7 @@ fn from_l1_l2_l3_l4_l5_limits() -> Vec<Story> {
         },
         Story {
             name: "s2-largest-of-a-turn",
-            arguments: "--turn-chars-max 5000",
+            arguments: "--cut-turns 5000",
             tells: vec![
                 user("read"),
                 asked(&[("call_A", "read"), ("call_B", "read")]),
@@ -259,7 +259,7 @@ fn from_s3_long_user_text() -> Vec<Story> {
     vec![
         Story {
             name: "s3-long-user-text",
-            arguments: "--summary-chars-max 200",
+            arguments: "--max-summary-chars 200",
             tells: vec![
                 user(&rows(30)),
                 asked(&[("call_A", "ls")]),
@@ -272,7 +272,7 @@ fn from_s3_long_user_text() -> Vec<Story> {
         },
         Story {
             name: "s14-two-ages",
-            arguments: "--stale-shorten-turns 2 --stale-clear-turns 4 --stale-chars-min 400 --stale-head-chars 120 --stale-tail-chars 60",
+            arguments: "--stale-shorten-turns 2 --stale-clear-turns 4 --stale-min-chars 400 --stale-head-chars 120 --stale-tail-chars 60",
             tells: vec![
                 user("go"),
                 asked(&[("call_A", "fetch")]),
@@ -293,7 +293,7 @@ fn from_s3_long_user_text() -> Vec<Story> {
         },
         Story {
             name: "s15-s16-crowded-and-long-reply",
-            arguments: "--window-tokens 1000 --crowded-trim-percent 10 --crowded-chars-max 150 --crowded-end-chars 40 --crowded-keep-assistants 1 --reply-chars-max 150",
+            arguments: "--window-tokens 1000 --crowded-trim-percent 10 --crowded-max-chars 150 --crowded-end-chars 40 --crowded-keep-assistants 1 --cut-replies 150",
             tells: vec![
                 user("list files"),
                 asked(&[("call_A", "ls")]),
@@ -638,7 +638,7 @@ fn from_ok_result_at_the_limit() -> Vec<Story> {
     vec![
         Story {
             name: "ok-result-at-the-limit",
-            arguments: "--result-chars-max 520",
+            arguments: "--cut-results 520",
             tells: vec![
                 user("build"),
                 asked(&[("call_A", "make")]),
@@ -650,7 +650,7 @@ fn from_ok_result_at_the_limit() -> Vec<Story> {
         },
         Story {
             name: "s1-two-of-three-results",
-            arguments: "--result-chars-max 200",
+            arguments: "--cut-results 200",
             tells: vec![
                 user("build"),
                 asked(&[("call_A", "make"), ("call_B", "ls"), ("call_C", "make")]),
@@ -665,7 +665,7 @@ fn from_ok_result_at_the_limit() -> Vec<Story> {
         },
         Story {
             name: "s1-wide-characters",
-            arguments: "--result-chars-max 200",
+            arguments: "--cut-results 200",
             tells: vec![
                 user("build"),
                 asked(&[("call_A", "make")]),
@@ -696,7 +696,7 @@ fn from_ok_tool_that_is_kept() -> Vec<Story> {
     vec![
         Story {
             name: "ok-tool-that-is-kept",
-            arguments: "--result-chars-max 200 --keep-tool make",
+            arguments: "--cut-results 200 --keep-tool make",
             tells: vec![
                 user("build"),
                 asked(&[("call_A", "make")]),
@@ -708,7 +708,7 @@ fn from_ok_tool_that_is_kept() -> Vec<Story> {
         },
         Story {
             name: "ok-turn-under-the-limit",
-            arguments: "--turn-chars-max 5000",
+            arguments: "--cut-turns 5000",
             tells: vec![
                 user("read"),
                 asked(&[("call_A", "read"), ("call_B", "read")]),
@@ -724,7 +724,7 @@ fn from_ok_tool_that_is_kept() -> Vec<Story> {
         },
         Story {
             name: "s16-long-reply",
-            arguments: "--reply-chars-max 150",
+            arguments: "--cut-replies 150",
             tells: behind_a_pair(vec![
                 user("hi"),
                 said(&rows(20)),
@@ -744,7 +744,7 @@ fn from_s14_cleared() -> Vec<Story> {
     vec![
         Story {
             name: "s14-cleared",
-            arguments: "--stale-clear-turns 2 --stale-chars-min 400",
+            arguments: "--stale-clear-turns 2 --stale-min-chars 400",
             tells: vec![
                 user("go"),
                 asked(&[("call_A", "fetch")]),
@@ -1073,7 +1073,7 @@ fn from_s4_mislabelled() -> Vec<Story> {
         },
         Story {
             name: "s4-too-large",
-            arguments: "--image-bytes-max 50",
+            arguments: "--image-max-size 50",
             tells: behind_a_pair(vec![shown("look", PICTURE), said("A cat."), user("go on"), said("Done.")]),
             shows: "S4@4=asks",
             but: &[(
@@ -1085,7 +1085,7 @@ fn from_s4_mislabelled() -> Vec<Story> {
         },
         Story {
             name: "s4-too-large-only-images",
-            arguments: "--only images --image-bytes-max 50",
+            arguments: "--only images --image-max-size 50",
             tells: behind_a_pair(vec![shown("look", PICTURE), said("A cat."), user("go on"), said("Done.")]),
             shows: "S4@4=mended",
             but: &[(
@@ -1102,7 +1102,7 @@ fn from_s4_too_large_in_a_result_only_images() -> Vec<Story> {
     vec![
         Story {
             name: "s4-too-large-in-a-result-only-images",
-            arguments: "--only images --image-bytes-max 50",
+            arguments: "--only images --image-max-size 50",
             tells: vec![
                 user("look"),
                 asked(&[("call_A", "view")]),
@@ -1121,7 +1121,7 @@ fn from_s4_too_large_in_a_result_only_images() -> Vec<Story> {
         },
         Story {
             name: "s4-too-many",
-            arguments: "--only images --images-max 2",
+            arguments: "--only images --image-max-count 2",
             tells: behind_a_pair(vec![
                 shown("one", PICTURE),
                 said("A cat."),
@@ -1164,14 +1164,14 @@ fn from_s1_bound_keep() -> Vec<Story> {
     vec![
         Story {
             name: "s1-bound-keep",
-            arguments: "--result-chars-max 200",
+            arguments: "--cut-results 200",
             tells: bound(),
             shows: "S1@2=held",
             ..STORY
         },
         Story {
             name: "s1-m4-bound-strip",
-            arguments: "--result-chars-max 200 --thinking strip",
+            arguments: "--cut-results 200 --thinking strip",
             tells: bound(),
             shows: "S1@2=mended M4@3=mended",
             but: &[("anthropic-dataset copilot-cli", "S1@2=held", "its thinking cannot be taken out")],
@@ -1179,14 +1179,14 @@ fn from_s1_bound_keep() -> Vec<Story> {
         },
         Story {
             name: "s1-bound-ignore",
-            arguments: "--result-chars-max 200 --thinking ignore",
+            arguments: "--cut-results 200 --thinking ignore",
             tells: bound(),
             shows: "S1@2=mended",
             ..STORY
         },
         Story {
             name: "s1-behind-thinking",
-            arguments: "--result-chars-max 200",
+            arguments: "--cut-results 200",
             tells: vec![
                 user("hi"),
                 thought("Hello."),

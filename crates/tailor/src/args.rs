@@ -26,7 +26,7 @@ use crate::value::{
 };
 use clap::ValueHint::{AnyPath, FilePath};
 use clap::builder::{EnumValueParser, TypedValueParser};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
 use doctor::session;
 pub(crate) use file::ConfigFile;
@@ -55,6 +55,11 @@ pub(crate) struct Args {
     /// Without one, Tailor lists the newest sessions and those that are broken.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+    /// Print the sessions as JSON, one object a line, as `tailor doctor --json` does.
+    ///
+    /// It stands without a command; after one, it is that command's.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -79,7 +84,7 @@ pub(crate) fn build() -> Build {
 
 /// What was written on the command line; what cannot be read ends the program, with what was probably meant.
 pub(crate) fn parse() -> Args {
-    Args::try_parse().unwrap_or_else(|mut error| {
+    let args = Args::try_parse().unwrap_or_else(|mut error| {
         let suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
         if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
             && !suggested
@@ -96,7 +101,12 @@ pub(crate) fn parse() -> Args {
             }
         }
         error.exit()
-    })
+    });
+    if args.json && args.command.is_some() {
+        let what = "--json goes after the command, as in: tailor scan --json";
+        Args::command().error(ErrorKind::ArgumentConflict, what).exit()
+    }
+    args
 }
 
 #[derive(Subcommand)]
@@ -275,13 +285,13 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor schema > tailor.schema.json\n\
         `$defs` has an entry for each command, such as `tailor scan`. For the configuration: tailor config schema\n\
         Exit codes: 0 printed, 2 an error")]
-    Schema,
+    Schema(Json),
     /// Print completions for a shell.
     #[command(
         after_help = "Examples:\n  tailor completions bash > ~/.local/share/bash-completion/completions/tailor\n  \
         tailor completions zsh > \"${fpath[1]}/_tailor\"\n  \
         tailor completions fish > ~/.config/fish/completions/tailor.fish\n\
-        Those for bash, zsh and fish also offer ids of sessions.\n\
+        They also offer codes, groups, profiles and ids of sessions.\n\
         Exit codes: 0 printed, 2 an error"
     )]
     Completions(Completions),
@@ -343,7 +353,7 @@ pub(crate) struct FixArgs {
     /// Write repaired copies into this folder instead.
     ///
     /// The originals stay as they are.
-    #[arg(long, visible_alias = "out", value_name = "DIR", conflicts_with_all = ["dry_run", "lines"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["dry_run", "lines"])]
     pub(crate) copy_to: Option<PathBuf>,
     /// Also make the guarded fixes of these rules.
     ///
@@ -487,13 +497,13 @@ pub(crate) struct ChunkLimits {
     #[arg(long, value_name = "CHARS", value_parser = at_least(chunk::CHARS_MIN), hide_short_help = true)]
     max_chars: Option<u64>,
     /// Longest message; of a longer one, only role, tool and size are printed.
-    #[arg(long, alias = "summary-chars-max", value_name = "CHARS", default_value = "100k", value_parser = count, hide_short_help = true)]
+    #[arg(long, value_name = "CHARS", default_value = "100k", value_parser = count, hide_short_help = true)]
     max_message_chars: u64,
     /// Most tokens in all chunks together; the oldest messages are left out.
-    #[arg(long, alias = "budget", value_name = "TOKENS", default_value = "0", value_parser = count)]
+    #[arg(long, value_name = "TOKENS", default_value = "0", value_parser = count)]
     max_total_tokens: u64,
     /// The summariser's context window; a message that takes half of it, with a fifth to spare, is too long.
-    #[arg(long, alias = "window", value_name = "TOKENS", default_value_t = WINDOW_TOKENS, value_parser = count, hide_short_help = true)]
+    #[arg(long, value_name = "TOKENS", default_value_t = WINDOW_TOKENS, value_parser = count, hide_short_help = true)]
     window_tokens: u64,
     /// How tokens are counted: four characters each, or exactly as OpenAI's newer models do.
     #[arg(long, default_value = "chars4", value_parser = EnumValueParser::<Tokenizer>::new().try_map(Tokenizer::built_in))]
@@ -595,7 +605,7 @@ pub(crate) struct RecoverArgs {
     #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true, value_parser = count, hide_short_help = true)]
     pub(crate) output_tokens: u64,
     /// The largest output token limit that the provider allows, for the advice.
-    #[arg(long, alias = "output-tokens-max", value_name = "TOKENS", default_value_t = 0, hide_default_value = true, value_parser = count, hide_short_help = true)]
+    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true, value_parser = count, hide_short_help = true)]
     pub(crate) max_output_tokens: u64,
     /// Report what would change, but change nothing.
     #[arg(long)]
@@ -661,6 +671,11 @@ pub(crate) struct ExportArgs {
     /// The session: FILE#SESSION, or FILE if there is only one in it.
     #[arg(value_name = "FILE#SESSION")]
     pub(crate) path: PathBuf,
+    /// Print to standard error, as an object of JSON, how much was printed and what could not be read.
+    ///
+    /// Standard output has the session and nothing else.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(ClapArgs)]
@@ -718,7 +733,7 @@ pub(crate) struct GcArgs {
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = long_duration)]
     pub(crate) older_than: Duration,
     /// Then delete the oldest runs until no more than this is kept.
-    #[arg(long, alias = "max-bytes", value_name = "SIZE", default_value = "5GiB", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = size)]
     pub(crate) max_size: u64,
     /// Report what would be deleted, but delete nothing.
     #[arg(long)]
@@ -796,7 +811,7 @@ pub(crate) enum ConfigWhat {
     /// Write a configuration file in which each setting is explained and commented out.
     Init(ConfigInit),
     /// Print a JSON Schema of configuration files, for editors and checks.
-    Schema,
+    Schema(Json),
 }
 
 #[derive(ClapArgs)]
@@ -812,6 +827,8 @@ pub(crate) struct ConfigInit {
     /// The file; `-` is standard output. By default the one that is read for you. None is replaced.
     #[arg(value_name = "FILE", value_hint = AnyPath)]
     pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Where the configuration is, and what flags put over it.
@@ -1111,55 +1128,91 @@ mod tests {
         assert_eq!((gc.older_than, gc.max_size), (settings.keep.age, settings.keep.bytes));
     }
 
-    /// Those without print a page, a session, a script or a schema; of a daemon it is the log.
     #[test]
     fn every_command_speaks_json() {
-        const WITHOUT: [&str; 6] =
-            ["report", "export", "config init", "config schema", "schema", "completions"];
+        fn silent(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            let is_command = |below: &&clap::Command| !below.is_hide_set() && below.get_name() != "help";
+            let below: Vec<_> = command.get_subcommands().filter(is_command).collect();
+            below.iter().for_each(|below| silent(below, &format!("{path} {}", below.get_name()), found));
+            let speaks = command.get_arguments().any(|arg| arg.get_long() == Some("json"));
+            // `tailor config` alone is none.
+            if !speaks && (below.is_empty() || path == "tailor") {
+                found.push(path.to_string());
+            }
+        }
         let mut all = Args::command();
         all.build();
-        let mut silent = Vec::new();
-        for command in
-            all.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
-        {
-            let below: Vec<_> =
-                command.get_subcommands().filter(|below| below.get_name() != "help").collect();
-            let leaves = if below.is_empty() { vec![command] } else { below };
-            let has_json =
-                |leaf: &clap::Command| leaf.get_arguments().any(|arg| arg.get_long() == Some("json"));
-            let without = leaves.into_iter().filter(|leaf| leaf.get_name() != "help" && !has_json(leaf));
-            silent.extend(without.map(|leaf| match leaf.get_name() {
-                name if name == command.get_name() => name.to_string(),
-                name => format!("{} {name}", command.get_name()),
-            }));
-        }
-        assert_eq!(silent, WITHOUT);
+        let mut found = Vec::new();
+        silent(&all, "tailor", &mut found);
+        assert_eq!(found, [""; 0]);
     }
 
-    /// A limit's name says whether `fix` shortens to it, and no two options of a command are alike but for their order.
+    /// The ends of option names by the name of their value; values of the other names are no amounts.
+    const UNITS: [(&str, &[&str]); 9] = [
+        ("CHARS", &["-chars"]),
+        ("TOKENS", &["-tokens"]),
+        ("SIZE", &["-size"]),
+        ("PIXELS", &["-pixels"]),
+        ("PERCENT", &["-percent", "tolerance"]),
+        ("TURNS", &["-turns"]),
+        ("MESSAGES", &["keep"]),
+        ("COUNT", &["s", "-count"]),
+        ("DURATION", &["settle", "settle-stale", "older-than", "wait", "-ttl"]),
+    ];
+
+    /// What CONTRIBUTING.md says about names of options holds for each, and no option has a second name.
     #[test]
-    fn limits_have_one_scheme_of_names() {
+    fn options_have_one_scheme_of_names() {
         let mut all = Args::command();
         all.build();
+        let mut limits = 0;
         for command in all.get_subcommands() {
-            let names: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
-            for name in &names {
+            let name = command.get_name();
+            let longs: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+            for arg in command.get_arguments() {
+                let Some(long) = arg.get_long() else { continue };
+                assert_eq!(arg.get_all_aliases().unwrap_or_default(), [""; 0], "{name}: --{long}");
+                let unit = arg.get_value_names().map_or("", |names| names[0].split('|').next().unwrap());
+                // What is shortened is a text, and a text is measured in characters.
+                let cuts = long.starts_with("cut-");
+                let fits = match UNITS.iter().find(|(value, _)| *value == unit) {
+                    Some((value, _)) if cuts => *value == "CHARS" && long.ends_with('s'),
+                    Some((_, ends)) => ends.iter().any(|end| long.ends_with(end)),
+                    None => !cuts || unit == "TOOL=CHARS",
+                };
+                assert!(fits, "{name}: --{long} {unit}");
+                // `max` and `min` stand before what they bound, after nothing but a group and what it does.
+                let words: Vec<&str> = long.split('-').collect();
+                let bound = words.iter().position(|word| ["max", "min"].contains(word));
+                let is_first =
+                    bound.is_none_or(|at| at == 0 || ["image", "stale", "crowded"].contains(&words[0]));
                 assert!(
-                    !name.ends_with("-max") && !name.ends_with("-min"),
-                    "{}: --{name}",
-                    command.get_name()
+                    is_first && words.last() != Some(&"max") && words.last() != Some(&"min"),
+                    "{name}: --{long}"
                 );
+                limits += usize::from(bound.is_some() || cuts);
             }
-            let sorted = |name: &str| {
-                let mut words: Vec<String> = name.split('-').map(str::to_string).collect();
+            let sorted = |long: &str| {
+                let mut words: Vec<String> = long.split('-').map(str::to_string).collect();
                 words.sort();
                 words
             };
-            for (n, name) in names.iter().enumerate() {
-                let alike = names[..n].iter().find(|other| sorted(other) == sorted(name));
-                assert_eq!(alike, None, "{}: --{name}", command.get_name());
+            for (n, long) in longs.iter().enumerate() {
+                let alike = longs[..n].iter().find(|other| sorted(other) == sorted(long));
+                assert_eq!(alike, None, "{name}: --{long}");
             }
         }
+        assert!(limits > 30, "{limits}");
+    }
+
+    /// Commands have the second names that people type, and no others.
+    #[test]
+    fn commands_have_few_second_names() {
+        let all = Args::command();
+        let aliases =
+            |command: &clap::Command| command.get_all_aliases().map(str::to_string).collect::<Vec<_>>();
+        let found: Vec<String> = all.get_subcommands().flat_map(aliases).collect();
+        assert_eq!(found, ["ls", "check", "repair", "restore"]);
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         return status::ExitStatus::Error.into();
     }
     let Some(command) = args.command else {
-        return say::exit_status(command::doctor::in_short()).into();
+        return say::exit_status(command::doctor::in_short(args.json)).into();
     };
     let status = match command {
         args::Command::Doctor(doctor) => command::doctor::run(&doctor),
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         args::Command::Status(ask) => command::status::run(&ask),
         args::Command::Config(config) => command::config::run(&config.what),
         args::Command::Explain(explain) => command::explain::run(explain),
-        args::Command::Schema => command::generate::schema(),
+        args::Command::Schema(json) => command::generate::schema(json),
         args::Command::Complete(asked) => command::generate::complete(&asked),
         args::Command::Completions(asked) => command::generate::completions(&asked),
         args::Command::Man(asked) => command::generate::man(&asked),

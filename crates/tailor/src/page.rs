@@ -132,6 +132,38 @@ fn cuts(found: &FindingReport) -> bool {
     found.fix == "safe" && found.code.starts_with('S')
 }
 
+/// One session, as `report --json` tells of it.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "report-session")]
+struct Line<'a> {
+    path: &'a str,
+    format: &'static str,
+    state: &'static str,
+    entries: usize,
+    tokens: u64,
+    bytes: u64,
+    bytes_after: u64,
+    findings_total: u64,
+    errors_total: u64,
+}
+
+/// The last line of `report --json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "report")]
+struct SumsLine {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<String>,
+    sessions: u64,
+    tokens: u64,
+    bytes: u64,
+    bytes_after: u64,
+    findings_total: u64,
+    errors_total: u64,
+    unsupported: u64,
+    refused: u64,
+    errors: u64,
+}
+
 /// All that the page is drawn from.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -306,6 +338,42 @@ impl Page {
     /// How many transcripts it is about.
     pub(crate) fn sessions(&self) -> u64 {
         self.sums.sessions
+    }
+
+    /// What it is about, as `--json` prints it: a line for each session, and one for all; `page` is the file that it is
+    /// written to.
+    pub(crate) fn json_lines(&self, page: Option<String>) -> serde_json::Result<Vec<String>> {
+        let line = |looked: &ScanResult| {
+            let weighed = &looked.weighed;
+            serde_json::to_string(&Line {
+                path: &weighed.path,
+                format: weighed.format.unwrap_or_default(),
+                state: looked.state.name(),
+                entries: weighed.entries,
+                tokens: weighed.context.tokens,
+                bytes: weighed.bytes,
+                bytes_after: looked.bytes_after,
+                findings_total: count(&looked.findings),
+                errors_total: looked.errors,
+            })
+        };
+        let lines = self.looked.iter().map(line);
+        let Sums { sessions, bytes, after, tokens, findings, unsupported, refused, errors, .. } = self.sums;
+        let errors_total = self.looked.iter().map(|looked| looked.errors).sum();
+        let (findings_total, bytes_after) = (findings, after);
+        let of_all = SumsLine {
+            page,
+            sessions,
+            tokens,
+            bytes,
+            bytes_after,
+            findings_total,
+            errors_total,
+            unsupported,
+            refused,
+            errors,
+        };
+        lines.chain([serde_json::to_string(&of_all)]).collect()
     }
 
     /// The worst first.

@@ -241,6 +241,12 @@ pub(crate) fn cap_tools(rows: Vec<ToolShare>, max: usize) -> Vec<ToolShare> {
 }
 
 impl SizeReport {
+    /// What parts of the context are parts of: what the provider counted may be less than what is estimated of them.
+    pub(crate) fn context_tokens_max(&self) -> u64 {
+        let parts: u64 = self.parts.iter().map(|share| share.tokens).sum();
+        self.context.tokens.max(parts)
+    }
+
     fn without(path: &Path, outcome: &'static str, reason: Option<String>) -> Self {
         Self {
             kind: "top-file",
@@ -462,5 +468,22 @@ fn add_in_order(to: &mut Vec<Share>, rows: &[Share]) {
         to.extend_from_slice(rows);
     } else {
         to.iter_mut().zip(rows).for_each(|(known, row)| known.add(row));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Amount, Path, Share, SizeReport};
+
+    #[test]
+    fn no_part_is_more_than_the_whole_context() {
+        let mut weighed = SizeReport::without(Path::new("s.jsonl"), "weighed", None);
+        let part = |name: &'static str, tokens| Share::new(name, Amount { tokens, ..Amount::default() });
+        weighed.parts = vec![part("results", 1_270), part("user", 30)];
+        weighed.context.tokens = 1_000;
+        assert_eq!(weighed.context_tokens_max(), 1_300);
+        // What agents add is in no part.
+        weighed.context.tokens = 2_000;
+        assert_eq!(weighed.context_tokens_max(), 2_000);
     }
 }

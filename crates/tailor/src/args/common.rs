@@ -1,6 +1,6 @@
 //! What every command may be asked: how much it says, in which colours, by how many threads, and whether to programs.
 
-use clap::{Args as ClapArgs, ColorChoice, ValueEnum};
+use clap::{Args as ClapArgs, ColorChoice};
 use std::num::NonZeroUsize;
 
 /// Options of all commands.
@@ -27,7 +27,7 @@ pub(crate) struct Common {
 /// After all that is about one command.
 const LAST: usize = 1_000;
 
-/// For whom the results of a command are that has no other format.
+/// Whether the results of a command that has no other format are for programs.
 #[derive(ClapArgs, Clone, Copy, Default)]
 pub(crate) struct Json {
     /// Print JSON, one object a line.
@@ -35,19 +35,10 @@ pub(crate) struct Json {
     /// `tailor schema` describes it.
     #[arg(long)]
     json: bool,
-    /// As of `scan` and `fix`.
-    #[arg(long, value_enum, hide = true)]
-    format: Option<JsonOrHuman>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum JsonOrHuman {
-    Human,
-    Json,
 }
 
 impl Json {
     pub(crate) fn is_json(self) -> bool {
-        self.json || self.format == Some(JsonOrHuman::Json)
+        self.json
     }
 }

@@ -3,15 +3,9 @@
 use crate::settings::{Flag, SETTINGS, Setting, SettingEdit, SettingKind};
 use clap::builder::{PossibleValuesParser, StringValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use std::sync::LazyLock;
 
 /// Flags of the daemon that few need.
 const SELDOM: [&str; 2] = ["metrics-textfile", "vault"];
-
-/// How else flags may be written, by the keys of their settings.
-static ALIASES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
-    SETTINGS.iter().filter_map(|setting| Some((setting.key, setting.flag_alias()?))).collect()
-});
 
 /// What the value of such a flag is parsed into.
 pub(crate) trait FlagValue: Clone + Send + Sync + 'static {
@@ -57,12 +51,10 @@ impl<V: FlagValue> GivenValues<V> {
 impl<V: FlagValue> Args for GivenValues<V> {
     fn augment_args(command: Command) -> Command {
         command.args(Self::settings().map(|(setting, flag, parser)| {
-            let alias = ALIASES.iter().find(|(key, _)| *key == setting.key).map(|(_, alias)| alias.as_str());
             let action = if setting.kind.is_list() { ArgAction::Append } else { ArgAction::Set };
             let arg = Arg::new(flag.name).long(flag.name).value_name(flag.unit).help(setting.flag_help());
             // Limits are many, and seldom wanted.
-            arg.aliases(alias)
-                .help_heading(flag.heading)
+            arg.help_heading(flag.heading)
                 .hide_short_help(flag.heading.is_some() || SELDOM.contains(&flag.name))
                 .hide_possible_values(setting.key == "profile" || setting.key == "mode")
                 .action(action)

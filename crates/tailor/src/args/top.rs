@@ -51,9 +51,11 @@ pub(crate) struct ReportArgs {
     /// Files or folders. By default the folders of known agents.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
-    /// The page to write; `-` is standard output. An existing file must be a report.
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    /// The page to write; `-` is standard output. An existing file must be a report. Not needed with --json.
+    #[arg(long, short, value_name = "FILE", required_unless_present = "json")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) json: Json,
     /// Show how the largest entries begin. Share such a page only with people who may read the transcripts.
     #[arg(long)]
     pub(crate) show_content: bool,

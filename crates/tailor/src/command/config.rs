@@ -3,6 +3,7 @@
 use super::failed;
 use crate::args::{ConfigRead, ConfigWhat};
 use crate::config::{Loaded, own_file};
+use crate::place::portable_text;
 use crate::say::{eprint_message, is_quiet, print_json};
 use crate::settings::{commented, schema};
 use crate::status::ExitStatus;
@@ -16,8 +17,9 @@ pub(crate) fn run(what: &ConfigWhat) -> ExitStatus {
     match what {
         ConfigWhat::Check(asked) => check(asked),
         ConfigWhat::Print(asked) => print(asked),
-        ConfigWhat::Init(init) => write(init.file.clone().or_else(own_file)),
-        ConfigWhat::Schema => {
+        ConfigWhat::Init(init) => write(init.file.clone().or_else(own_file), init.json.is_json()),
+        ConfigWhat::Schema(json) if json.is_json() => print_json(&schema()),
+        ConfigWhat::Schema(_) => {
             println!("{:#}", schema());
             ExitStatus::Clean
         }
@@ -115,9 +117,22 @@ fn tell(asked: &ConfigRead, severity: &'static str, message: &str) {
     }
 }
 
+/// The line of `config init --json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "config-file")]
+struct Initial {
+    path: String,
+    /// If it was written to no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
 /// Writes an initial file; never replaces one.
-fn write(path: Option<PathBuf>) -> ExitStatus {
+fn write(path: Option<PathBuf>, as_json: bool) -> ExitStatus {
     let Some(path) = path else { return failed(&"no home folder is known; name the file") };
+    if path == Path::new("-") && as_json {
+        return print_json(&Initial { path: "-".to_string(), text: Some(commented()) });
+    }
     if path == Path::new("-") {
         print!("{}", commented());
         return ExitStatus::Clean;
@@ -125,6 +140,7 @@ fn write(path: Option<PathBuf>) -> ExitStatus {
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     let made = made.and_then(|()| File::create_new(&path)?.write_all(commented().as_bytes()));
     match made {
+        Ok(()) if as_json => print_json(&Initial { path: portable_text(&path), text: None }),
         Ok(()) if is_quiet() => ExitStatus::Clean,
         Ok(()) => {
             println!("{}: written (next: edit it, then run tailor config check)", path.display());

@@ -30,15 +30,15 @@ const SHORT: usize = 10;
 const SHORT_TIME: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(doctor: &DoctorArgs) -> ExitStatus {
-    examine(doctor, false)
+    examine(doctor, false, doctor.json.is_json())
 }
 
 /// `tailor` alone.
-pub(crate) fn in_short() -> ExitStatus {
-    examine(&DoctorArgs::default(), true)
+pub(crate) fn in_short(as_json: bool) -> ExitStatus {
+    examine(&DoctorArgs::default(), true, as_json)
 }
 
-fn examine(doctor: &DoctorArgs, short: bool) -> ExitStatus {
+fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> ExitStatus {
     let config = match doctor.config.load() {
         Ok(config) => config,
         Err(error) => return failed(&error),
@@ -86,14 +86,14 @@ fn examine(doctor: &DoctorArgs, short: bool) -> ExitStatus {
     let paths = all.iter().filter(|_| !short).map(Candidate::path);
     let fills = databases::measure(paths, &doctor.paths);
     let mut out = Output::stdout();
-    let printed = if doctor.json.is_json() {
+    let printed = if as_json {
         json(doctor, &sessions, &lost, &fills, &mut out)
     } else if sessions.is_empty() {
         writeln!(out, "{}", nothing(all_sessions, fitting))
     } else {
         DoctorList::new(&sessions, short).print(&mut out)
     };
-    let told = if doctor.json.is_json() {
+    let told = if as_json {
         Ok(())
     } else {
         strays::print(&lost, &mut out).and_then(|()| databases::print_remarks(&fills, &mut out))

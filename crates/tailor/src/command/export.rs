@@ -13,6 +13,7 @@ pub(crate) fn run(_: &ExportArgs) -> ExitStatus {
 pub(crate) fn run(asked: &ExportArgs) -> ExitStatus {
     use super::output_closed;
     use crate::amount::plural;
+    use crate::place::portable_text;
     use crate::say::eprint_message;
     use crate::sessions::describe_error;
     use keeper::Stop;
@@ -33,8 +34,17 @@ pub(crate) fn run(asked: &ExportArgs) -> ExitStatus {
         Err(Stop::Failed(error)) => return failed(&describe_error(&asked.path, &error)),
         Err(reason) => return failed(&format!("{path}: could not export it: {reason}")),
     };
-    if let Err(error) = export.write(&mut io::stdout().lock()) {
+    let mut out = Counted { out: io::stdout().lock(), bytes: 0, lines: 0 };
+    if let Err(error) = export.write(&mut out) {
         return output_closed("standard output", &error);
+    }
+    let Counted { bytes, lines, .. } = out;
+    if asked.json {
+        let path = portable_text(&asked.path);
+        let (remarks, lost) = (export.remark.as_slice(), export.lost.as_slice());
+        let line = serde_json::to_string(&Exported { path, bytes, lines, remarks, lost });
+        eprintln!("{}", line.unwrap_or_default());
+        return if lost.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings };
     }
     if let Some(remark) = &export.remark {
         eprint_message(&format!("{path}: {remark}"));
@@ -46,4 +56,38 @@ pub(crate) fn run(asked: &ExportArgs) -> ExitStatus {
     eprint_message(&format!("{path}: {lost} could not be read as the agent would have it:"));
     export.lost.iter().take(NAMED).for_each(|why| eprint_message(&format!("  {why}")));
     ExitStatus::Findings
+}
+
+/// What `--json` prints to standard error, because standard output is the session's.
+#[cfg(feature = "stores")]
+#[derive(serde::Serialize)]
+#[serde(tag = "type", rename = "export")]
+struct Exported<'a> {
+    path: String,
+    bytes: u64,
+    lines: u64,
+    remarks: &'a [String],
+    lost: &'a [String],
+}
+
+/// Counts what is written.
+#[cfg(feature = "stores")]
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+    lines: u64,
+}
+
+#[cfg(feature = "stores")]
+impl<W: std::io::Write> std::io::Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.bytes += count as u64;
+        self.lines += bytes[..count].iter().filter(|byte| **byte == b'\n').count() as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
 }

@@ -3,12 +3,14 @@
 
 use super::{failed, output_closed};
 use crate::amount::age;
-use crate::args::{Args, Complete, Completions, Man};
+use crate::args::{Args, Complete, Completions, Json, Man};
+use crate::say::print_json;
 use crate::sessions::{ListedSession, candidates};
 use crate::status::ExitStatus;
 use crate::terminal::plain;
 use clap::{CommandFactory, ValueHint};
 use clap_complete::Shell;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
@@ -19,15 +21,46 @@ pub(crate) fn completions(asked: &Completions) -> ExitStatus {
     let mut text = Vec::new();
     clap_complete::generate(asked.shell, &mut Args::command(), "tailor", &mut text);
     let text = with_sessions(asked.shell, String::from_utf8_lossy(&text).into_owned());
+    if asked.json.is_json() {
+        let (shell, place) = (asked.shell.to_string(), place(asked.shell));
+        return print_json(&Script { shell, place, script: text });
+    }
     match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitStatus::Clean,
         Err(error) => output_closed("standard output", &error),
     }
 }
 
+/// The line of `completions --json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "completions")]
+struct Script {
+    shell: String,
+    place: &'static str,
+    script: String,
+}
+
+/// Where a shell finds its completions, or the file that is to read them.
+fn place(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => "~/.local/share/bash-completion/completions/tailor",
+        Shell::Zsh => "${fpath[1]}/_tailor",
+        Shell::Fish => "~/.config/fish/completions/tailor.fish",
+        Shell::Elvish => "~/.config/elvish/rc.elv",
+        _ => "$PROFILE",
+    }
+}
+
 /// The JSON Schema of all that `--json` prints.
-pub(crate) fn schema() -> ExitStatus {
-    print!("{}", include_str!("../output.schema.json"));
+pub(crate) fn schema(json: Json) -> ExitStatus {
+    let text = include_str!("../output.schema.json");
+    if json.is_json() {
+        return match serde_json::from_str::<serde_json::Value>(text) {
+            Ok(schema) => print_json(&schema),
+            Err(error) => failed(&error),
+        };
+    }
+    print!("{text}");
     ExitStatus::Clean
 }
 
@@ -72,7 +105,7 @@ impl Words {
 
 /// A script that also offers the ids of sessions where a command takes one, and each name of a list. `clap_complete`'s own way
 /// to ask the program is not stable yet, so the scripts that it generates ask for ids by `tailor complete`. Those for Elvish
-/// and `PowerShell` offer none.
+/// and `PowerShell` ask it for names too.
 fn with_sessions(shell: Shell, text: String) -> String {
     let mut all = Args::command();
     all.build();
@@ -84,7 +117,8 @@ fn with_sessions(shell: Shell, text: String) -> String {
         }
         Shell::Zsh => zsh(&text, &words),
         Shell::Fish => text + &fish(&all, &words),
-        _ => text,
+        Shell::Elvish => text + ELVISH,
+        _ => text.replacen(POWERSHELL_BEGIN, &format!("{POWERSHELL_BEGIN}\n{POWERSHELL}"), 1),
     }
 }
 
@@ -178,8 +212,82 @@ _tailor_paths() {
 }
 "#;
 
-/// The ids of the newest sessions that begin so; after a tab, whose they are and how old.
+/// Asks for names and ids, and otherwise does what `clap_complete` has generated.
+const ELVISH: &str = r#"
+var tailor-generated = $edit:completion:arg-completer[tailor]
+set edit:completion:arg-completer[tailor] = {|@words|
+    var own = []
+    if (> (count $words) 2) {
+        set own = [(try { e:tailor complete $words[-1] -- (all $words[1..-1]) 2>/dev/null | from-lines } catch { nop })]
+    }
+    if (> (count $own) 0) {
+        for line $own {
+            var parts = [(str:split "\t" $line)]
+            put $parts[0]
+        }
+    } else {
+        try { $tailor-generated $@words } catch { nop }
+    }
+}
+"#;
+
+/// The line after which what is below goes into the script.
+const POWERSHELL_BEGIN: &str = "    param($wordToComplete, $commandAst, $cursorPosition)";
+const POWERSHELL: &str = r#"
+    $before = @($commandAst.CommandElements | Select-Object -Skip 1 | Where-Object { $_.Extent.EndOffset -lt $cursorPosition } | ForEach-Object { $_.Extent.Text })
+    if ($before.Count -gt 0 -and -not $wordToComplete.StartsWith('-')) {
+        $own = @(tailor complete "$wordToComplete" '--' @before 2>$null)
+        if ($own.Count -gt 0) {
+            return $own | ForEach-Object {
+                $name, $about = $_ -split "`t", 2
+                if (-not $about) { $about = $name }
+                [CompletionResult]::new($name, $name, [CompletionResultType]::ParameterValue, $about)
+            }
+        }
+    }
+"#;
+
+/// The names that fit after these words, and whether ids of sessions fit.
+fn fitting(before: &[String], begin: &str) -> (Vec<String>, bool) {
+    let mut all = Args::command();
+    all.build();
+    let words = Words::from_command(&all);
+    let is_value = |n: usize| n > 0 && words.valued.contains(&before[n - 1]);
+    let mut plain = (0..before.len()).filter(|n| !before[*n].starts_with('-') && !is_value(*n));
+    let Some(command) = plain.next().and_then(|n| all.find_subcommand(&before[n])) else {
+        return (Vec::new(), false);
+    };
+    let names = |arg: &clap::Arg| -> Vec<String> {
+        arg.get_possible_values().iter().map(|value| value.get_name().to_string()).collect()
+    };
+    if let Some(option) = before.last().filter(|_| is_value(before.len())) {
+        let is_it = |arg: &&clap::Arg| {
+            let short = arg.get_short().map(|short| format!("-{short}"));
+            arg.get_long().map(|long| format!("--{long}")) == Some(option.clone())
+                || short == Some(option.clone())
+        };
+        let Some(arg) = command.get_arguments().find(is_it) else { return (Vec::new(), false) };
+        // The names before it, if it is a list.
+        let is_list = arg.get_value_delimiter() == Some(',');
+        let known = if is_list { begin.rfind(',').map_or("", |comma| &begin[..=comma]) } else { "" };
+        let names = names(arg).into_iter().map(|name| format!("{known}{name}"));
+        return (names.filter(|name| name.starts_with(begin)).collect(), false);
+    }
+    let places: Vec<&clap::Arg> = command.get_positionals().collect();
+    let Some(place) = places.get(plain.count()).or(places.last()) else { return (Vec::new(), false) };
+    let names = names(place).into_iter().filter(|name| name.starts_with(begin)).collect();
+    (names, place.get_value_hint() == ValueHint::AnyPath)
+}
+
+/// The ids of the newest sessions that begin so; after a tab, whose they are and how old. After words, the names too.
 pub(crate) fn complete(asked: &Complete) -> ExitStatus {
+    if !asked.before.is_empty() {
+        let (names, may_be_session) = fitting(&asked.before, &asked.begin);
+        names.iter().for_each(|name| println!("{name}"));
+        if !may_be_session {
+            return ExitStatus::Clean;
+        }
+    }
     let sessions = candidates(&[]);
     let named = sessions.iter().map(ListedSession::unknown).filter_map(|session| {
         let id = session.id().filter(|id| id.starts_with(&asked.begin))?;

@@ -7,6 +7,7 @@ use crate::amount::plural;
 use crate::args::ReportArgs;
 use crate::output::{Output, is_stdout};
 use crate::page::{Page, PageContent, ScanResult, may_replace};
+use crate::place::portable_text;
 use crate::say::{eprint_message, hint};
 use crate::size_report::SizeReport;
 use crate::status::ExitStatus;
@@ -23,7 +24,11 @@ use transcript::{Fault, Source, mend};
 const LARGEST: usize = 12;
 
 pub(crate) fn run(report: &ReportArgs) -> ExitStatus {
-    let (out, name) = match place(&report.output) {
+    let as_json = report.json.is_json();
+    if as_json && report.output.as_deref().is_some_and(is_stdout) {
+        return failed(&"standard output is for the page or for --json: name a file, or leave -o out");
+    }
+    let place = match report.output.as_deref().map(place).transpose() {
         Ok(place) => place,
         Err(error) => return failed(&error),
     };
@@ -56,11 +61,27 @@ pub(crate) fn run(report: &ReportArgs) -> ExitStatus {
     }
     progress.end();
     if page.is_empty() {
+        let name = place.map_or("standard output".to_string(), |(_, name)| name);
         return failed(&format!("{name}: could not write the report: there is no transcript to report on"));
     }
+    let lines =
+        if as_json { page.json_lines(report.output.as_deref().map(portable_text)) } else { Ok(Vec::new()) };
+    let lines = match lines {
+        Ok(lines) => lines,
+        Err(error) => return failed(&error),
+    };
+    let tell = || lines.iter().for_each(|line| println!("{}", crate::terminal::json(line)));
+    let Some((out, name)) = place else {
+        tell();
+        return status;
+    };
     // Nobody else reads a file of ours; who reads a pipe is not known.
     let titles = !report.no_titles && (out.replaces().is_some() || report.show_content);
     match write(page, out, PageContent { content: report.show_content, titles }) {
+        Ok(_) if as_json => {
+            tell();
+            status
+        }
         Ok(sessions) => {
             hint(&format!("{name}: a report on {}", plural(sessions, "session")));
             status

@@ -85,11 +85,11 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
         "The model's context window (by default what the file says or the model has; 200,000 if neither is known)";
     Each "side_chars_max" Number(policy.side_chars_max), LIMITS "cut-copies" "CHARS"
         "Longest string in copies of results that are never sent to the model";
-    Each "image_bytes_max" Size(policy.images.bytes_max), LIMITS "max-image-size" "SIZE"
+    Each "image_bytes_max" Size(policy.images.bytes_max), LIMITS "image-max-size" "SIZE"
         "Longest base64 of an image";
-    Each "image_pixels_max" Number(policy.images.pixels_max), LIMITS "max-image-pixels" "PIXELS"
+    Each "image_pixels_max" Number(policy.images.pixels_max), LIMITS "image-max-pixels" "PIXELS"
         "Longest side of an image in pixels [default: 8,000; beyond 20 images: 2,000]";
-    Each "images_max" Number(policy.images.count_max), LIMITS "max-images" "COUNT"
+    Each "images_max" Number(policy.images.count_max), LIMITS "image-max-count" "COUNT"
         "Most images in context";
     Each "images" Images, LIMITS "images" "IMAGES"
         "What to do with an image that is too large, where --allow S4 (unsendable-image) is given: replace it with a \

@@ -45,12 +45,6 @@ impl Setting {
         if may_be { self.kind.scalar() } else { None }
     }
 
-    /// How else its flag may be written: as the key.
-    pub(crate) fn flag_alias(&self) -> Option<String> {
-        let name = self.key.replace(['.', '_'], "-");
-        self.flag.as_ref().filter(|flag| self.scope != Scope::Flag && flag.name != name).map(|_| name)
-    }
-
     /// The help of its flag: what it means, and its default if that is a limit that is on. A meaning may
     /// say more of it by itself.
     pub(crate) fn flag_help(&self) -> String {

@@ -318,7 +318,7 @@ pub static REFUSALS: &[KnownError] = &[
         says: &["request contains * images, exceeding the maximum"],
         codes: &[unsendable_image::RULE.info.code],
         what: "The request has more images than this provider accepts.",
-        fix: "tailor fix --only images --max-images 50 FILE puts a line of text in the place of the oldest; the error says \
+        fix: "tailor fix --only images --image-max-count 50 FILE puts a line of text in the place of the oldest; the error says \
               the number.",
         advice: "",
     },

@@ -639,7 +639,7 @@ fn entry_lines(canvas: TableWriter, entry: &LargeEntry, weighed: &SizeReport) ->
             format!(
                 "  tokens   {}, {} of the context",
                 grouped(entry.tokens),
-                percent(entry.tokens, weighed.context.tokens)
+                percent(entry.tokens, weighed.context_tokens_max())
             ),
             PLAIN,
         ),

@@ -11,7 +11,7 @@ pub(super) fn lines_of(count: u64) -> String {
 /// What an operator wants to know first.
 pub(super) fn in_short(weighed: &SizeReport) -> String {
     let mut parts = Vec::new();
-    let context = weighed.context.tokens;
+    let context = weighed.context_tokens_max();
     if let Some(most) = by_tokens(&weighed.parts).first().filter(|share| share.tokens > 0) {
         let tool = weighed.tools.iter().max_by_key(|tool| tool.result_tokens);
         let tool = tool.filter(|tool| most.name == "results" && !tool.name.is_empty());
