@@ -3,13 +3,14 @@
 use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::folder::Place;
 use crate::identity::{FileId, Stamp};
-use crate::place::Place;
 use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{FileExt, OFlags, lock, owner};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::tail::{END_BYTES, Known};
+use spans::source::ends_line;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
@@ -41,9 +42,6 @@ const CLOCK_TICK: Duration = Duration::from_millis(20);
 /// How long to wait for another process to give back its lease on a file that we want to open.
 const LEASE_MAX: Duration = Duration::from_secs(5);
 
-/// How many times a path is opened again because another Tailor has replaced the file in between.
-const OPEN_TRIES: usize = 5;
-
 impl Snapshot {
     /// Opens a file for reading. It may be refused because of what kind of file it is, whatever its content.
     pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
@@ -70,22 +68,16 @@ impl Snapshot {
         Ok(Self { content: Content { path: real, file, metadata }, place, end, opened })
     }
 
-    /// Opens a file and locks it against other Tailors, until the snapshot is dropped: with `flock`, on the file
-    /// itself, so that nothing has to be cleared away after a crash. Agents that lock their transcripts in the same
-    /// way are waited for like a Tailor.
-    pub(crate) fn open_locked(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
-        for _ in 0..OPEN_TRIES {
-            let snapshot = Self::open(path, root)?;
-            // Without such locks, the exchange itself shows whether there is another file at the path.
-            let locked = lock::take(&snapshot.file);
-            if !locked.map_err(|cause| Error::new(path, "lock the file", cause))? {
-                return Err(Deferral::OtherTailor.into());
-            }
-            if snapshot.is_at_path()? {
-                return Ok(snapshot);
-            }
+    /// Locks the file against other Tailors, until the snapshot is dropped: with `flock`, on the file itself, so that nothing
+    /// has to be cleared away after a crash. Agents that lock their transcripts in the same way are waited for like a Tailor.
+    /// `false` if another file is at the path by now.
+    pub(crate) fn lock(&self) -> Result<bool, Stop> {
+        // Without such locks, the exchange itself shows whether there is another file at the path.
+        let locked = lock::take(&self.file);
+        if !locked.map_err(|cause| Error::new(&self.path, "lock the file", cause))? {
+            return Err(Deferral::OtherTailor.into());
         }
-        Err(Deferral::Changed.into())
+        Ok(self.is_at_path()?)
     }
 
     /// Whether another process has locked the file, which we have not: another Tailor, or an agent that locks its transcripts in
@@ -106,7 +98,7 @@ impl Snapshot {
 
     /// Whether what was there when it was opened ended with a whole line.
     pub(crate) fn ends_line(&self) -> bool {
-        self.end.is_empty() || self.end.ends_with(b"\n")
+        ends_line(&self.end)
     }
 
     /// Why the file must not be replaced, if there is a reason that time will not cure.

@@ -30,6 +30,7 @@ mod threads;
 mod tokens;
 mod value;
 
+use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
         return code;
     }
     keeper::give_back();
-    let args = args::parse();
+    let args = args::Args::try_parse().unwrap_or_else(args::exit_with);
     let args::Common { quiet, verbose, color, jobs } = args.common;
     say::begin(quiet, verbose, color);
     if let Err(error) = threads::prepare(jobs) {

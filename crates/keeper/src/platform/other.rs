@@ -38,8 +38,9 @@ pub(crate) mod files {
         Ok(file)
     }
 
-    pub(crate) fn exchange(_: &File, _: &OsStr, _: &OsStr) -> Result<(), Errno> {
-        Err(Errno::NOSYS)
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+    pub(crate) fn exchange(_: &File, _: &OsStr, _: &OsStr) -> io::Result<bool> {
+        Ok(false)
     }
 
     pub(crate) fn open_folder(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -72,6 +73,7 @@ pub(crate) mod network {
 /// A process is alive unless there is none to send a signal to. Nothing else is known about processes.
 pub(crate) mod process {
     use crate::identity::FileId;
+    pub use crate::platform::nothing::process::lock_holder;
     pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
     use crate::platform::seen::{Holder, ProcessState};
     use rustix::io::Errno;

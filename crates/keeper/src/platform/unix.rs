@@ -15,6 +15,15 @@ pub(crate) use rustix::fs::OFlags;
 pub(crate) use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
+use std::io;
+
+/// What came of a call that a system or a file system may not have: `false` if it does not.
+pub(super) fn unless_lacking(done: rustix::io::Result<()>) -> io::Result<bool> {
+    match done {
+        Err(errno) if errno == Errno::INVAL || is_lacking(errno) => Ok(false),
+        other => Ok(other.map(|()| true)?),
+    }
+}
 
 /// Whether a system or a file system says that it does not have something. Apple has two numbers for that.
 fn is_lacking(errno: Errno) -> bool {

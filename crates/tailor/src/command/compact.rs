@@ -1,6 +1,6 @@
 //! `tailor compact`: replaces older messages by a summary that the user's command writes.
 
-use super::chunk::{Printer, value_or_sentence};
+use super::chunk::{Printer, unread};
 use super::{failed, one_session, output_closed};
 use crate::amount::{plural, size};
 use crate::args::{Compact, Json};
@@ -13,13 +13,13 @@ use crate::status::Status;
 use crate::terminal::{Screen, plain};
 use crate::tokens;
 use crate::value::Tokenizer;
-use keeper::{Compacting, Ending, Options, Refusal};
+use keeper::{Compacting, Ending, Options, Refusal, Stop};
 use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use transcript::chunk::{Chunk, Limits, Totals, chunks};
-use transcript::compact::{Shares, Stay, divide};
+use transcript::compact::{Shares, Stay, Unable, divide};
 
 /// Longest answer that is accepted from a command: a summary should be short.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
@@ -44,11 +44,11 @@ fn compact(asked: &Compact) -> Result<Status, String> {
         divide(source, options.policy.choose(source)?, Stay::Last(asked.keep))
     });
     let shares = match divided {
-        Ok(Err(unable)) if unable != transcript::compact::Unable::UnknownFormat => {
-            let ending = Ending::Refused(Refusal::Unable(unable));
+        Err(Stop::Refused(why @ Refusal::Unable(_))) if why != Refusal::Unable(Unable::UnknownFormat) => {
+            let ending = Ending::Refused(why);
             return Ok(Report::ended(asked, &ending, 0, Shares::default()).print(asked.change.json, &ending));
         }
-        other => value_or_sentence(&asked.path, other)?,
+        other => other.map_err(|stop| unread(&asked.path, &stop))?,
     };
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
@@ -83,10 +83,8 @@ fn each_chunk(
     shares: Shares,
     each: &mut dyn FnMut(&Chunk) -> bool,
 ) -> Result<Totals, String> {
-    value_or_sentence(
-        path,
-        keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each)),
-    )
+    let read = keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each));
+    read.map_err(|stop| unread(path, &stop))
 }
 
 fn put_in(

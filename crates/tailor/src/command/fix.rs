@@ -59,9 +59,7 @@ pub(crate) fn run(fix: &Fix) -> Status {
         settle(&fix.shared.paths, vault);
     }
     let output = OutputOptions::of(&fix.shared.results, &asked.options.policy);
-    let status = over_files(&fix.shared.paths, &output, |found| {
-        Some(retried(until, || one(fix, &asked.options, &judge, found)))
-    });
+    let status = over_files(&fix.shared.paths, &output, fixing(fix, &asked.options, &judge, until));
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
         eprint_message(&error.to_string());
     }
@@ -80,8 +78,9 @@ fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Statu
     let (sessions, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let dry = Options { mode: Mode::DryRun, ..options.clone() };
     let output = OutputOptions::of(&fix.shared.results, &options.policy).laid_out(Layout::Question);
+    let look = fixing(fix, &dry, judge, None);
     let status = over_files(&[], &output, |found| {
-        let report = one(fix, &dry, judge, found);
+        let report = look(found)?;
         let would_fix = report.outcome == "would-fix";
         let is_broken = report.findings().iter().any(|finding| finding.severity == Severity::Error);
         sessions.fetch_add(usize::from(would_fix), Ordering::Relaxed);
@@ -122,37 +121,42 @@ fn ends(pid: u32, until: Option<Instant>) -> bool {
     false
 }
 
-/// Retries a file as long as it is deferred, until this time.
-fn retried(until: Option<Instant>, one: impl Fn() -> FileReport) -> FileReport {
-    loop {
-        let report = one();
-        let left = until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default();
-        match report.retry_after() {
-            Some(after) if !left.is_zero() && (after <= left || after <= POLL_MAX) => {
-                sleep(after.min(POLL).min(left));
+/// Repairs a file. Retries it as long as it is deferred, until this time.
+fn fixing(
+    fix: &Fix,
+    options: &Options,
+    judge: &FailPolicy<'_>,
+    until: Option<Instant>,
+) -> impl Fn(&Found) -> Option<FileReport> + Sync {
+    move |found| {
+        let copying = fix
+            .copy_to
+            .as_ref()
+            .map(|out| Options { mode: Mode::CopyTo(copy_path(out, fix, found)), ..options.clone() });
+        let options = copying.as_ref().unwrap_or(options);
+        let copy = match &options.mode {
+            Mode::CopyTo(copy) => Some(copy.as_path()),
+            _ => None,
+        };
+        let show = |source: &dyn Source, plan: &Plan| changes(fix, &found.path, source, plan);
+        loop {
+            let report = match maintain_shown(&found.path, found.root.as_deref(), options, show) {
+                Ok((outcome, changes)) => {
+                    let diff = changes.filter(|_| !outcome.plan.is_empty()).unwrap_or_default();
+                    FileReport::new(&found.path, found.root.is_none(), outcome, judge)
+                        .with_diff(diff)
+                        .in_copy(copy)
+                }
+                Err(error) => FileReport::failed_at(&found.path, &error),
+            };
+            let left = until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default();
+            match report.retry_after() {
+                Some(after) if !left.is_zero() && (after <= left || after <= POLL_MAX) => {
+                    sleep(after.min(POLL).min(left));
+                }
+                _ => return Some(report),
             }
-            _ => return report,
         }
-    }
-}
-
-fn one(fix: &Fix, options: &Options, judge: &FailPolicy<'_>, found: &Found) -> FileReport {
-    let copying = fix
-        .copy_to
-        .as_ref()
-        .map(|out| Options { mode: Mode::CopyTo(copy_path(out, fix, found)), ..options.clone() });
-    let options = copying.as_ref().unwrap_or(options);
-    let copy = match &options.mode {
-        Mode::CopyTo(copy) => Some(copy.as_path()),
-        _ => None,
-    };
-    let show = |source: &dyn Source, plan: &Plan| changes(fix, &found.path, source, plan);
-    match maintain_shown(&found.path, found.root.as_deref(), options, show) {
-        Ok((outcome, changes)) => {
-            let diff = changes.filter(|_| !outcome.plan.is_empty()).unwrap_or_default();
-            FileReport::new(&found.path, found.root.is_none(), outcome, judge).with_diff(diff).in_copy(copy)
-        }
-        Err(error) => FileReport::failed_at(&found.path, &error),
     }
 }
 

@@ -106,7 +106,7 @@ fn over_files(
     output: &OutputOptions<'_>,
     work: impl Fn(&Found) -> Option<FileReport> + Sync,
 ) -> Status {
-    let files = gather(paths);
+    let files = find(&roots(paths));
     if files.is_empty() && !output.if_any {
         return nothing_found(paths);
     }
@@ -176,10 +176,6 @@ fn output_closed(name: &str, error: &io::Error) -> Status {
         eprint_message(&format!("{name}: could not write results: {error}"));
     }
     Status::Error
-}
-
-fn gather(paths: &[PathBuf]) -> Vec<Result<Found, Error>> {
-    roots(paths).iter().flat_map(|path| find(path)).collect()
 }
 
 /// The paths, or the folders of known agents.

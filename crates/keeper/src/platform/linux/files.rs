@@ -1,5 +1,6 @@
 //! Files without a name, exchange of names, folders opened without following links, and inode flags.
 
+use crate::platform::unix::unless_lacking;
 use rustix::fs::{AtFlags, CWD, IFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -61,9 +62,9 @@ pub(crate) fn temporary() -> io::Result<File> {
     Ok(open(temporary_folder()).or_else(|_| open(std::env::temp_dir()))?.into())
 }
 
-/// Exchanges two names in a folder atomically.
-pub(crate) fn exchange(folder: &File, one: &OsStr, other: &OsStr) -> Result<(), Errno> {
-    rustix::fs::renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE)
+/// Exchanges two names in a folder atomically; `false` if the system or the file system cannot.
+pub(crate) fn exchange(folder: &File, one: &OsStr, other: &OsStr) -> io::Result<bool> {
+    unless_lacking(rustix::fs::renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE))
 }
 
 /// Opens a folder by a path without links in it.

@@ -1,6 +1,7 @@
 //! A folder, held by its descriptor. Everything in it is reached by a single name relative to that.
 
 use super::is_lacking;
+pub(crate) use crate::platform::files::exchange;
 use crate::platform::files::{self, LOOK};
 use crate::platform::writing;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
@@ -83,14 +84,6 @@ pub(crate) fn link(folder: &Handle, name: &OsStr, new: &OsStr) -> io::Result<()>
 /// Whether a file system gives no file a second name, by the error of [`link`].
 pub(crate) fn has_no_links(cause: &io::Error) -> bool {
     Errno::from_io_error(cause).is_some_and(|errno| errno == Errno::PERM || is_lacking(errno))
-}
-
-/// Exchanges two names atomically; `false` if the system or the file system cannot.
-pub(crate) fn exchange(folder: &Handle, one: &OsStr, other: &OsStr) -> io::Result<bool> {
-    match files::exchange(folder, one, other) {
-        Err(errno) if errno == Errno::INVAL || is_lacking(errno) => Ok(false),
-        other => Ok(other.map(|()| true)?),
-    }
 }
 
 pub(crate) fn remove(folder: &Handle, name: &OsStr) -> io::Result<()> {

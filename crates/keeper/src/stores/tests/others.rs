@@ -11,7 +11,7 @@ use transcript::Severity;
 /// The sessions of a file, and when they were written, in milliseconds.
 fn listed(file: &Path) -> Vec<(PathBuf, u128)> {
     let since = |found: &crate::Found| found.written.unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
-    find(file)
+    find(&[file])
         .into_iter()
         .map(Result::unwrap)
         .map(|found| (found.path.clone(), since(&found).as_millis()))
