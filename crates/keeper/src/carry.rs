@@ -165,35 +165,32 @@ pub(crate) fn carry_stored<T>(
     let within = options.policy.map(|policy| policy.rows_only = Some(stored.no_rows()));
     let policy = within.map(|policy| policy.settled_only = Some(only));
     let beside = Options { policy, ..options.clone() };
+    let alone;
     let mut work = Work { options: &beside, draw, seen: None, remembers: may_be_in_turn };
     let mut planned = work.plan(&stored.content);
     let waits =
         planned.as_ref().is_ok_and(|(outcome, _)| outcome.remaining().iter().any(needs_owner_stopped));
-    if !waits || options.mode == Mode::Look || options.beside_only {
-        let done = planned.and_then(|planned| work.rows(stored, planned));
-        return Ok((Outcome::of(done)?, work.seen));
-    }
-    match stored.waits_for_owner(&options.mode) {
-        Ok(()) => {
-            let known = planned.and_then(|(outcome, _)| unreadable(stored, &outcome));
-            let records = known.as_ref().cloned().unwrap_or_default();
-            let policy = within.map(|policy| policy.known_records.clone_from(&records));
-            let alone = Options { policy, ..options.clone() };
-            let mut work = Work { options: &alone, draw, seen: None, remembers: may_be_in_turn };
-            let done =
-                known.and_then(|_| work.plan(&stored.content)).and_then(|planned| work.rows(stored, planned));
-            Ok((Outcome::of(done)?, work.seen))
-        }
-        Err(stop) => {
-            if let (Ok((outcome, _)), Ok(Ending::Deferred(reason))) = (&mut planned, Ending::of(stop))
-                && outcome.ending == Ending::Findings
-            {
-                outcome.ending = Ending::Deferred(reason);
+    if waits && options.mode != Mode::Look && !options.beside_only {
+        match stored.waits_for_owner(&options.mode) {
+            Ok(()) => {
+                let known = planned.and_then(|(outcome, _)| unreadable(stored, &outcome));
+                let records = known.as_ref().cloned().unwrap_or_default();
+                let policy = within.map(|policy| policy.known_records.clone_from(&records));
+                alone = Options { policy, ..options.clone() };
+                work.options = &alone;
+                planned = known.and_then(|_| work.plan(&stored.content));
             }
-            let done = planned.and_then(|planned| work.rows(stored, planned));
-            Ok((Outcome::of(done)?, work.seen))
+            Err(stop) => {
+                if let (Ok((outcome, _)), Ok(Ending::Deferred(reason))) = (&mut planned, Ending::of(stop))
+                    && outcome.ending == Ending::Findings
+                {
+                    outcome.ending = Ending::Deferred(reason);
+                }
+            }
         }
     }
+    let done = planned.and_then(|planned| work.rows(stored, planned));
+    Ok((Outcome::of(done)?, work.seen))
 }
 
 /// Whether a finding may be repaired once the owner of a store is stopped.

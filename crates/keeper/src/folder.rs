@@ -166,6 +166,11 @@ impl Folder {
     }
 }
 
+/// The folder of a path, as far as the path says.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Where a transcript is: its folder, and its name in that.
 pub(crate) struct Place {
     folder: Folder,

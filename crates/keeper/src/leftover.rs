@@ -28,7 +28,7 @@ mod tests;
 use crate::beside::run_of;
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::folder::Place;
+use crate::folder::{Place, folder_of};
 use crate::gate::Pass;
 use crate::lease::Lease;
 use crate::platform::metadata::real_path;
@@ -147,9 +147,7 @@ pub(crate) fn open_finished(path: &Path, root: Option<&Path>, vault: &Vault) -> 
 /// Finishes interrupted replacements of the files at or below a path. Returns what went wrong, and which files are not ours
 /// and stay. Files that another Tailor is working on are skipped.
 pub fn finish_all(path: &Path, vault: &Vault) -> Vec<Error> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = if path.is_dir() { path } else { parent };
-    let depth = if path.is_dir() { usize::MAX } else { 1 };
+    let (folder, depth) = if path.is_dir() { (path, usize::MAX) } else { (folder_of(path), 1) };
     let walk = WalkDir::new(folder).max_depth(depth).into_iter().filter_map(Result::ok);
     let found: Vec<_> = walk.filter(|entry| entry.file_name().to_str().and_then(run_of).is_some()).collect();
     // A run may have left two, which are finished together.

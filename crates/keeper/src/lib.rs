@@ -70,6 +70,7 @@ pub use content::{bytes_read, spool};
 pub use deferral::{Deferral, SetBy};
 pub use error::{Error, is_hindrance};
 pub use find::{DEPTH_MAX, find, is_candidate};
+pub use folder::folder_of;
 pub use follow::{Remembered, follow};
 pub use found::{Fill, Found};
 pub use gate::quiet_for;

@@ -3,7 +3,7 @@
 use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::folder::Place;
+use crate::folder::{Place, folder_of};
 use crate::identity::{FileId, Stamp};
 use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{FileExt, OFlags, lock, owner};
@@ -14,7 +14,7 @@ use spans::source::ends_line;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -46,14 +46,9 @@ impl Snapshot {
     /// Opens a file for reading. It may be refused because of what kind of file it is, whatever its content.
     pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
         let fail = |cause| Error::new(path, Error::OPEN, cause);
-        let real = metadata::real_path(path).map_err(fail)?;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let root = metadata::real_path(root.unwrap_or(parent)).map_err(fail)?;
-        if !metadata::lies_in(&real, &root) {
-            return Err(Refusal::LinkOutOfRoot.into());
-        }
+        let path = real_path_in(path, root)?;
         // Without waiting: a named pipe would block here for ever.
-        let place = Place::hold(&real).map_err(fail)?;
+        let place = Place::hold(&path).map_err(fail)?;
         let file = open_patiently(&place, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?;
         let opened = SystemTime::now();
         let metadata = metadata::of(&file).map_err(fail)?;
@@ -65,7 +60,7 @@ impl Snapshot {
         let at = metadata.len() - end.len() as u64;
         let got = file.read_at(&mut end, at).map_err(fail)?;
         end.truncate(got);
-        Ok(Self { content: Content { path: real, file, metadata }, place, end, opened })
+        Ok(Self { content: Content { path, file, metadata }, place, end, opened })
     }
 
     /// Locks the file against other Tailors, until the snapshot is dropped: with `flock`, on the file itself, so that nothing
@@ -155,6 +150,13 @@ impl Snapshot {
             .metadata_of(self.place.name())
             .map_err(|cause| Error::new(&self.path, "look at the file again", cause))
     }
+}
+
+/// The path of a file without links. Refuses one that a link leads to from outside its root, or else its folder.
+pub(crate) fn real_path_in(path: &Path, root: Option<&Path>) -> Result<PathBuf, Stop> {
+    let real = |of: &Path| metadata::real_path(of).map_err(|cause| Error::new(path, Error::OPEN, cause));
+    let (path, root) = (real(path)?, real(root.unwrap_or(folder_of(path)))?);
+    if metadata::lies_in(&path, &root) { Ok(path) } else { Err(Refusal::LinkOutOfRoot.into()) }
 }
 
 /// Opens a file. Another Tailor that has just replaced it holds a lease on it for some milliseconds, during which opening it
