@@ -83,7 +83,7 @@ struct House {
 }
 
 impl House {
-    fn of(krate: &str) -> Self {
+    fn of_crate(krate: &str) -> Self {
         let mut texts = BTreeMap::new();
         gather(&root().join("crates").join(krate).join("src"), &mut Vec::new(), &mut texts);
         Self::of_texts(texts)
@@ -316,14 +316,14 @@ fn none(what: &str, wrong: &[String]) {
 #[test]
 fn imports_run_down() {
     for (krate, floors) in HOUSES {
-        none(&format!("imports in {krate} that do not run down"), &House::of(krate).upward(floors));
+        none(&format!("imports in {krate} that do not run down"), &House::of_crate(krate).upward(floors));
     }
 }
 
 #[test]
 fn no_circle_is_large() {
     for krate in WITHOUT_CIRCLES {
-        none(&format!("circles of imports in {krate}"), &House::of(krate).circles());
+        none(&format!("circles of imports in {krate}"), &House::of_crate(krate).circles());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Folders to files, and what the name of a file says.
 
 use crate::error::Error;
-use crate::found::Found;
+use crate::found::FoundFile;
 use crate::{store, stored};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub const DEPTH_MAX: usize = 32;
 
 /// The files below some paths, in the order of their names; a path itself if it is not a folder. Links are not followed. In
 /// the place of a store are the sessions in it. What cannot be read is reported among the files.
-pub fn find(paths: &[impl AsRef<Path>]) -> Vec<Result<Found, Error>> {
+pub fn find(paths: &[impl AsRef<Path>]) -> Vec<Result<FoundFile, Error>> {
     let mut all = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
         if path.is_dir() {
@@ -28,14 +28,14 @@ pub fn find(paths: &[impl AsRef<Path>]) -> Vec<Result<Found, Error>> {
             all.extend(stored::sessions(path, None));
         } else {
             let written = store::split(path).and_then(|(file, session)| stored::written(file, session));
-            all.push(Ok(Found { path: path.to_path_buf(), root: None, written }));
+            all.push(Ok(FoundFile { path: path.to_path_buf(), root: None, written }));
         }
     }
     all
 }
 
 /// What an entry of a folder below `root` stands for.
-fn below(root: &Path, entry: walkdir::Result<DirEntry>) -> Vec<Result<Found, Error>> {
+fn below(root: &Path, entry: walkdir::Result<DirEntry>) -> Vec<Result<FoundFile, Error>> {
     match entry {
         Ok(entry) if entry.file_type().is_dir() => Vec::new(),
         Ok(entry) if entry.file_type().is_file() && store::is_read(entry.path()) => {
@@ -43,7 +43,7 @@ fn below(root: &Path, entry: walkdir::Result<DirEntry>) -> Vec<Result<Found, Err
         }
         // Pipes and links are among them, to be refused by name.
         Ok(entry) if is_candidate(entry.path()) || is_packed_candidate(entry.path()) => {
-            vec![Ok(Found::file(entry.path(), Some(root)))]
+            vec![Ok(FoundFile::file(entry.path(), Some(root)))]
         }
         Ok(_) => Vec::new(),
         Err(error) => {

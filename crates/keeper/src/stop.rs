@@ -70,11 +70,11 @@ impl From<Fault> for Halt {
     }
 }
 
-impl From<compact::Stop> for Halt {
-    fn from(stop: compact::Stop) -> Self {
+impl From<compact::NotDrawn> for Halt {
+    fn from(stop: compact::NotDrawn) -> Self {
         match stop {
-            compact::Stop::Unable(unable) => Refusal::Unable(unable).into(),
-            compact::Stop::Fault(fault) => fault.into(),
+            compact::NotDrawn::Unable(unable) => Refusal::Unable(unable).into(),
+            compact::NotDrawn::Fault(fault) => fault.into(),
         }
     }
 }

@@ -8,7 +8,7 @@
 //! Closing any descriptor of a file gives back all locks that the process has on it, and with them SQLite's. So nothing else
 //! in this process opens a database, its `-wal` or its `-shm`: which kind it is, SQLite tells as well.
 //!
-//! Each kind of store is one file in `stores/`, with a `Kind`: the tables by which it is recognised, and how its rows are read.
+//! Each kind of store is one file in `stores/`, with a `StoreKind`: the tables by which it is recognised, and how its rows are read.
 //! If they are written too, its `Mend` says how; `write` does it.
 
 mod alone;
@@ -32,10 +32,10 @@ mod zed;
 pub use fill::measure_store;
 pub(crate) use write::Replacing;
 
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::found::Found;
+use crate::found::FoundFile;
 use crate::identity::FileId;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
@@ -43,8 +43,8 @@ use crate::snapshot::real_path_in;
 use crate::stop::Stop;
 use crate::store::{IN_DATABASE, may_be_read, session_path, split};
 use database::{Database, is_foreign};
-use kind::{Key, Kind, Mend, Query, Trouble};
-use lines::{Lines, Stamp, Want};
+use kind::{Mend, Query, RowKey, RowTrouble, StoreKind};
+use lines::{RecordLines, RowStamp, Want};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Result as SqlResult, Statement};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -59,19 +59,22 @@ const TRIES: usize = 3;
 /// How many times rows that changed meanwhile are read again. Beside a turn there are a few each time.
 const ROUNDS: usize = 10;
 
-const KINDS: &[&Kind] =
+const KINDS: &[&StoreKind] =
     &[&openclaw::KIND, &opencode::KIND, &hermes::KIND, &goose::KIND, &crush::KIND, &zed::KIND];
 
 /// The sessions in a database; the file itself if it is no store that is known.
-pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Error>> {
+pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<FoundFile, Error>> {
     match list(file) {
         Ok(Some(sessions)) => {
             let found = |(id, millis): (String, Option<i64>)| {
-                Ok(Found { written: millis.and_then(time), ..Found::file(&session_path(file, &id), root) })
+                Ok(FoundFile {
+                    written: millis.and_then(time),
+                    ..FoundFile::file(&session_path(file, &id), root)
+                })
             };
             sessions.into_iter().map(found).collect()
         }
-        Ok(None) => vec![Ok(Found::file(file, root))],
+        Ok(None) => vec![Ok(FoundFile::file(file, root))],
         Err(error) => vec![Err(error)],
     }
 }
@@ -112,7 +115,7 @@ fn list(file: &Path) -> Result<Option<Sessions>, Error> {
     Err(Error::new(file, "list its sessions", io::Error::other("it changes all the time")))
 }
 
-fn listed(database: &Database, kind: &Kind) -> SqlResult<Sessions> {
+fn listed(database: &Database, kind: &StoreKind) -> SqlResult<Sessions> {
     let all = |sql: &str| -> SqlResult<Sessions> {
         let mut statement = database.connection.prepare(sql)?;
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
@@ -129,15 +132,15 @@ pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, S
 
 /// A session as it was read: its records, one a line.
 pub(crate) struct Stored {
-    pub(crate) content: Content,
+    pub(crate) content: FileContent,
     /// The database.
     file: PathBuf,
     /// Which file it is.
     id: FileId,
     session: String,
-    kind: &'static Kind,
+    kind: &'static StoreKind,
     /// Where in the text each row begins.
-    rows: Vec<(Key, u64)>,
+    rows: Vec<(RowKey, u64)>,
     lost: Vec<String>,
     /// What is to be said about the store: that its log is gone, or its version was not tried.
     remark: Option<String>,
@@ -173,15 +176,15 @@ impl Stored {
 }
 
 /// A session as its records are stored, for a copy.
-pub struct Export {
-    content: Content,
+pub struct ExportedSession {
+    content: FileContent,
     /// What could not be read, row by row.
     pub lost: Vec<String>,
     /// What is to be said about the store: that its log is gone, or its version was not tried.
     pub remark: Option<String>,
 }
 
-impl Export {
+impl ExportedSession {
     /// Writes the records, one a line.
     ///
     /// # Errors
@@ -206,9 +209,9 @@ impl Export {
 /// # Errors
 ///
 /// When the database cannot be read.
-pub fn export(path: &Path) -> Result<Option<Export>, Stop> {
+pub fn export(path: &Path) -> Result<Option<ExportedSession>, Stop> {
     let stored = spool(path, None, Want::Copy)?;
-    Ok(stored.map(|Stored { content, lost, remark, .. }| Export { content, lost, remark }))
+    Ok(stored.map(|Stored { content, lost, remark, .. }| ExportedSession { content, lost, remark }))
 }
 
 fn spool(path: &Path, root: Option<&Path>, want: Want) -> Result<Option<Stored>, Stop> {
@@ -244,7 +247,7 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
     };
     let Some(kind) = kind else { return Ok(None) };
     for _ in 0..TRIES {
-        let mut lines = Lines::new(want)?;
+        let mut lines = RecordLines::new(want)?;
         match fill(database, kind, session, &mut lines) {
             Ok(true) if lines.is_empty() && lines.lost.is_empty() => {
                 let path = session_path(file, session);
@@ -252,8 +255,8 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
             }
             Ok(true) => return Ok(Some(stored(database, kind, (file, session), lines)?)),
             Ok(false) => {}
-            Err(Trouble::Database(error)) => return Err(fail(error)),
-            Err(Trouble::Output(cause)) => return Err(crate::content::no_temporary(cause).into()),
+            Err(RowTrouble::Database(error)) => return Err(fail(error)),
+            Err(RowTrouble::Output(cause)) => return Err(crate::content::no_temporary(cause).into()),
         }
     }
     Err(Deferral::Changed.into())
@@ -261,12 +264,12 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
 
 fn stored(
     database: &Database,
-    kind: &'static Kind,
+    kind: &'static StoreKind,
     (file, session): (&Path, &str),
-    mut lines: Lines,
+    mut lines: RecordLines,
 ) -> Result<Stored, Stop> {
     let found = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
-    let (names, id) = (found.nlink(), FileId::of(&found));
+    let (names, id) = (found.nlink(), FileId::from_metadata(&found));
     let hindrance = match kind.mend {
         None => None,
         // The log of another name is another file.
@@ -278,7 +281,7 @@ fn stored(
     };
     let written = database.written(kind, session).and_then(time);
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
-    let content = Content::of_temporary(&session_path(file, session), lines.finish(written)?)?;
+    let content = FileContent::of_temporary(&session_path(file, session), lines.finish(written)?)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
     let remark = database.lost_log().or_else(|| database.untried(kind));
     Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })
@@ -288,7 +291,12 @@ fn stored(
 ///
 /// What takes longer than one transaction may take is read in several. In the last one, the rows that have come or changed
 /// since they were read are read again.
-fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> Result<bool, Trouble> {
+fn fill(
+    database: &Database,
+    kind: &StoreKind,
+    session: &str,
+    lines: &mut RecordLines,
+) -> Result<bool, RowTrouble> {
     let connection = &database.connection;
     let salvages = lines.want == Want::Copy;
     let mark = || {
@@ -303,12 +311,12 @@ fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> R
     let query = Query { connection, session, salvages };
     let mut order = (kind.keys)(&query)?;
     let mut reader = (kind.reader)(connection)?;
-    let mut stamps = Stamps::of(connection, kind)?;
-    let renew = || -> Result<bool, Trouble> {
+    let mut stamps = Stamps::prepare(connection, kind)?;
+    let renew = || -> Result<bool, RowTrouble> {
         connection.execute_batch("ROLLBACK; BEGIN")?;
         Ok(mark()? == before)
     };
-    let mut stale: Option<HashSet<Key>> = None;
+    let mut stale: Option<HashSet<RowKey>> = None;
     for _ in 0..ROUNDS {
         let mut is_cut = false;
         for key in order.iter().copied().filter(|key| stale.as_ref().is_none_or(|stale| stale.contains(key)))
@@ -322,7 +330,7 @@ fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> R
             lines.begin(key);
             lines.stamps.extend(stamps.at(key, salvages)?);
             match reader.row(key, lines) {
-                Err(Trouble::Database(error)) if salvages => lines.lose(format!("row {}: {error}", key.1)),
+                Err(RowTrouble::Database(error)) if salvages => lines.lose(format!("row {}: {error}", key.1)),
                 done => done?,
             }
         }
@@ -348,12 +356,12 @@ fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> R
 struct Stamps<'c>(Vec<Statement<'c>>);
 
 impl<'c> Stamps<'c> {
-    fn of(connection: &'c Connection, kind: &Kind) -> SqlResult<Self> {
+    fn prepare(connection: &'c Connection, kind: &StoreKind) -> SqlResult<Self> {
         kind.stamps.iter().map(|sql| connection.prepare(sql)).collect::<SqlResult<_>>().map(Self)
     }
 
     /// That of a row; `None` if rows of this kind do not change.
-    fn at(&mut self, (table, row): Key, salvages: bool) -> SqlResult<Option<Stamp>> {
+    fn at(&mut self, (table, row): RowKey, salvages: bool) -> SqlResult<Option<RowStamp>> {
         let Some(statement) = self.0.get_mut(usize::from(table)) else { return Ok(None) };
         match statement.query_row([row], |row| Ok((row.get(0)?, row.get(1)?))).optional() {
             Err(_) if salvages => Ok(Some((None, None))),
@@ -362,9 +370,9 @@ impl<'c> Stamps<'c> {
     }
 
     /// The rows that are not as they were read, or were not read.
-    fn stale(&mut self, order: &[Key], lines: &Lines, salvages: bool) -> SqlResult<HashSet<Key>> {
+    fn stale(&mut self, order: &[RowKey], lines: &RecordLines, salvages: bool) -> SqlResult<HashSet<RowKey>> {
         let stamps = lines.stamps.iter().map(Some).chain(std::iter::repeat(None));
-        let read: HashMap<Key, Option<&Stamp>> =
+        let read: HashMap<RowKey, Option<&RowStamp>> =
             lines.rows.iter().zip(stamps).map(|((key, _), stamp)| (*key, stamp)).collect();
         let mut stale = HashSet::new();
         for key in order {

@@ -1,6 +1,6 @@
 //! The daemon's configuration, as plain data. It does not say where the values came from.
 
-use keeper::{Keep, Policies, Vault, Worth};
+use keeper::{Policies, RunsToKeep, Vault, Worth};
 use serde::Deserialize;
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ pub struct Config {
     /// What to look after.
     pub roots: Roots,
     /// Whether files may be written.
-    pub mode: Mode,
+    pub mode: WatchMode,
     /// Whether sessions in databases may be written.
-    pub stores: Mode,
+    pub stores: WatchMode,
     /// What is wrong and what to do about it, for all transcripts and for those of single agents.
     pub policy: Policies,
     /// How long a file must have been quiet before its newest part is changed.
@@ -27,7 +27,7 @@ pub struct Config {
     pub memory_settle: Duration,
     /// Whether files are replaced on systems on which that was never tried.
     pub untried_systems: bool,
-    /// Whether to recover a session if its agent says that it is too long. Needs `Mode::Enforce`.
+    /// Whether to recover a session if its agent says that it is too long. Needs `WatchMode::Enforce`.
     pub recover: bool,
     /// How much a fix must save to be worth writing the file again.
     pub worth: Worth,
@@ -36,7 +36,7 @@ pub struct Config {
     /// Where originals are kept.
     pub vault: Vault,
     /// How long and how much of them.
-    pub keep: Keep,
+    pub keep: RunsToKeep,
     /// The index of verdicts, if files that have not changed since the last start are not read again.
     pub cache: Option<PathBuf>,
     /// Where metrics are served.
@@ -106,7 +106,7 @@ pub enum Roots {
 /// Whether anything may be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum WatchMode {
     /// Only findings and metrics; no file changes.
     #[default]
     Observe,
@@ -114,7 +114,7 @@ pub enum Mode {
     Enforce,
 }
 
-impl Mode {
+impl WatchMode {
     /// As written in the configuration.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! Everything that makes the loop act.
 
-use crate::look::Report;
+use crate::look::LookReport;
 use crate::queue::RootId;
 use crate::status::Status;
 use keeper::Stamp;
@@ -30,11 +30,11 @@ pub(crate) enum Event {
     /// A problem inside a root; the rest of it is still watched.
     Trouble { root: RootId, text: String },
     /// A worker has looked at a file.
-    Looked(Box<Report>),
+    Looked(Box<LookReport>),
     /// A worker has cleared the vault.
     Cleared { removed_bytes: u64, kept_bytes: u64, errors: Vec<String> },
     /// A client asks for the status.
-    Ask(SyncSender<Answer>),
+    Ask(SyncSender<StatusAnswer>),
     /// Read the configuration anew.
     Reload,
     /// Finish the current files, then end.
@@ -67,7 +67,7 @@ pub(crate) enum RootState {
 
 /// The state of the daemon.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct StatusAnswer {
     pub(crate) status: Status,
     /// In the text format of Prometheus.
     pub(crate) metrics: String,

@@ -52,7 +52,7 @@ impl Alone {
 /// Defers if another process is seen that has the database open.
 pub(super) fn nobody_seen(file: &Path) -> Result<(), Stop> {
     let fail = |cause| Error::new(file, Error::OPEN, cause);
-    let id = FileId::of(&metadata::at(file).map_err(fail)?);
+    let id = FileId::from_metadata(&metadata::at(file).map_err(fail)?);
     // The file itself must not be opened here: to close it again would give SQLite's locks away.
     let any = temporary().map_err(fail)?;
     let own = std::process::id();

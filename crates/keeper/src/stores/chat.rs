@@ -1,15 +1,15 @@
 //! Messages of programs that have no lines of JSON of their own, put together as bare messages of OpenAI's Chat Completions
 //! API: what the model would be sent, whichever API it is.
 
-use super::kind::{Key, Reader, Trouble};
-use super::lines::{Lines, Want};
+use super::kind::{RowKey, RowReader, RowTrouble};
+use super::lines::{RecordLines, Want};
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, Statement};
 use serde_json::{Value, json};
 use std::io;
 
 /// A message that is put together.
-pub(super) struct Message {
+pub(super) struct ChatMessage {
     role: &'static str,
     content: Vec<Value>,
     thinking: String,
@@ -18,8 +18,8 @@ pub(super) struct Message {
     results: Vec<Value>,
 }
 
-impl Message {
-    pub(super) const fn of(role: &'static str) -> Self {
+impl ChatMessage {
+    pub(super) const fn with_role(role: &'static str) -> Self {
         Self { role, content: Vec::new(), thinking: String::new(), calls: Vec::new(), results: Vec::new() }
     }
 
@@ -52,7 +52,7 @@ impl Message {
     }
 
     /// Writes what there is to send. Results come before what else a message of the user holds.
-    pub(super) fn write(self, out: &mut Lines) -> io::Result<()> {
+    pub(super) fn write(self, out: &mut RecordLines) -> io::Result<()> {
         let own = !self.content.is_empty() || !self.calls.is_empty();
         let results = || self.results.iter().cloned();
         let message = own.then(|| {
@@ -98,13 +98,13 @@ fn folded(mut content: Vec<Value>) -> Value {
 }
 
 /// Reads rows that each hold a message.
-pub(super) struct Rows<'c> {
+pub(super) struct ChatRows<'c> {
     pub(super) row: Statement<'c>,
-    pub(super) read: fn(&Row<'_>, &mut Lines) -> Result<(), Trouble>,
+    pub(super) read: fn(&Row<'_>, &mut RecordLines) -> Result<(), RowTrouble>,
 }
 
-impl Reader for Rows<'_> {
-    fn row(&mut self, (_, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+impl RowReader for ChatRows<'_> {
+    fn row(&mut self, (_, row): RowKey, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let mut rows = self.row.query([row])?;
         let Some(row) = rows.next()? else { return Ok(()) };
         (self.read)(row, out)
@@ -112,7 +112,11 @@ impl Reader for Rows<'_> {
 }
 
 /// The list in a column; `None` if there is none, which is noted.
-pub(super) fn list(row: &Row<'_>, column: usize, out: &mut Lines) -> Result<Option<Vec<Value>>, Trouble> {
+pub(super) fn list(
+    row: &Row<'_>,
+    column: usize,
+    out: &mut RecordLines,
+) -> Result<Option<Vec<Value>>, RowTrouble> {
     let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = row.get_ref(column)? else { return Ok(None) };
     match serde_json::from_slice(bytes) {
         Ok(list) => Ok(Some(list)),

@@ -1,7 +1,7 @@
 //! A database, open for reading, or for one transaction that writes.
 
 use super::alone::nobody_seen;
-use super::kind::{Kind, Mend, Tables};
+use super::kind::{Mend, StoreKind, Tables};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
@@ -60,7 +60,7 @@ impl Database {
         let connection =
             connect(Path::new(&address), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
                 .map_err(fail)?;
-        Ok(Self { connection, file: real, unlocked: Some(Stamp::of(&before)), lacks_log })
+        Ok(Self { connection, file: real, unlocked: Some(Stamp::from_metadata(&before)), lacks_log })
     }
 
     /// Opens a database to write rows: the file that was read, under this name alone. In exclusive mode nobody else can have it
@@ -69,7 +69,7 @@ impl Database {
         let fail = |error| failed(file, Self::WRITE, error);
         let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
         let found = metadata::at(file).map_err(|cause| Error::new(file, Self::WRITE, cause))?;
-        if FileId::of(&found) != id || found.nlink() > 1 {
+        if FileId::from_metadata(&found) != id || found.nlink() > 1 {
             return Err(Deferral::Changed.into());
         }
         if is_alone {
@@ -113,12 +113,13 @@ impl Database {
 
     /// Whether what was read is what was there all the time. Only a database that was read without locks may change.
     pub(super) fn is_unchanged(&self) -> bool {
-        let is_same = |before: &Stamp| metadata::at(&self.file).is_ok_and(|now| Stamp::of(&now) == *before);
+        let is_same =
+            |before: &Stamp| metadata::at(&self.file).is_ok_and(|now| Stamp::from_metadata(&now) == *before);
         self.unlocked.as_ref().is_none_or(|before| is_same(before) && !has_log(&self.file))
     }
 
     /// Which kind of store it is; `None` if none that is known.
-    pub(super) fn kind(&self, kinds: &[&'static Kind]) -> SqlResult<Option<&'static Kind>> {
+    pub(super) fn kind(&self, kinds: &[&'static StoreKind]) -> SqlResult<Option<&'static StoreKind>> {
         for &kind in kinds {
             if self.missing(kind.tables)?.is_none() {
                 return Ok(Some(kind));
@@ -144,13 +145,13 @@ impl Database {
     }
 
     /// When a session was last written, in milliseconds since 1970.
-    pub(super) fn written(&self, kind: &Kind, session: &str) -> Option<i64> {
+    pub(super) fn written(&self, kind: &StoreKind, session: &str) -> Option<i64> {
         let own = format!("WITH s(id, written) AS ({}) SELECT written FROM s WHERE id = ?1", kind.sessions);
         self.connection.query_row(&own, [session], |row| row.get(0)).ok().flatten()
     }
 
     /// What changes when rows of a session were rewritten, or moved to other rowids.
-    pub(super) fn mark(&self, kind: &Kind, session: &str) -> SqlResult<String> {
+    pub(super) fn mark(&self, kind: &StoreKind, session: &str) -> SqlResult<String> {
         // It counts what moves rows, such as VACUUM.
         let schema: i64 = self.connection.query_row("PRAGMA schema_version", [], |row| row.get(0))?;
         let own = |mark| self.connection.query_row(mark, [session], |row| row.get::<_, Option<String>>(0));
@@ -159,7 +160,7 @@ impl Database {
     }
 
     /// What is to be said of the schema, if it is not one that was tried.
-    pub(super) fn untried(&self, kind: &Kind) -> Option<String> {
+    pub(super) fn untried(&self, kind: &StoreKind) -> Option<String> {
         let version = self.connection.query_row(kind.version?, [], |row| row.get::<_, Option<String>>(0));
         let version = version.ok().flatten().unwrap_or_else(|| "none".to_string());
         let is_tried = kind.tried.contains(&version.as_str());
@@ -169,7 +170,7 @@ impl Database {
     }
 
     /// Why its rows must not be written, if they must not.
-    pub(super) fn hindrance(&self, kind: &Kind, mend: &Mend) -> SqlResult<Option<String>> {
+    pub(super) fn hindrance(&self, kind: &StoreKind, mend: &Mend) -> SqlResult<Option<String>> {
         Ok(match self.untried(kind) {
             None => self.missing(mend.tables)?.map(|column| format!("{column} is missing")),
             untried => untried,

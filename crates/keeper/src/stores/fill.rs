@@ -1,7 +1,7 @@
 //! What fills a database: exactly where it is small, and by samples where reading all of it would take longer than anybody waits.
 
 use super::database::Database;
-use super::kind::Kind;
+use super::kind::StoreKind;
 use super::{KINDS, is_foreign};
 use crate::error::Error;
 use crate::found::Fill;
@@ -66,7 +66,7 @@ fn measure(connection: &Connection, mut fill: Fill) -> SqlResult<Fill> {
 }
 
 impl Fill {
-    fn remark(&mut self, kind: &Kind) {
+    fn remark(&mut self, kind: &StoreKind) {
         let is_much =
             |bytes: u64| bytes >= REMARK_BYTES_MIN && bytes * 100 >= self.bytes * REMARK_PERCENT_MIN;
         let tables = self.tables.iter().filter(|(_, bytes)| is_much(*bytes));
@@ -135,7 +135,7 @@ fn estimated(connection: &Connection) -> SqlResult<Vec<(String, u64)>> {
     let names: Vec<String> = list.query_map([], |row| row.get(0))?.collect::<SqlResult<_>>()?;
     let mut samples = Vec::new();
     for name in names {
-        samples.extend(Sample::of(connection, &name)?.map(|sample| (name, sample)));
+        samples.extend(Sample::read(connection, &name)?.map(|sample| (name, sample)));
     }
     let until = Instant::now() + SAMPLE_TIME;
     for n in 1..=SAMPLES_MAX {
@@ -160,7 +160,7 @@ struct Sample<'c> {
 }
 
 impl<'c> Sample<'c> {
-    fn of(connection: &'c Connection, table: &str) -> SqlResult<Option<Self>> {
+    fn read(connection: &'c Connection, table: &str) -> SqlResult<Option<Self>> {
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let mut columns = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
         let columns: Vec<String> = columns.query_map([table], |row| row.get(0))?.collect::<SqlResult<_>>()?;

@@ -1,14 +1,14 @@
 //! Hermes: `state.db`, with a message of OpenAI's in the columns of each row of `messages`. It is put together as Hermes' own
 //! archives have it. Messages that were taken back (`active = 0`) are in an export and nowhere else.
 
-use super::kind::{Key, Kind, Query, Reader, Trouble};
-use super::lines::Lines;
+use super::kind::{Query, RowKey, RowReader, RowTrouble, StoreKind};
+use super::lines::RecordLines;
 use rusqlite::{Result as SqlResult, Statement};
 
 const SESSION: u8 = 0;
 const MESSAGE: u8 = 1;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StoreKind = StoreKind {
     agent: "Hermes",
     tables: &[
         ("sessions", &["id", "source", "model", "started_at", "cwd", "title"]),
@@ -36,13 +36,16 @@ pub(super) const KIND: Kind = Kind {
         let message = "SELECT json_patch('{}', json_object('role', role, 'content', coalesce(content, ''), 'tool_calls', \
                        CASE WHEN json_valid(tool_calls) THEN json(tool_calls) END, 'tool_call_id', tool_call_id, \
                        'timestamp', strftime('%Y-%m-%dT%H:%M:%f', timestamp, 'unixepoch'))) FROM messages WHERE rowid = ?1";
-        Ok(Box::new(Rows { session: connection.prepare(session)?, message: connection.prepare(message)? }))
+        Ok(Box::new(HermesRows {
+            session: connection.prepare(session)?,
+            message: connection.prepare(message)?,
+        }))
     },
     fillers: &[],
     mend: None,
 };
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
     let own = query.rows("SELECT rowid FROM sessions WHERE id = ?1")?;
     // An export holds all of them.
     let sql = if query.salvages {
@@ -54,13 +57,13 @@ fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
     Ok(own.into_iter().map(|row| (SESSION, row)).chain(messages).collect())
 }
 
-struct Rows<'c> {
+struct HermesRows<'c> {
     session: Statement<'c>,
     message: Statement<'c>,
 }
 
-impl Reader for Rows<'_> {
-    fn row(&mut self, (table, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+impl RowReader for HermesRows<'_> {
+    fn row(&mut self, (table, row): RowKey, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let statement = if table == SESSION { &mut self.session } else { &mut self.message };
         let mut rows = statement.query([row])?;
         let Some(row) = rows.next()? else { return Ok(()) };

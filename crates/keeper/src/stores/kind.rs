@@ -1,7 +1,7 @@
 //! What a kind of store consists of, and how its rows are asked for.
 
-use super::lines::Lines;
-use super::rows::{Cell, Cells, Edit, Layout};
+use super::lines::RecordLines;
+use super::rows::{RowCell, RowCells, RowEdit, RowLayout};
 use rusqlite::{Connection, Result as SqlResult, ToSql};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A kind of store.
-pub(super) struct Kind {
+pub(super) struct StoreKind {
     /// Whose it is.
     pub(super) agent: &'static str,
     /// The tables and columns that it is recognised by, and read from.
@@ -22,7 +22,7 @@ pub(super) struct Kind {
     /// A query for a text that is another one when rows of a session (`?1`) were rewritten, and the same when some were added;
     /// `None` if rows are rewritten at any time, which their stamps show.
     pub(super) mark: Option<&'static str>,
-    /// For each table of a [`Key`], a query for two numbers one of which changes when the row does (rowid `?1`). Empty if rows
+    /// For each table of a [`RowKey`], a query for two numbers one of which changes when the row does (rowid `?1`). Empty if rows
     /// never change under the same mark.
     pub(super) stamps: &'static [&'static str],
     /// A query for the version of the schema, if the owner keeps one.
@@ -30,8 +30,8 @@ pub(super) struct Kind {
     /// The versions that were tried.
     pub(super) tried: &'static [&'static str],
     /// The rows of a session, in the order of the conversation.
-    pub(super) keys: fn(&Query<'_>) -> SqlResult<Vec<Key>>,
-    pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn Reader + 'c>>,
+    pub(super) keys: fn(&Query<'_>) -> SqlResult<Vec<RowKey>>,
+    pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn RowReader + 'c>>,
     /// Tables that may fill the database although no session is in them: what they hold, and what helps.
     pub(super) fillers: &'static [(&'static str, &'static str)],
     /// How its rows are written; `None` if they are only read.
@@ -51,18 +51,18 @@ pub(super) struct Mend {
     pub(super) no_rows: &'static str,
     /// The file of a lock that the owner holds while it runs, if it has one: a database that it has locked.
     pub(super) lock: fn(&Path) -> Option<PathBuf>,
-    /// What rows consist of. Those of a session are numbered as in their [`Key`].
-    pub(super) layouts: &'static [(u8, Layout)],
+    /// What rows consist of. Those of a session are numbered as in their [`RowKey`].
+    pub(super) layouts: &'static [(u8, RowLayout)],
     /// Where in a record the JSON of its row is.
     pub(super) json: fn(&[u8]) -> Option<Range<usize>>,
     /// Takes the texts out of a result that is settled; `None` if the row is none.
     pub(super) blank: fn(&mut Value) -> Option<()>,
     /// The JSON of a row, or what is read in its place if its owner cannot read it.
-    pub(super) read: fn(&[Cell]) -> Option<Vec<u8>>,
+    pub(super) read: fn(&[RowCell]) -> Option<Vec<u8>>,
     /// Puts another JSON into a row.
-    pub(super) put: fn(&mut [Cell], &str),
+    pub(super) put: fn(&mut [RowCell], &str),
     /// What the JSON of a row that its owner cannot read must have been, as far as other rows tell.
-    pub(super) known: fn(&Place<'_>) -> SqlResult<Option<String>>,
+    pub(super) known: fn(&RowPlace<'_>) -> SqlResult<Option<String>>,
     /// What else has to be written if these rows change; `None` if rows only change by themselves.
     pub(super) links: Option<Links>,
     /// What is written when all rows are.
@@ -75,13 +75,13 @@ pub(super) type Links = fn(&Connection, &str, &[Turned]) -> SqlResult<Result<Aro
 /// Edits before those of the rows, and after them.
 #[derive(Debug, Default)]
 pub(super) struct Around {
-    pub(super) before: Vec<Edit>,
-    pub(super) after: Vec<Edit>,
+    pub(super) before: Vec<RowEdit>,
+    pub(super) after: Vec<RowEdit>,
 }
 
 /// A row that changes, and its new JSON, unless it goes.
 pub(super) struct Turned {
-    pub(super) row: Cells,
+    pub(super) row: RowCells,
     pub(super) new: Option<Value>,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn blank_texts(value: &mut Value) {
 }
 
 impl Mend {
-    pub(super) fn layout(&self, number: u8) -> Option<&'static Layout> {
+    pub(super) fn layout(&self, number: u8) -> Option<&'static RowLayout> {
         self.layouts.iter().find(|(own, _)| *own == number).map(|(_, layout)| layout)
     }
 }
@@ -105,35 +105,35 @@ impl Mend {
 pub(super) type Tables = &'static [(&'static str, &'static [&'static str])];
 
 /// A row of a session.
-pub(super) struct Place<'p> {
+pub(super) struct RowPlace<'p> {
     pub(super) connection: &'p Connection,
     pub(super) session: &'p str,
-    pub(super) key: Key,
+    pub(super) key: RowKey,
 }
 
 /// A row: a table of the kind's, and the rowid.
-pub(super) type Key = (u8, i64);
+pub(super) type RowKey = (u8, i64);
 
 /// Reads rows one by one.
-pub(super) trait Reader {
+pub(super) trait RowReader {
     /// Writes the record, or the records, of a row.
-    fn row(&mut self, key: Key, out: &mut Lines) -> Result<(), Trouble>;
+    fn row(&mut self, key: RowKey, out: &mut RecordLines) -> Result<(), RowTrouble>;
 }
 
 /// What keeps a row from being read.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum RowTrouble {
     Database(rusqlite::Error),
     Output(io::Error),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for RowTrouble {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for RowTrouble {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }

@@ -1,6 +1,6 @@
 //! The text that is made of rows, in a file without a name.
 
-use super::kind::Key;
+use super::kind::RowKey;
 use crate::content::no_temporary;
 use crate::error::Error;
 use crate::platform::files::temporary;
@@ -22,25 +22,25 @@ pub(super) enum Want {
 }
 
 /// Two numbers one of which changes when a row does.
-pub(super) type Stamp = (Option<i64>, Option<i64>);
+pub(super) type RowStamp = (Option<i64>, Option<i64>);
 
 /// Records, one a line.
-pub(super) struct Lines {
+pub(super) struct RecordLines {
     pub(super) want: Want,
     out: BufWriter<File>,
     /// How many bytes there are.
     bytes: u64,
     /// Where each row begins, in the order in which they were read.
-    pub(super) rows: Vec<(Key, u64)>,
+    pub(super) rows: Vec<(RowKey, u64)>,
     /// What told the version of each row, if its kind has that.
-    pub(super) stamps: Vec<Stamp>,
+    pub(super) stamps: Vec<RowStamp>,
     /// A line break in a row has become a space.
     pub(super) is_folded: bool,
     /// What could not be read.
     pub(super) lost: Vec<String>,
 }
 
-impl Lines {
+impl RecordLines {
     pub(super) fn new(want: Want) -> Result<Self, Error> {
         let file = temporary().map_err(no_temporary)?;
         let out = BufWriter::with_capacity(BUFFER_BYTES, file);
@@ -60,7 +60,7 @@ impl Lines {
     }
 
     /// Says that a row comes next.
-    pub(super) fn begin(&mut self, key: Key) {
+    pub(super) fn begin(&mut self, key: RowKey) {
         self.rows.push((key, self.bytes));
     }
 
@@ -82,13 +82,13 @@ impl Lines {
     }
 
     /// Brings the rows into this order. What else was read of them, or was read before they were read again, goes.
-    pub(super) fn arrange(&mut self, order: &[Key]) -> io::Result<()> {
+    pub(super) fn arrange(&mut self, order: &[RowKey]) -> io::Result<()> {
         if self.rows.iter().map(|(key, _)| key).eq(order) {
             return Ok(());
         }
         let ends = self.rows.iter().skip(1).map(|(_, start)| *start).chain([self.bytes]);
         // The last one counts.
-        let spans: HashMap<Key, (u64, u64)> =
+        let spans: HashMap<RowKey, (u64, u64)> =
             self.rows.iter().zip(ends).map(|((key, start), end)| (*key, (*start, end))).collect();
         self.out.flush()?;
         let mut old = self.out.get_ref().try_clone()?;

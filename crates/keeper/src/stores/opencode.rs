@@ -1,9 +1,9 @@
 //! OpenCode, and Kilo, which is built on it: rows of `message`, and of `part` what each message consists of. What a row holds
 //! stands as it is in `data` of its record; the columns beside it name the row.
 
-use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble, blank_texts};
-use super::lines::Lines;
-use super::rows::{self, Cell, Layout};
+use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts};
+use super::lines::RecordLines;
+use super::rows::{self, RowCell, RowLayout};
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Result as SqlResult, Row, Statement};
 use serde_json::Value;
@@ -12,7 +12,7 @@ const SESSION: u8 = 0;
 const MESSAGE: u8 = 1;
 const PART: u8 = 2;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StoreKind = StoreKind {
     agent: "OpenCode",
     tables: &[
         ("session", &["id", "parent_id", "directory", "title", "version", "time_updated"]),
@@ -35,7 +35,7 @@ pub(super) const KIND: Kind = Kind {
     tried: &["20260622202450_simplify_session_input"],
     keys,
     reader: |connection| {
-        Ok(Box::new(Rows {
+        Ok(Box::new(OpenCodeRows {
             session: connection.prepare(
                 "SELECT json_object('store', 'opencode', 'table', 'session', 'id', id, 'parent_id', parent_id, \
                  'cwd', directory, 'title', title, 'version', version) FROM session WHERE rowid = ?1",
@@ -67,8 +67,8 @@ const MEND: Mend = Mend {
     no_rows: "OpenCode answers such a call when it sends, and no row is added to its database",
     lock: |_| None,
     layouts: &[
-        (MESSAGE, Layout { table: "message", columns: &["id", "session_id", "data"], keys: 1 }),
-        (PART, Layout { table: "part", columns: &["id", "session_id", "data"], keys: 1 }),
+        (MESSAGE, RowLayout { table: "message", columns: &["id", "session_id", "data"], keys: 1 }),
+        (PART, RowLayout { table: "part", columns: &["id", "session_id", "data"], keys: 1 }),
     ],
     // What comes before it is quoted, so this is not in it.
     json: |record| {
@@ -77,10 +77,10 @@ const MEND: Mend = Mend {
     },
     blank,
     read: |cells| match &cells[2] {
-        Cell::Text(data) | Cell::Blob(data) => Some(data.clone()),
+        RowCell::Text(data) | RowCell::Blob(data) => Some(data.clone()),
         _ => Some(b"null".to_vec()),
     },
-    put: |cells, text| cells[2] = Cell::text(text),
+    put: |cells, text| cells[2] = RowCell::text(text),
     known,
     links: None,
     seal: |_, _| Ok(()),
@@ -99,7 +99,7 @@ fn blank(part: &mut Value) -> Option<()> {
 }
 
 /// What a row must have held: what the last event about it says, or something that OpenCode can load and send.
-fn known(at: &Place<'_>) -> SqlResult<Option<String>> {
+fn known(at: &RowPlace<'_>) -> SqlResult<Option<String>> {
     // An event about a part repeats its columns.
     const PART_EVENT: &str = "SELECT json_remove(json_extract(data, '$.part'), '$.id', '$.messageID', '$.sessionID') FROM event \
          WHERE aggregate_id = ?1 AND type = 'message.part.updated.1' AND json_valid(data) AND json_extract(data, '$.part.id') = \
@@ -137,7 +137,7 @@ fn is_sendable(part: &str) -> bool {
     part["type"].is_string() && (state["status"] != "completed" || state["output"].is_string())
 }
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
     const MESSAGES: &str =
         "SELECT rowid FROM message WHERE session_id = ?1 ORDER BY time_created ASC, id ASC";
     const PARTS: &str = "SELECT rowid FROM part WHERE message_id = (SELECT id FROM message WHERE rowid = ?1) \
@@ -145,7 +145,7 @@ fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
     const OTHERS: &str = "SELECT rowid FROM part WHERE session_id = ?1 AND NOT EXISTS \
                           (SELECT 1 FROM message WHERE message.id = part.message_id) ORDER BY id ASC";
     let own = query.rows("SELECT rowid FROM session WHERE id = ?1")?;
-    let mut keys: Vec<Key> = own.into_iter().map(|row| (SESSION, row)).collect();
+    let mut keys: Vec<RowKey> = own.into_iter().map(|row| (SESSION, row)).collect();
     for message in query.rows(MESSAGES)? {
         keys.push((MESSAGE, message));
         keys.extend(query.rows_of(PARTS, &message)?.into_iter().map(|row| (PART, row)));
@@ -154,7 +154,7 @@ fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
     Ok(keys)
 }
 
-struct Rows<'c> {
+struct OpenCodeRows<'c> {
     session: Statement<'c>,
     message: Statement<'c>,
     part: Statement<'c>,
@@ -163,8 +163,8 @@ struct Rows<'c> {
     speaker: (String, Option<String>),
 }
 
-impl Reader for Rows<'_> {
-    fn row(&mut self, (table, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+impl RowReader for OpenCodeRows<'_> {
+    fn row(&mut self, (table, row): RowKey, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let statement = match table {
             SESSION => &mut self.session,
             MESSAGE => &mut self.message,

@@ -11,8 +11,8 @@
 
 use super::alone::{Alone, nobody_seen};
 use super::database::Database;
-use super::kind::{Around, Key, Mend, Place, Query, Turned};
-use super::rows::{self, Edit, Layout, Made};
+use super::kind::{Around, Mend, Query, RowKey, RowPlace, Turned};
+use super::rows::{self, MadeEdit, RowEdit, RowLayout};
 use super::{KINDS, Stored};
 use crate::content::no_temporary;
 use crate::deferral::Deferral;
@@ -35,8 +35,8 @@ const BATCH_BYTES: usize = 2 << 20;
 
 /// A row that changes.
 #[derive(Debug, PartialEq, Eq)]
-struct Change {
-    key: Key,
+struct RowChange {
+    key: RowKey,
     /// Its record, without the line break, in the text as it was read.
     old: Span,
     /// The same in the new text; `None` if it goes.
@@ -57,7 +57,7 @@ pub(crate) struct Replacing<'r> {
 }
 
 /// One set of rows that is written.
-struct Work<'w> {
+struct RowsWork<'w> {
     stored: &'w Stored,
     mend: &'static Mend,
     database: &'w Database,
@@ -79,7 +79,7 @@ impl Stored {
         let is_alone = whole || !changes.iter().all(|change| self.only_shortens(mend, change, &texts));
         let _alone = is_alone.then(|| Alone::enter(&self.file, mend)).transpose()?;
         let database = Database::open_to_write(&self.file, self.id, is_alone)?;
-        let work = Work { stored: self, mend, database: &database, texts: &texts, is_alone };
+        let work = RowsWork { stored: self, mend, database: &database, texts: &texts, is_alone };
         if whole {
             let made = made.into_iter().flat_map(|made| made.lines);
             return work.write(|each| work.take_back(made, each), || keep(RowsKept::default()));
@@ -110,7 +110,7 @@ impl Stored {
             let Some(row) = row else { continue };
             let (key, at) = (self.rows[row].0, self.line(row, content));
             let old = self.bytes(content, at)?;
-            let place = Place { connection: &database.connection, session: &self.session, key };
+            let place = RowPlace { connection: &database.connection, session: &self.session, key };
             let new = (mend.known)(&place).map_err(|error| database.stop("read the session", error))?;
             if let (Some(json), Some(new)) = ((mend.json)(&old), new) {
                 let new = [&old[..json.start], new.as_bytes(), &old[json.end..]].concat();
@@ -132,7 +132,7 @@ impl Stored {
     }
 
     /// The rows that change.
-    fn divide(&self, mend: &Mend, texts: &Replacing<'_>) -> Result<Vec<Change>, Stop> {
+    fn divide(&self, mend: &Mend, texts: &Replacing<'_>) -> Result<Vec<RowChange>, Stop> {
         let mut regions: Vec<(Range<usize>, Span)> = Vec::new();
         let (mut from, mut at) = (0, 0);
         let mut parts = texts.parts.iter().peekable();
@@ -184,10 +184,10 @@ impl Stored {
         rows: Range<usize>,
         new: Span,
         texts: &Replacing<'_>,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<RowChange>,
     ) -> Result<(), Stop> {
         let mut push = |row: usize, new| {
-            changes.push(Change { key: self.rows[row].0, old: self.line(row, texts.old), new });
+            changes.push(RowChange { key: self.rows[row].0, old: self.line(row, texts.old), new });
         };
         if rows.len() == 1 && !new.is_empty() {
             push(rows.start, Some(Span::new(new.start, new.end - 1)));
@@ -220,7 +220,7 @@ impl Stored {
     }
 
     /// Whether a row is a settled result, and nothing but its texts differ.
-    fn only_shortens(&self, mend: &Mend, change: &Change, texts: &Replacing<'_>) -> bool {
+    fn only_shortens(&self, mend: &Mend, change: &RowChange, texts: &Replacing<'_>) -> bool {
         let same = || {
             let (old, new) =
                 (self.bytes(texts.old, change.old).ok()?, self.bytes(texts.new, change.new?).ok()?);
@@ -251,31 +251,31 @@ impl Stored {
 }
 
 /// What is done with each edit.
-type Each<'e> = &'e mut dyn FnMut(Edit) -> Result<(), Stop>;
+type Each<'e> = &'e mut dyn FnMut(RowEdit) -> Result<(), Stop>;
 
-impl Work<'_> {
+impl RowsWork<'_> {
     fn fail(&self, error: rusqlite::Error) -> Stop {
         self.database.stop(Database::WRITE, error)
     }
 
-    fn layout(&self, number: u8) -> Result<&'static Layout, Stop> {
+    fn layout(&self, number: u8) -> Result<&'static RowLayout, Stop> {
         self.mend.layout(number).ok_or_else(beyond)
     }
 
     /// What becomes of a row.
-    fn edit(&self, change: &Change, made: Option<Made>) -> Result<Edit, Stop> {
+    fn edit(&self, change: &RowChange, made: Option<MadeEdit>) -> Result<RowEdit, Stop> {
         let (stored, (number, row)) = (self.stored, change.key);
         let (layout, connection) = (self.layout(number)?, &self.database.connection);
         let found = rows::at(layout, connection, &stored.session, row).map_err(|error| self.fail(error))?;
         let record = stored.bytes(self.texts.old, change.old)?;
         let at = (self.mend.json)(&record).ok_or_else(beyond)?;
-        let is_read = |cells: &rows::Cells| (self.mend.read)(cells).as_deref() == record.get(at.clone());
+        let is_read = |cells: &rows::RowCells| (self.mend.read)(cells).as_deref() == record.get(at.clone());
         let old = found.filter(is_read).ok_or_else(|| Stop::from(Deferral::Changed))?;
-        let Some(span) = change.new else { return Ok(Edit { layout: number, old: Some(old), new: None }) };
+        let Some(span) = change.new else { return Ok(RowEdit { layout: number, old: Some(old), new: None }) };
         let new = stored.bytes(self.texts.new, span)?;
         let (_, now) = halves(self.mend, &record, &new).ok_or_else(beyond)?;
         let text = std::str::from_utf8(&new[now]).map_err(|_| beyond())?;
-        let is_wanted = |cells: &rows::Cells| (self.mend.read)(cells).as_deref() == Some(text.as_bytes());
+        let is_wanted = |cells: &rows::RowCells| (self.mend.read)(cells).as_deref() == Some(text.as_bytes());
         let back =
             made.map(|made| made.back(layout, connection)).transpose().map_err(|error| self.fail(error))?;
         let exact = back.flatten().and_then(|edit| edit.new).filter(is_wanted);
@@ -288,11 +288,11 @@ impl Work<'_> {
             (self.mend.put)(&mut cells, text);
             cells
         });
-        Ok(Edit { layout: number, old: Some(old), new: Some(new) })
+        Ok(RowEdit { layout: number, old: Some(old), new: Some(new) })
     }
 
     /// What goes with these rows elsewhere.
-    fn around(&self, changes: &[Change]) -> Result<Around, Stop> {
+    fn around(&self, changes: &[RowChange]) -> Result<Around, Stop> {
         let Some(links) = self.mend.links else { return Ok(Around::default()) };
         let database = self.database;
         for (_, layout) in self.mend.layouts {
@@ -302,8 +302,8 @@ impl Work<'_> {
         }
         let mut turned = Vec::new();
         for change in changes {
-            let Edit { old, new, .. } = self.edit(change, None)?;
-            let json = |cells: rows::Cells| serde_json::from_slice(&(self.mend.read)(&cells)?).ok();
+            let RowEdit { old, new, .. } = self.edit(change, None)?;
+            let json = |cells: rows::RowCells| serde_json::from_slice(&(self.mend.read)(&cells)?).ok();
             // What is long in it stays out of the way.
             let row = old.into_iter().flatten().take(self.layout(change.key.0)?.keys).collect();
             turned.push(Turned { row, new: new.and_then(json) });
@@ -314,10 +314,10 @@ impl Work<'_> {
     }
 
     /// The rows as they are, in the order in which they go back.
-    fn kept(&self, changes: &[Change], around: &Around) -> Result<RowsKept, Stop> {
+    fn kept(&self, changes: &[RowChange], around: &Around) -> Result<RowsKept, Stop> {
         let mut file = temporary().map_err(no_temporary)?;
         let mut out = BufWriter::new(&mut file);
-        let mut line = |edit: &Edit| -> Result<(), Stop> {
+        let mut line = |edit: &RowEdit| -> Result<(), Stop> {
             let line = edit.line(self.layout(edit.layout)?);
             Ok(writeln!(out, "{line}").map_err(no_temporary)?)
         };
@@ -335,18 +335,18 @@ impl Work<'_> {
     /// All edits. What a run `made` is taken back exactly where it still stands.
     fn edits(
         &self,
-        changes: &[Change],
+        changes: &[RowChange],
         around: &Around,
         made: Option<RowsMade>,
         each: Each<'_>,
     ) -> Result<(), Stop> {
         around.before.iter().cloned().try_for_each(&mut *each)?;
-        let mut made = made.map(|made| made.lines.map(|line| Made::of_line(&line.ok()?).ok()));
+        let mut made = made.map(|made| made.lines.map(|line| MadeEdit::of_line(&line.ok()?).ok()));
         for change in changes {
             let (layout, connection) = (self.layout(change.key.0)?, &self.database.connection);
             let own = rows::at(layout, connection, &self.stored.session, change.key.1)
                 .map_err(|error| self.fail(error))?;
-            let is_own = |made: &Made| {
+            let is_own = |made: &MadeEdit| {
                 made.layout == change.key.0 && own.as_ref().is_some_and(|own| own.starts_with(&made.key))
             };
             // They were kept in the order of the text.
@@ -360,7 +360,7 @@ impl Work<'_> {
     fn take_back(&self, made: impl Iterator<Item = io::Result<String>>, each: Each<'_>) -> Result<(), Stop> {
         let broken = |cause| Stop::from(Error::new(&self.stored.file, "read the rows in the vault", cause));
         for line in made {
-            let made = line.and_then(|line| Made::of_line(&line)).map_err(broken)?;
+            let made = line.and_then(|line| MadeEdit::of_line(&line)).map_err(broken)?;
             let layout = self.layout(made.layout)?;
             let back = made.back(layout, &self.database.connection).map_err(|error| self.fail(error))?;
             each(back.ok_or_else(|| went_on(self.mend))?)?;
@@ -381,7 +381,7 @@ impl Work<'_> {
             self.ask()?;
         }
         let run = keep()?;
-        let mut batch = Batch {
+        let mut batch = EditBatch {
             work: self,
             run: &run,
             edits: Vec::new(),
@@ -430,18 +430,18 @@ impl Work<'_> {
 }
 
 /// Edits that are made in one transaction.
-struct Batch<'b> {
-    work: &'b Work<'b>,
+struct EditBatch<'b> {
+    work: &'b RowsWork<'b>,
     run: &'b Run,
-    edits: Vec<Edit>,
+    edits: Vec<RowEdit>,
     bytes: usize,
     tables: BTreeSet<&'static str>,
     /// Whether some rows may have been written, so that the run must stay.
     stays: bool,
 }
 
-impl Batch<'_> {
-    fn add(&mut self, edit: Edit) -> Result<(), Stop> {
+impl EditBatch<'_> {
+    fn add(&mut self, edit: RowEdit) -> Result<(), Stop> {
         self.bytes += edit.len();
         self.edits.push(edit);
         if self.work.is_alone {

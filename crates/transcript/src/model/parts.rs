@@ -12,7 +12,7 @@ use super::transcript::{SideList, Start, Transcript};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use spans::json::Text;
+use spans::json::JsonText;
 use spans::source::Span;
 
 /// The numbers that the ids of one transcript have in another.
@@ -22,7 +22,7 @@ pub(crate) struct Renumbered {
 
 impl Renumbered {
     /// For the ids of this transcript.
-    pub(crate) fn of(ids: &Ids) -> Self {
+    pub(crate) fn for_ids(ids: &Ids) -> Self {
         Self { known: vec![None; ids.len()] }
     }
 
@@ -49,7 +49,7 @@ struct Shift {
 
 impl Shift {
     /// That of entries from this index on to the end of another transcript.
-    fn of(from: &Transcript, entries: usize, to: &Transcript, bytes: u64, lines: u64) -> Self {
+    fn between(from: &Transcript, entries: usize, to: &Transcript, bytes: u64, lines: u64) -> Self {
         let lists = from.lists_at(entries);
         let by = |to: usize, from: u32| (to as u32).wrapping_sub(from);
         Self {
@@ -86,7 +86,7 @@ impl Shift {
         result.wrapping_add(self.results)
     }
 
-    fn text(&self, text: &Text) -> Text {
+    fn text(&self, text: &JsonText) -> JsonText {
         text.moved_to(self.span(text.inner))
     }
 
@@ -126,7 +126,7 @@ struct Lists {
 }
 
 /// A part of a transcript, of whole lines.
-pub(crate) struct Part {
+pub(crate) struct TranscriptPart {
     /// Its bytes.
     pub(crate) span: Span,
     /// By how much they move.
@@ -165,10 +165,10 @@ impl Transcript {
 
     /// Adds the entries and the damage of another transcript, whose lines come after this many.
     pub(crate) fn append_lines(&mut self, other: &Self, lines: u64) {
-        let mut ids = Renumbered::of(&other.ids);
+        let mut ids = Renumbered::for_ids(&other.ids);
         // In the order in which they were read, so that they get the numbers of a reading in one piece.
         ids.known = other.ids.texts().map(|text| self.ids.intern(text)).collect();
-        self.take(other, &Part { span: Span::new(0, u64::MAX), bytes: 0, lines }, &mut ids);
+        self.take(other, &TranscriptPart { span: Span::new(0, u64::MAX), bytes: 0, lines }, &mut ids);
     }
 
     /// Counts texts of users.
@@ -179,14 +179,14 @@ impl Transcript {
 
     /// The users' texts in these entries: their fingerprint, and how many they are.
     pub(crate) fn said_by(&self, entries: &Range<usize>) -> (u64, u64) {
-        let said = of(&self.said, entries, |said| said.entry).iter();
+        let said = items_of(&self.said, entries, |said| said.entry).iter();
         said.fold((0, 0), |(hash, texts), said| (said.hash.wrapping_add(hash), texts + said.texts))
     }
 
     /// Adds the entries and the damage of a part of another transcript.
-    pub(crate) fn take(&mut self, other: &Self, part: &Part, ids: &mut Renumbered) {
+    pub(crate) fn take(&mut self, other: &Self, part: &TranscriptPart, ids: &mut Renumbered) {
         let all = other.entries_in(part.span);
-        let shift = Shift::of(other, all.start, self, part.bytes, part.lines);
+        let shift = Shift::between(other, all.start, self, part.bytes, part.lines);
         let (from, to) = (other.lists_at(all.start), other.lists_at(all.end));
         let slice = |from: u32, to: u32| from as usize..to as usize;
         let mut moved = Moved { shift, ids, from: &other.ids, to: &mut self.ids };
@@ -197,15 +197,15 @@ impl Transcript {
         self.targets
             .extend(other.targets[slice(from.targets, to.targets)].iter().map(|target| moved.target(target)));
         let own = &all;
-        self.starts.extend(of(&other.starts, own, |start| start.entry).iter().filter_map(|start| {
+        self.starts.extend(items_of(&other.starts, own, |start| start.entry).iter().filter_map(|start| {
             let call = moved.id(Some(start.call))?;
             Some(Start { call, entry: shift.entry(start.entry), at: shift.span(start.at) })
         }));
-        let issues = of(&other.issues, own, |issue| issue.entry);
+        let issues = items_of(&other.issues, own, |issue| issue.entry);
         self.issues.extend(issues.iter().map(|issue| moved.issue(issue)));
         let texts =
-            |list: &[Text], from, to| list[slice(from, to)].iter().map(|text| shift.text(text)).collect();
-        let (bodies, sides): (Vec<Text>, Vec<Text>) =
+            |list: &[JsonText], from, to| list[slice(from, to)].iter().map(|text| shift.text(text)).collect();
+        let (bodies, sides): (Vec<JsonText>, Vec<JsonText>) =
             (texts(&other.bodies, from.bodies, to.bodies), texts(&other.sides, from.sides, to.sides));
         self.bodies.extend(bodies);
         self.sides.extend(sides);
@@ -214,15 +214,16 @@ impl Transcript {
             thinking.map(|block| super::entry::Thinking { block: shift.span(block.block), ..*block }),
         );
         self.images
-            .extend(of(&other.images, own, |image| image.entry).iter().map(|image| shift.image(image)));
-        let said = of(&other.said, own, |said| said.entry).iter();
+            .extend(items_of(&other.images, own, |image| image.entry).iter().map(|image| shift.image(image)));
+        let said = items_of(&other.said, own, |said| said.entry).iter();
         self.said
             .extend(said.map(|said| super::transcript::Said { entry: shift.entry(said.entry), ..*said }));
-        let lists = of(&other.side_lists, own, |list| list.entry).iter();
+        let lists = items_of(&other.side_lists, own, |list| list.entry).iter();
         self.side_lists
             .extend(lists.map(|list| SideList { entry: shift.entry(list.entry), at: shift.span(list.at) }));
-        let indices =
-            |list: &[u32]| of(list, own, |&entry| entry).iter().map(|&entry| shift.entry(entry)).collect();
+        let indices = |list: &[u32]| {
+            items_of(list, own, |&entry| entry).iter().map(|&entry| shift.entry(entry)).collect()
+        };
         let (unusual, unreasoned): (Vec<u32>, Vec<u32>) =
             (indices(&other.unusual), indices(&other.unreasoned));
         self.unusual.extend(unusual);
@@ -258,7 +259,7 @@ impl Transcript {
 }
 
 /// The part of a list, sorted by entry, that is about these entries.
-fn of<'l, T>(list: &'l [T], entries: &Range<usize>, of: impl Fn(&T) -> u32) -> &'l [T] {
+fn items_of<'l, T>(list: &'l [T], entries: &Range<usize>, of: impl Fn(&T) -> u32) -> &'l [T] {
     let before = |entry: usize| list.partition_point(|item| (of(item) as usize) < entry);
     &list[before(entries.start)..before(entries.end)]
 }
@@ -357,8 +358,8 @@ impl Transcript {
         let mut own = Self::default();
         own.take(
             self,
-            &Part { span: Span::new(0, u64::MAX), bytes: 0, lines: 0 },
-            &mut Renumbered::of(&self.ids),
+            &TranscriptPart { span: Span::new(0, u64::MAX), bytes: 0, lines: 0 },
+            &mut Renumbered::for_ids(&self.ids),
         );
         let texts: Vec<_> = own.ids.texts().map(alloc::string::String::from_utf8_lossy).collect();
         let counts = (self.bytes, self.lines, self.user_text, self.user_texts, self.session, self.ordinals);

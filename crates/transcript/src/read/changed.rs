@@ -4,7 +4,7 @@
 use super::parts::line_end;
 use super::scan::{self, ENTRIES_MAX, Scanned};
 use crate::model::entry::ContentIssueKind;
-use crate::model::parts::{Part, Renumbered};
+use crate::model::parts::{Renumbered, TranscriptPart};
 use crate::model::transcript::Transcript;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use spans::source::{Fault, Source, Span, WINDOW_BYTES};
 
 /// A change: a span of the old text, and how many bytes replace it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
+pub(crate) struct TextChange {
     pub(crate) at: Span,
     pub(crate) length: u64,
 }
@@ -24,7 +24,7 @@ pub(crate) fn scan_changed(
     before: &Scanned,
     old: &dyn Source,
     new: &dyn Source,
-    changes: &[Change],
+    changes: &[TextChange],
 ) -> Result<Option<Scanned>, Fault> {
     let Some(format) = before.format.filter(|_| before.is_simple()) else { return Ok(None) };
     let regions = regions(&before.transcript, old, new, changes)?;
@@ -40,7 +40,7 @@ pub(crate) fn scan_changed(
         }
         head_end = head.head_end;
     }
-    let mut joined = Joined::of(before, old);
+    let mut joined = Joined::new(before, old);
     for region in &regions {
         let session = before.transcript.session;
         let read = scan::lines(format, session, new, region.new, region.new.end)?;
@@ -76,12 +76,12 @@ fn regions(
     before: &Transcript,
     old: &dyn Source,
     new: &dyn Source,
-    changes: &[Change],
+    changes: &[TextChange],
 ) -> Result<Vec<Region>, Fault> {
     let mut regions: Vec<Region> = Vec::new();
     // By how much the text after the change moves; to the front it wraps around.
     let mut shift = 0_u64;
-    for (n, Change { at, length }) in changes.iter().enumerate() {
+    for (n, TextChange { at, length }) in changes.iter().enumerate() {
         let last = regions.pop_if(|last| at.start < last.old.end);
         let read_to = regions.last().map_or(0, |last| last.old.end);
         let (start, moved) = if let Some(last) = &last {
@@ -170,7 +170,7 @@ struct Joined<'b> {
 }
 
 impl<'b> Joined<'b> {
-    fn of(before: &'b Scanned, old: &'b dyn Source) -> Self {
+    fn new(before: &'b Scanned, old: &'b dyn Source) -> Self {
         let Transcript { session, ordinals, user_text, user_texts, .. } = before.transcript;
         let mut own = Transcript::default();
         (own.session, own.ordinals) = (session, ordinals);
@@ -179,7 +179,7 @@ impl<'b> Joined<'b> {
         Self {
             before,
             old,
-            ids: Renumbered::of(&before.transcript.ids),
+            ids: Renumbered::for_ids(&before.transcript.ids),
             own,
             at: 0,
             bytes: 0,
@@ -228,7 +228,7 @@ impl<'b> Joined<'b> {
     }
 
     fn keep_to(&mut self, end: u64) {
-        let part = Part { span: Span::new(self.at, end), bytes: self.bytes, lines: self.lines };
+        let part = TranscriptPart { span: Span::new(self.at, end), bytes: self.bytes, lines: self.lines };
         self.own.take(&self.before.transcript, &part, &mut self.ids);
     }
 
@@ -359,7 +359,7 @@ mod tests {
     }
 
     /// The text with edits, and these as changes.
-    fn edited(text: &str, edits: &[(Index, Index, u8, String)]) -> (Vec<u8>, Vec<Change>) {
+    fn edited(text: &str, edits: &[(Index, Index, u8, String)]) -> (Vec<u8>, Vec<TextChange>) {
         let ends: Vec<usize> =
             text.match_indices('\n').map(|(at, _)| at + 1).chain([0, text.len()]).collect();
         let mut spans: Vec<(usize, usize, &str)> = edits
@@ -385,7 +385,7 @@ mod tests {
             }
             out.extend_from_slice(&text.as_bytes()[at..from]);
             out.extend_from_slice(new.as_bytes());
-            changes.push(Change { at: Span::new(from as u64, to as u64), length: new.len() as u64 });
+            changes.push(TextChange { at: Span::new(from as u64, to as u64), length: new.len() as u64 });
             at = to;
         }
         out.extend_from_slice(&text.as_bytes()[at..]);
@@ -441,7 +441,7 @@ mod tests {
         let at = Span::new(text.find("go 48").unwrap() as u64, text.find("go 48").unwrap() as u64 + 5);
         let new = text.replacen("go 48", "stay", 1);
         let before = scan::scan(&text.as_bytes()).unwrap();
-        let changes = [Change { at, length: 4 }];
+        let changes = [TextChange { at, length: 4 }];
         let read = scan_changed(&before, &text.as_bytes(), &new.as_bytes(), &changes).unwrap();
         assert_eq!(read.map(|read| read.transcript.entries.len()), Some(150));
         let mut parts = Parts::begin(&text.as_bytes(), 9_000).unwrap().unwrap();

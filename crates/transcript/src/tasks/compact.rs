@@ -9,7 +9,7 @@ use crate::examine::context::Context;
 use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
 use crate::examine::mend::Repair;
-use crate::examine::verdict::{Baseline, Loss, Worse};
+use crate::examine::verdict::{Loss, RepairBaseline, Worse};
 use crate::format::{Compaction, Header};
 use crate::model::entry::{DamageKind, Kind, Link, Role};
 use crate::model::finding::{Held, Op};
@@ -32,7 +32,7 @@ use spans::source::{Fault, Source, read_span};
 
 /// How to compact a conversation.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct CompactRequest<'a> {
     /// What stays.
     pub stay: Stay,
     /// The summary of the rest; without it, a sentence that says how much is missing.
@@ -113,20 +113,20 @@ pub enum Unable {
 
 /// Why work on a conversation ended early.
 #[derive(Debug)]
-pub enum Stop {
+pub enum NotDrawn {
     /// It cannot be done, for this reason.
     Unable(Unable),
     /// The source cannot be read.
     Fault(Fault),
 }
 
-impl From<Unable> for Stop {
+impl From<Unable> for NotDrawn {
     fn from(unable: Unable) -> Self {
         Self::Unable(unable)
     }
 }
 
-impl From<Fault> for Stop {
+impl From<Fault> for NotDrawn {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
@@ -168,35 +168,39 @@ impl fmt::Display for Unable {
 /// {"role":"assistant","content":"two"}
 /// {"role":"user","content":"three"}
 /// "#;
-/// let request = Request { stay: Stay::Last(1), summary: Some("They counted."), message_chars_max: 0 };
+/// let request = CompactRequest { stay: Stay::Last(1), summary: Some("They counted."), message_chars_max: 0 };
 /// let done = compact(&&text[..], &Default::default(), &request).unwrap();
 /// assert_eq!((done.shares.kept, done.shares.left_out), (1, 2));
 /// let plan = done.repair.ok().unwrap().plan;
 /// assert_eq!(plan.edits().len(), 1);
 /// ```
-pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> Result<Compacted, Fault> {
+pub fn compact(
+    source: &dyn Source,
+    policy: &Policy,
+    request: &CompactRequest<'_>,
+) -> Result<Compacted, Fault> {
     let mut drawn = Err(Unable::UnknownFormat.into());
     let before = look(source, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
         drawn = draw(session, request);
     })?;
-    let Drawing { plan, shares, kept } = match drawn {
+    let CompactDrawing { plan, shares, kept } = match drawn {
         Ok(drawing) => drawing,
-        Err(Stop::Unable(unable)) => {
+        Err(NotDrawn::Unable(unable)) => {
             return Ok(Compacted { before, repair: Err(unable), shares: Shares::default() });
         }
-        Err(Stop::Fault(fault)) => return Err(fault),
+        Err(NotDrawn::Fault(fault)) => return Err(fault),
     };
     let mut now = Vec::new();
     let after =
         look(&Rendered::new(source, &plan), policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
-            now = names(session, &Context::of(session).entries);
+            now = names(session, &Context::from_session(session).entries);
         })?;
     let loss = match before.facts.format.map(|format| traits(format.shape).compacts) {
         Some(Compacts::InPlace) => Loss::Texts,
         _ if request.message_chars_max > 0 => Loss::Texts,
         _ => Loss::Context,
     };
-    let repair = match Baseline::of(&before).compare(&after, &plan.origins(), loss) {
+    let repair = match RepairBaseline::from_original(&before).compare(&after, &plan.origins(), loss) {
         Err(worse) => Err(Unable::Worse(worse)),
         Ok(()) if kept != now => Err(Unable::Unsure),
         Ok(()) => Ok(Repair { plan, after: Some(after) }),
@@ -209,10 +213,10 @@ pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> R
 /// # Errors
 ///
 /// When it cannot be divided, or the source cannot be read.
-pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Shares, Stop> {
+pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Shares, NotDrawn> {
     let read = crate::read::scan::scan(source)?;
     let session = Session::new(&read, source, policy, Depth::Sizes).ok_or(Unable::UnknownFormat)?;
-    let request = Request { stay, summary: None, message_chars_max: 0 };
+    let request = CompactRequest { stay, summary: None, message_chars_max: 0 };
     draw(&session, &request).map(|drawing| drawing.shares)
 }
 
@@ -222,20 +226,20 @@ fn names(session: &Session<'_>, entries: &[u32]) -> Vec<Vec<u8>> {
     counted.map(|&entry| session.transcript.id_text(session.entry(entry).id).to_vec()).collect()
 }
 
-struct Drawing {
+struct CompactDrawing {
     plan: Plan,
     shares: Shares,
     /// What is to be in context, as from [`names`].
     kept: Vec<Vec<u8>>,
 }
 
-fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Drawing, Stop> {
+fn draw(session: &Session<'_>, request: &CompactRequest<'_>) -> Result<CompactDrawing, NotDrawn> {
     if let Some(why) = session.read_only() {
         return Err(Unable::Held(Held::ReadOnly(why)).into());
     }
-    let context = Context::of(session);
+    let context = Context::from_session(session);
     let place = match place(session, &context, request.stay) {
-        Err(Stop::Unable(Unable::Nothing)) if request.message_chars_max > 0 => 0,
+        Err(NotDrawn::Unable(Unable::Nothing)) if request.message_chars_max > 0 => 0,
         place => place?,
     };
     let (gone, kept) = context.entries.split_at(place);
@@ -274,13 +278,13 @@ fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Drawing, Stop> {
     }
     let mut plan = plan::draw(session, &mut steps.iter())?;
     plan.unsettles_memory = bound_thinking::binds(session);
-    Ok(Drawing { plan, shares, kept: names })
+    Ok(CompactDrawing { plan, shares, kept: names })
 }
 
 /// The position of the first entry that stays.
-fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<usize, Stop> {
+fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<usize, NotDrawn> {
     let entries = &context.entries;
-    let suits = Suits::of(session, context);
+    let suits = Suits::for_session(session, context);
     if session.shape.compacts == Compacts::AtEnd
         && entries.iter().all(|&entry| session.entry(entry).id.is_none())
         && left_out(session, entries)? > 0
@@ -308,7 +312,7 @@ fn is_person(session: &Session<'_>, context: &Context, at: usize) -> bool {
 }
 
 /// The position from which on this many messages stay.
-fn last(session: &Session<'_>, context: &Context, suits: &Suits<'_>, keep: u64) -> Result<usize, Stop> {
+fn last(session: &Session<'_>, context: &Context, suits: &Suits<'_>, keep: u64) -> Result<usize, NotDrawn> {
     let entries = &context.entries;
     let (mut counted, mut from) = (0, entries.len());
     for at in (0..entries.len()).rev().filter(|&at| Context::counts(session, entries[at])) {
@@ -349,7 +353,7 @@ fn fitting(
 
 /// How many messages are in context, without our own that replaces others.
 pub(crate) fn said_in(session: &Session<'_>) -> Result<u64, Fault> {
-    left_out(session, &Context::of(session).entries)
+    left_out(session, &Context::from_session(session).entries)
 }
 
 /// How many messages these entries are, without our own that replaces others.
@@ -373,7 +377,7 @@ struct Suits<'a> {
 }
 
 impl<'a> Suits<'a> {
-    fn of(session: &'a Session<'a>, context: &'a Context) -> Self {
+    fn for_session(session: &'a Session<'a>, context: &'a Context) -> Self {
         let mut on_chain = alloc::vec![false; session.transcript.entries.len()];
         for entry in session.path(session.leaf) {
             on_chain[entry as usize] = true;
@@ -437,9 +441,9 @@ fn insert(
     session: &Session<'_>,
     context: &Context,
     place: usize,
-    request: &Request<'_>,
+    request: &CompactRequest<'_>,
     left_out: u64,
-) -> Result<Vec<Op>, Stop> {
+) -> Result<Vec<Op>, NotDrawn> {
     let compacts = session.shape.compacts;
     let first = head(session, context, place).ok_or(Unable::NoPlace)?;
     let summary = words(compacts, request.summary, left_out);
