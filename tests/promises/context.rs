@@ -5,8 +5,8 @@ use super::story::Dialect;
 use super::{Case, Checked, lossy, problems, read_all};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use transcript::chunk::{CHARS_MIN, Chunk, Limits, TOKENS_MIN, chars4, chunks};
-use transcript::compact::Stop;
+use transcript::chunk::{CHARS_MIN, Chunk, ChunkBounds, TOKENS_MIN, chars4, chunks};
+use transcript::compact::NotDrawn;
 use transcript::policy::{Policy, SignedThinking};
 use transcript::recover::{RecoverLevel, recover};
 use transcript::shorten::{Length, shorten};
@@ -18,7 +18,7 @@ fn by_bytes(text: &str) -> u64 {
     text.len() as u64
 }
 
-/// Limits that generated sessions exceed.
+/// ChunkBounds that generated sessions exceed.
 pub(crate) fn limits() -> impl Strategy<Value = ChunkBounds<'static>> {
     let count = prop::sample::select(vec![chars4 as fn(&str) -> u64, by_bytes]);
     let small = |least: u64| prop_oneof![Just(least), least..least * 3];
@@ -42,8 +42,8 @@ fn all(bytes: &[u8], limits: &ChunkBounds<'_>) -> Option<Vec<Chunk>> {
     });
     let totals = match totals {
         Ok(totals) => totals,
-        Err(Stop::Unable(_)) => return None,
-        Err(Stop::Fault(_)) => panic!("memory can always be read"),
+        Err(NotDrawn::Unable(_)) => return None,
+        Err(NotDrawn::Fault(_)) => panic!("memory can always be read"),
     };
     let sum = |of: fn(&Chunk) -> u64| all.iter().map(of).sum::<u64>();
     assert_eq!((totals.chars, totals.tokens), (sum(|chunk| chunk.chars), sum(|chunk| chunk.tokens)));

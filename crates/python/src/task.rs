@@ -7,8 +7,8 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use transcript::chunk::{Limits, chars4, chunks};
-use transcript::compact::{Stop, Unable};
+use transcript::chunk::{ChunkBounds, chars4, chunks};
+use transcript::compact::{NotDrawn, Unable};
 use transcript::refusal;
 use transcript::row::{RepairedRow, RowOutcome};
 use transcript::weight::{Category, Standing, Weight, weigh};
@@ -251,9 +251,9 @@ impl TaskJob {
             match chunks(&&*text(rows, row)?, &limits, None, &mut keep) {
                 Ok(_) if cut.is_empty() => Err("no message is in context".to_string()),
                 Ok(_) => Ok(cut),
-                Err(Stop::Unable(Unable::UnknownFormat)) => Err("not a session of a known format".to_string()),
-                Err(Stop::Unable(unable)) => Err(unable.to_string()),
-                Err(Stop::Fault(fault)) => Err(lost(fault)),
+                Err(NotDrawn::Unable(Unable::UnknownFormat)) => Err("not a session of a known format".to_string()),
+                Err(NotDrawn::Unable(unable)) => Err(unable.to_string()),
+                Err(NotDrawn::Fault(fault)) => Err(lost(fault)),
             }
         };
         let cut = self.each(batch, rows, &one, Err);

@@ -184,7 +184,7 @@ fn http(mut stream: impl Read + Write, events: &SyncSender<Event>) -> io::Result
     stream.write_all(body.as_bytes())
 }
 
-/// The head of a request, or what arrived of it in time.
+/// The head of a request, or the part that arrived in time.
 fn request(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let until = Instant::now() + PATIENCE;
     let mut head = Vec::new();

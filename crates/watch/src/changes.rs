@@ -50,7 +50,7 @@ struct PendingChanges {
 }
 
 impl PendingChanges {
-    /// After [`FolderChange::Lost`] nothing more is stored: the walk that follows finds it.
+    /// Nothing is stored after [`FolderChange::Lost`]: the walk that follows finds all changes.
     fn add(&mut self, change: FolderChange) {
         if self.known.contains(&FolderChange::Lost) || !self.known.insert(change.clone()) {
             return;
@@ -212,7 +212,7 @@ pub(crate) fn is_limit(error: &notify::Error) -> bool {
     }
 }
 
-/// Why there is no watch, and what to do about it.
+/// Why a folder is not watched, and what to do about it.
 pub(crate) fn no_watch(error: &notify::Error) -> String {
     let too_many_files = rustix::io::Errno::MFILE.raw_os_error();
     match &error.kind {

@@ -11,13 +11,13 @@ use std::time::Duration;
 /// The whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What to look after.
+    /// The roots to watch.
     pub roots: Roots,
     /// Whether files may be written.
     pub mode: WatchMode,
     /// Whether sessions in databases may be written.
     pub stores: WatchMode,
-    /// What is wrong and what to do about it, for all transcripts and for those of single agents.
+    /// The policy for all transcripts, and for those of single agents.
     pub policy: Policies,
     /// How long a file must have been quiet before its newest part is changed.
     pub settle: Duration,
@@ -31,7 +31,7 @@ pub struct Config {
     pub recover: bool,
     /// How much a fix must save to be worth writing the file again.
     pub worth: Worth,
-    /// Time between two walks through a root, which find what events have missed.
+    /// Time between two walks through a root, which find changes that events missed.
     pub rescan: Duration,
     /// Where originals are kept.
     pub vault: Vault,
@@ -49,7 +49,7 @@ pub struct Config {
     pub state: PathBuf,
 }
 
-/// What the program was built from and for.
+/// The commit and the target of the build.
 #[derive(Clone, Debug, Default)]
 pub struct Build {
     /// The system, such as `x86_64-linux-musl`.
@@ -94,7 +94,7 @@ impl fmt::Display for Listen {
     }
 }
 
-/// What to look after.
+/// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
     /// The folders of known agents, including those that appear later.

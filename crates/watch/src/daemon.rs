@@ -68,7 +68,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What workers are given.
+/// A task for a worker.
 enum WorkItem {
     Look(Job, Option<PathBuf>, Arc<Looker>),
     Clear(Vault, RunsToKeep),
@@ -292,7 +292,7 @@ impl Daemon {
         next.map_or(SLEEP_MAX, |next| next.since(now)).min(SLEEP_MAX)
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     fn tick(&mut self) {
         let now = self.now();
         if self.next_alive.is_some_and(|next| next <= now) {

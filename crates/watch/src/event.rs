@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-/// The list is closed: besides these, only the passing of time makes the loop act.
+/// The loop acts on these events and on the passing of time, and on nothing else.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A file has changed.
@@ -35,7 +35,7 @@ pub(crate) enum Event {
     Cleared { removed_bytes: u64, kept_bytes: u64, errors: Vec<String> },
     /// A client asks for the status.
     Ask(SyncSender<StatusAnswer>),
-    /// Read the configuration anew.
+    /// Reload the configuration.
     Reload,
     /// Finish the current files, then end.
     Stop,
@@ -59,7 +59,7 @@ pub(crate) enum RootState {
     Watched,
     /// It is walked again and again, for this reason.
     Polled(String),
-    /// It is not there yet.
+    /// It does not exist yet.
     Missing,
     /// It cannot be read.
     Unreadable(String),

@@ -22,7 +22,7 @@ pub(crate) struct Claim {
 pub(crate) enum NotClaimed {
     /// Another Tailor has the root, or one above or below it.
     By { root: PathBuf, pid: String },
-    /// It is not known whether another Tailor has it.
+    /// Whether another Tailor has it is unknown.
     Unknown { path: PathBuf, cause: io::Error },
 }
 

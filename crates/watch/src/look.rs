@@ -1,4 +1,4 @@
-//! What a worker does: one look at a file, with a report for the loop.
+//! The work of a worker: one look at a file, with a report for the loop.
 //!
 //! [`Looker::examine`] is the only function here that has `keeper` read a transcript. The end of a long file is
 //! remembered, so that an append costs only what was appended.
@@ -23,7 +23,7 @@ use transcript::{Examination, Finding};
 
 /// How many times in a row a session is recovered before the daemon gives up.
 const RESCUES_MAX: u64 = 3;
-/// Memory limit for what is remembered of files.
+/// Memory limit for remembered files.
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 
 /// A store is listed at most this often, and for no more than this part of the time.
@@ -44,7 +44,7 @@ struct LookOptions {
     verdicts_late: Option<Verdicts>,
 }
 
-/// What workers need and remember.
+/// The settings and the memory of workers.
 pub(crate) struct Looker {
     files: Arc<LookOptions>,
     stores: Arc<LookOptions>,
@@ -52,7 +52,7 @@ pub(crate) struct Looker {
     /// How to recover sessions that are too long; `None` if they are not to be recovered.
     rescue: Option<Options>,
     memory: Mutex<Memory<Remembered>>,
-    /// Files beside which late lines wait. The files themselves do not show it.
+    /// Files with late lines queued beside them, which the files themselves do not show.
     late_lines: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct LookReport {
     pub(crate) read_bytes: u64,
 }
 
-/// What was found in a file that was read.
+/// The result of reading a file.
 #[derive(Debug, Default)]
 pub(crate) struct ReadFile {
     /// As in `tailor fix --format json`; or `same` if an append changed nothing.
@@ -218,7 +218,7 @@ impl Looker {
         }
     }
 
-    /// Looks at the file once no late lines wait beside it.
+    /// Merges queued late lines; then looks at the file, unless some are still queued.
     fn see(&self, job: &Job, root: Option<&Path>) -> Result<FileLook, Error> {
         if let Some(why) = self.place_late_lines(&job.path)? {
             return Ok(FileLook::from_outcome(Some(Outcome::deferred(why)), None));
@@ -335,13 +335,13 @@ impl Looker {
     }
 }
 
-/// What a look has found.
+/// The outcome of a look.
 struct FileLook {
     /// `None` if the append changes nothing.
     outcome: Option<Outcome>,
     too_long: Option<Failure>,
     recovered: Option<Tokens>,
-    /// What makes it wait if it is deferred.
+    /// The setting that makes it wait if it is deferred.
     set_by: SetBy,
 }
 
@@ -382,7 +382,7 @@ impl Listed {
         let none =
             Stamp { file: FileId { device: 0, inode: 0 }, bytes: 0, modified: (0, 0), changed: (0, 0) };
         let stamp = millis.map(|modified| Stamp { modified, ..none }).or(store).unwrap_or(none);
-        // Of a time that is yet to come nobody knows.
+        // A time in the future says nothing.
         let quiet =
             written.map_or(Duration::MAX, |at| SystemTime::now().duration_since(at).unwrap_or_default());
         Self { path: path.to_path_buf(), stamp, quiet }

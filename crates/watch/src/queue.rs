@@ -5,7 +5,7 @@
 //! that keeps failing, or is repaired again and again without lasting effect, rests for a long time. Failures with
 //! another cause, such as a full disk, do not count against the file, and are retried every few minutes.
 //!
-//! A store is a file whose look finds sessions, which are due each by itself. It need not be quiet as a whole: others in
+//! A store is a file in which a look finds sessions, each of which is due on its own. It need not be quiet as a whole: others in
 //! it may be written at any time.
 
 use keeper::{Stamp, may_be_read};
@@ -51,10 +51,10 @@ pub(crate) struct Settle {
     pub(crate) late: Option<Duration>,
 }
 
-/// What a look may change.
+/// What a look is allowed to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pace {
-    /// What the agent wrote last; a prompt cache may still hold the rest.
+    /// Only the newest text of the agent; a prompt cache may still hold the rest.
     Soon,
     /// Everything.
     Late,
@@ -87,7 +87,7 @@ pub(crate) enum Done {
     Mended { now: Option<Stamp>, lines: (u64, u64), gain: bool },
     /// Not now.
     Deferred { as_it_is: Option<Stamp>, after: Duration, cure: Cure },
-    /// It is a store, whose sessions are known now. It is not looked through again for some time.
+    /// It is a store, and its sessions were listed. It is not listed again for some time.
     Listed { now: Stamp, rest: Duration },
     /// It could not be read or written.
     Failed,
@@ -97,7 +97,7 @@ pub(crate) enum Done {
     Gone,
 }
 
-/// What ends a deferral.
+/// The event that ends a deferral.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cure {
     /// Time or a change: when the file changes, look again at once.
@@ -143,7 +143,7 @@ enum Stuck {
     Hindered,
 }
 
-/// What the last look at a file had to wait for.
+/// Why the last look at a file was deferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// Nothing.
@@ -319,7 +319,7 @@ impl Queue {
         }
     }
 
-    /// Whether what the file waits for has happened, as far as is known.
+    /// Whether the event that the file waits for is known to have happened.
     pub(crate) fn wait_is_over(&self, path: &Path) -> bool {
         self.files.get(path).is_some_and(|file| file.wait == Wait::Over)
     }
@@ -419,7 +419,7 @@ impl Queue {
         let freed = std::mem::take(&mut file.freed_meanwhile);
         let waits_for_late = file.looked == Some(Pace::Soon) && self.settle.late.is_some();
         match again {
-            // A change counts from when it happened. A file that waits for what we cannot notice keeps waiting.
+            // A change counts from when it happened. A file that waits for an event that we cannot see keeps waiting.
             _ if changed => self.schedule(&job.path),
             Again::At(wait) | Again::Rest(wait) => self.set_due(&job.path, now.after(wait)),
             Again::OnChange if file.looked.is_none() => self.schedule(&job.path),

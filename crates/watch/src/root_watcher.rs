@@ -33,7 +33,7 @@ const ROOT_PAUSE: Duration = Duration::from_secs(60);
 /// How many unreadable folders are remembered, so that each is reported once.
 const TROUBLES_MAX: usize = 1_000;
 
-/// What to watch, and where events go.
+/// The root to watch, and where to send events.
 pub(crate) struct WatchTask {
     pub(crate) id: RootId,
     pub(crate) root: PathBuf,

@@ -1,5 +1,5 @@
-//! Crush: `crush.db`, with a list of parts in each row of `messages`. They are put together as messages of OpenAI's. What came
-//! before the newest summary is not sent any more; it is in an export and nowhere else.
+//! Crush: `crush.db`, with a list of parts in each row of `messages`. They are read as messages of OpenAI's API. Messages before
+//! the newest summary are no longer sent; only an export contains them.
 
 use super::chat::{ChatMessage, ChatRows, image, list, part};
 use super::kind::{Query, RowKey, RowTrouble, StoreKind};

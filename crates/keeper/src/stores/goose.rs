@@ -1,5 +1,5 @@
-//! Goose: `sessions.db`, with a list of parts in each row of `messages`, as Goose's own messages have it. They are put together
-//! as messages of OpenAI's. What Goose keeps from the model (`agentVisible`, parts for people) is in an export and nowhere else.
+//! Goose: `sessions.db`, with a list of parts in each row of `messages`, in Goose's own message format. They are read as messages
+//! of OpenAI's API. What Goose hides from the model (`agentVisible`, parts for people) is only in an export.
 
 use super::chat::{ChatMessage, ChatRows, image, list, part};
 use super::kind::{Query, RowKey, RowTrouble, StoreKind};
@@ -17,7 +17,7 @@ pub(super) const KIND: StoreKind = StoreKind {
                WHERE EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id) ORDER BY id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM messages ORDER BY session_id",
     mark: None,
-    // A rewritten history is deleted and inserted again, under new numbers.
+    // To rewrite a history, Goose deletes its rows and inserts them again with new numbers.
     stamps: &["SELECT octet_length(content_json), octet_length(metadata_json) FROM messages WHERE id = ?1"],
     version: None,
     tried: &[],
@@ -54,7 +54,7 @@ fn read(row: &Row<'_>, out: &mut RecordLines) -> Result<(), RowTrouble> {
                 message.call(&one["id"], &call["name"], &call["arguments"]);
             }
             "toolResponse" => message.result(&one["id"], returned(&one["toolResult"], out.want)),
-            // Questions to people and their answers, and thinking that nobody can read.
+            // Questions to people and their answers, and redacted thinking.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The text that is made of rows, in a file without a name.
+//! The text of a session's rows, in a file without a name.
 
 use super::kind::RowKey;
 use crate::content::no_temporary;
@@ -15,13 +15,13 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// What the text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// To be examined: a row that its owner cannot read is a line that is no record.
+    /// To be examined: a row that its owner cannot read becomes a line that is not a record.
     Records,
-    /// To be kept: whatever can be read of such a row.
+    /// To be exported: all that can be read of such a row.
     Copy,
 }
 
-/// Two numbers one of which changes when a row does.
+/// Two numbers, one of which changes when a row does.
 pub(super) type RowStamp = (Option<i64>, Option<i64>);
 
 /// Records, one a line.
@@ -32,11 +32,11 @@ pub(super) struct RecordLines {
     bytes: u64,
     /// Where each row begins, in the order in which they were read.
     pub(super) rows: Vec<(RowKey, u64)>,
-    /// What told the version of each row, if its kind has that.
+    /// The version of each row, if rows of its kind have one.
     pub(super) stamps: Vec<RowStamp>,
     /// A line break in a row has become a space.
     pub(super) is_folded: bool,
-    /// What could not be read.
+    /// Rows that could not be read.
     pub(super) lost: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl RecordLines {
         self.bytes == 0
     }
 
-    /// Says that a row comes next.
+    /// Begins a row.
     pub(super) fn begin(&mut self, key: RowKey) {
         self.rows.push((key, self.bytes));
     }
@@ -81,13 +81,13 @@ impl RecordLines {
         self.out.write_all(b"\n")
     }
 
-    /// Brings the rows into this order. What else was read of them, or was read before they were read again, goes.
+    /// Puts the rows into this order. Other rows, and earlier versions of these, are dropped.
     pub(super) fn arrange(&mut self, order: &[RowKey]) -> io::Result<()> {
         if self.rows.iter().map(|(key, _)| key).eq(order) {
             return Ok(());
         }
         let ends = self.rows.iter().skip(1).map(|(_, start)| *start).chain([self.bytes]);
-        // The last one counts.
+        // The last version counts.
         let spans: HashMap<RowKey, (u64, u64)> =
             self.rows.iter().zip(ends).map(|((key, start), end)| (*key, (*start, end))).collect();
         self.out.flush()?;
@@ -112,7 +112,7 @@ impl RecordLines {
         self.lost.push(why);
     }
 
-    /// Writes a row that its owner cannot read, and why; `there` is what can be read of it.
+    /// Writes a row that its owner cannot read, and the reason; `there` is its readable part.
     pub(super) fn unreadable(&mut self, why: String, there: Option<&[u8]>) -> io::Result<()> {
         match (self.want, there) {
             (Want::Records, _) => self.record(&[why.as_bytes()])?,
@@ -123,7 +123,7 @@ impl RecordLines {
         Ok(())
     }
 
-    /// The file, dated by the store.
+    /// The file, with the store's modification time.
     pub(super) fn finish(self, written: Option<SystemTime>) -> Result<File, Error> {
         let file = self.out.into_inner().map_err(|error| no_temporary(error.into_error()))?;
         if let Some(written) = written {

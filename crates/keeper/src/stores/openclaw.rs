@@ -1,5 +1,5 @@
-//! OpenClaw since 2026.8: `openclaw-agent.sqlite`, with an entry of pi's in each row of `transcript_events`. Longer ones are
-//! compressed, and their length is beside them: if it is wrong, OpenClaw does not load the session.
+//! OpenClaw since 2026.8: `openclaw-agent.sqlite`, with an entry in pi's format in each row of `transcript_events`. Long entries
+//! are compressed and their length is recorded. If it is wrong, OpenClaw does not load the session.
 
 use super::alone::openclaws_lock;
 use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts};
@@ -12,7 +12,7 @@ use rusqlite::{Connection, Result as SqlResult, Statement, params};
 use serde_json::Value;
 use std::io::{self, Read};
 
-/// OpenClaw compresses no longer ones.
+/// The longest entry that OpenClaw compresses.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 
 pub(super) const KIND: StoreKind = StoreKind {
@@ -58,7 +58,7 @@ const MEND: Mend = Mend {
         said(&cells[1], &cells[2], &cells[3], &cells[4])
             .map(|said| said.unwrap_or_else(|(why, _)| why.into_bytes()))
     },
-    // The row becomes one of text, whatever it was: only OpenClaw knows what else goes with a compressed one.
+    // The row is always written uncompressed: only OpenClaw knows what else belongs to a compressed one.
     put: |cells, text| {
         (cells[2], cells[3]) = (RowCell::text(text), RowCell::Null);
         (cells[4], cells[5]) = (RowCell::integer(text.len()), RowCell::Null);
@@ -109,7 +109,7 @@ pub(super) fn event_of(connection: &Connection, session: &str, seq: i64) -> SqlR
     Ok(rows.first().and_then(|cells| whole(cells)))
 }
 
-/// The event that a row holds, whatever length is recorded.
+/// The event in a row, whatever its recorded length.
 fn whole(cells: &[RowCell]) -> Option<Value> {
     let (Ok(text) | Err((_, Some(text)))) = said(&cells[1], &cells[2], &cells[3], &cells[4])? else {
         return None;
@@ -117,7 +117,7 @@ fn whole(cells: &[RowCell]) -> Option<Value> {
     serde_json::from_slice(&text).ok()
 }
 
-/// What a row must have held: what can be read of it, if that is the event that it is known as, or else what is known of it.
+/// Reconstructs an unreadable row: its readable text if that is the event which other tables name, or else what they say of it.
 fn known(at: &RowPlace<'_>) -> SqlResult<Option<String>> {
     const ID: &str = "SELECT event_id FROM transcript_event_identities WHERE session_id = ?1 AND seq = ?2";
     let (_, row) = at.key;
@@ -146,7 +146,7 @@ fn blank(event: &mut Value) -> Option<()> {
     Some(())
 }
 
-/// Who has rows of the session in memory reads them again.
+/// Makes programs that have rows of the session in memory read them again.
 fn seal(connection: &Connection, session: &str) -> SqlResult<()> {
     const ROTATE: &str = "INSERT INTO transcript_rewrite_watermarks (session_id, generation, updated_at) \
                           VALUES (?1, lower(hex(randomblob(16))), ?2) ON CONFLICT (session_id) DO UPDATE SET \
@@ -187,7 +187,7 @@ impl RowReader for Events<'_> {
     }
 }
 
-/// What a row says, or why its owner cannot read it, and what can be read of it all the same.
+/// The text of a row, or why its owner cannot read it, and its readable part.
 type RowReading = Result<Vec<u8>, (String, Option<Vec<u8>>)>;
 
 fn said(seq: &RowCell, text: &RowCell, packed: &RowCell, recorded: &RowCell) -> Option<RowReading> {
@@ -207,7 +207,7 @@ fn said(seq: &RowCell, text: &RowCell, packed: &RowCell, recorded: &RowCell) -> 
     })
 }
 
-/// The text of a compressed row. A few bytes can say that they hold anything.
+/// The text of a compressed row. The result is limited: a few bytes can claim any length.
 fn unpack(packed: &[u8]) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     zstd::Decoder::with_buffer(packed)?.take(TEXT_BYTES_MAX + 1).read_to_end(&mut text)?;

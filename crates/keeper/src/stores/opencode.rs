@@ -1,5 +1,5 @@
-//! OpenCode, and Kilo, which is built on it: rows of `message`, and of `part` what each message consists of. What a row holds
-//! stands as it is in `data` of its record; the columns beside it name the row.
+//! OpenCode, and Kilo, which is built on it: rows of `message`, and rows of `part` with the parts of each message. The JSON of a
+//! row is in `data` of its record, unchanged; the other columns identify the row.
 
 use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts};
 use super::lines::RecordLines;
@@ -19,7 +19,7 @@ pub(super) const KIND: StoreKind = StoreKind {
         ("message", &["id", "session_id", "time_created", "time_updated", "data"]),
         ("part", &["id", "message_id", "session_id", "time_created", "time_updated", "data"]),
     ],
-    // The session is touched when a turn begins; what is written later is in its newest message.
+    // The session's time is set when a turn begins; later writes show in its newest message.
     sessions: "SELECT s.id, max(s.time_updated, m.time_updated, \
                coalesce((SELECT max(p.time_updated) FROM part AS p WHERE p.message_id = m.id), 0)) \
                FROM session AS s JOIN message AS m ON m.id = (SELECT n.id FROM message AS n WHERE n.session_id = s.id \
@@ -70,7 +70,7 @@ const MEND: Mend = Mend {
         (MESSAGE, RowLayout { table: "message", columns: &["id", "session_id", "data"], keys: 1 }),
         (PART, RowLayout { table: "part", columns: &["id", "session_id", "data"], keys: 1 }),
     ],
-    // What comes before it is quoted, so this is not in it.
+    // The strings before it are escaped, so they cannot contain this.
     json: |record| {
         let from = memchr::memmem::find(record, DATA.as_bytes())? + DATA.len();
         Some(from..record.len().checked_sub(1)?)
@@ -98,7 +98,7 @@ fn blank(part: &mut Value) -> Option<()> {
     Some(())
 }
 
-/// What a row must have held: what the last event about it says, or something that OpenCode can load and send.
+/// Reconstructs an unreadable row: from the last event about it, or as something that OpenCode can load and send.
 fn known(at: &RowPlace<'_>) -> SqlResult<Option<String>> {
     // An event about a part repeats its columns.
     const PART_EVENT: &str = "SELECT json_remove(json_extract(data, '$.part'), '$.id', '$.messageID', '$.sessionID') FROM event \
@@ -130,7 +130,7 @@ fn known(at: &RowPlace<'_>) -> SqlResult<Option<String>> {
         .or_else(|| Some(serde_json::json!({"type": "text", "text": LOST, "synthetic": true}).to_string())))
 }
 
-/// Whether OpenCode can send a part: a tool that is done has an output.
+/// Whether OpenCode can send a part: a completed tool needs an output.
 fn is_sendable(part: &str) -> bool {
     let part: Value = serde_json::from_str(part).unwrap_or_default();
     let state = &part["state"];

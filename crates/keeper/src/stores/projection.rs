@@ -1,9 +1,9 @@
-//! What OpenClaw keeps beside the events of a session: what each is and hangs on (`transcript_event_identities`), which are in the
-//! live branch and where (`session_transcript_active_events`), and how far that goes (`session_transcript_index_state`). OpenClaw
-//! believes these tables, so they are written true with the events.
+//! OpenClaw's tables beside the events of a session: the type and parent of each event (`transcript_event_identities`), which
+//! events are on the live branch and where (`session_transcript_active_events`), and how far these tables reach
+//! (`session_transcript_index_state`). OpenClaw relies on them, so they are updated with the events.
 //!
-//! Which events are live is not worked out anew: those that were stay, but for those that go, and what an event is hung on comes
-//! before it. Where that does not add up, OpenClaw's own rebuild is needed, and nothing is written.
+//! The live branch is not computed anew: live events stay live unless they are removed, and the new parent of an event comes
+//! before it. If the result is inconsistent, nothing is written and the user is told to run OpenClaw's own rebuild.
 
 use super::kind::{Around, Turned};
 use super::openclaw::{ACTIVE, IDENTITIES, STATE, event_of, layout};
@@ -13,7 +13,7 @@ use rusqlite::{Connection, Result as SqlResult};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// What to say where it does not add up.
+/// What to do if the tables are inconsistent.
 const REBUILD: &str = "OpenClaw's index of the session does not fit its events; to have it rebuilt, start the gateway, or run: \
                        openclaw doctor --non-interactive";
 
@@ -23,20 +23,20 @@ const SEQ: usize = 2;
 const TYPE: usize = 3;
 const PARENT: usize = 4;
 
-/// Longest way up from an event.
+/// How many ancestors of an event are followed at most.
 const ANCESTORS_MAX: usize = 1 << 20;
 
-/// What changes about the events.
+/// The changes to events.
 #[derive(Default)]
 struct EventChanges {
     around: Around,
-    /// The events that go, and their ids.
+    /// Removed events, and their ids.
     gone: HashMap<i64, String>,
-    /// What events hang on from now on.
+    /// The new parents of events.
     parents: HashMap<i64, Option<String>>,
 }
 
-/// Finds what has to be written beside events.
+/// Finds the edits of the other tables.
 pub(super) fn links(
     connection: &Connection,
     session: &str,
@@ -61,7 +61,7 @@ pub(super) fn links(
 }
 
 impl EventChanges {
-    /// Notes what becomes of an event, and of its identity.
+    /// Notes the change of an event and of its identity.
     fn take(
         &mut self,
         connection: &Connection,
@@ -73,7 +73,7 @@ impl EventChanges {
             layout(IDENTITIES).rows(connection, "session_id = ?1 AND seq = ?2", &[&session, &seq])?.pop();
         let said = |name| event.new.as_ref().and_then(|new: &Value| new.get(name)?.as_str());
         let Some(own) = own else {
-            // The header has none.
+            // The header has no parent.
             return Ok(if seq == 0 && said("type") == Some("session") { Ok(()) } else { Err(REBUILD) });
         };
         if event.new.is_none() {
@@ -94,7 +94,7 @@ impl EventChanges {
         Ok(Ok(()))
     }
 
-    /// An event: its `seq`, type, and what it will hang on.
+    /// An event: its `seq`, type, and new parent.
     fn event(
         &self,
         connection: &Connection,
@@ -123,13 +123,13 @@ impl EventChanges {
         }
     }
 
-    /// The events that are live from now on; `None` if that does not add up.
+    /// The new live branch; `None` if the tables are inconsistent.
     fn live(&self, connection: &Connection, session: &str, old: &[RowCells]) -> SqlResult<Option<Vec<i64>>> {
         let were: Vec<i64> = old.iter().filter_map(|row| row[2].as_integer()).collect();
         let mut live: Vec<i64> = were.iter().copied().filter(|seq| !self.gone.contains_key(seq)).collect();
         let mut known: HashSet<i64> = live.iter().copied().collect();
         let mut before = Vec::new();
-        // If the way up ended at the first one, it goes on now.
+        // If the first live event had no parent, its new ancestors are live too.
         let relinked = live.first().copied().filter(|seq| self.parents.contains_key(seq));
         let mut next = match relinked {
             Some(seq) => self.parent_of(connection, session, seq)?,
@@ -231,8 +231,8 @@ impl EventChanges {
     }
 }
 
-/// What an event must have been that cannot be read any more: what it is and hangs on is known from its identity, and for a result
-/// the call that nothing answers. `None` if that is not enough.
+/// Reconstructs an unreadable event: its identity has its type and parent, and a result belongs to the call without a result.
+/// `None` if that is not enough.
 pub(super) fn remembered(
     connection: &Connection,
     session: &str,
@@ -266,13 +266,13 @@ pub(super) fn remembered(
     Ok(Some(new))
 }
 
-/// What stands where nothing can be read any more.
+/// The text in place of an unreadable one.
 const LOST: &str = "[tailor: what stood here could not be read any more]";
 
-/// How far from a result its call may be.
+/// How far back the call of a result is searched for.
 const TURN_EVENTS_MAX: usize = 1_000;
 
-/// The first call of the turn before an event that nothing answers: its id and tool.
+/// The first call without a result in the turn before an event: its id and tool.
 fn open_call(connection: &Connection, session: &str, own: &RowCells) -> SqlResult<Option<(String, String)>> {
     const OF: &str = "session_id = ?1 AND event_id = ?2";
     const CHILDREN: &str = "session_id = ?1 AND parent_id = ?2";

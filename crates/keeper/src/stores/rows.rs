@@ -1,7 +1,7 @@
-//! Rows as they are stored, and edits of them: each is made only if the row still is what it was.
+//! Stored rows and edits of them. An edit is made only if the row is unchanged since it was read.
 //!
-//! What a run does to rows is kept in the vault, one edit a line, in the order in which they are undone: the row as it was, whole,
-//! and a hash of what it became.
+//! The vault keeps the edits of a run, one a line, in the order in which they are undone: the whole old row, and a hash of the
+//! new one.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Row, ToSql, params_from_iter};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io;
 
-/// A table, and the columns of which its rows consist.
+/// A table, and the columns of its rows.
 pub(super) struct RowLayout {
     pub(super) table: &'static str,
-    /// The first ones name the row.
+    /// The first ones are its key.
     pub(super) columns: &'static [&'static str],
-    /// How many of them do.
+    /// How many columns the key has.
     pub(super) keys: usize,
 }
 
@@ -109,7 +109,7 @@ impl ToSql for RowCell {
 }
 
 impl RowLayout {
-    /// The rows for which a condition holds.
+    /// The rows that match a condition.
     pub(super) fn rows(
         &self,
         connection: &Connection,
@@ -122,7 +122,7 @@ impl RowLayout {
         found.query_map(of, cells)?.collect()
     }
 
-    /// The row that these values name.
+    /// The row with this key.
     fn row(&self, connection: &Connection, key: &[RowCell]) -> SqlResult<Option<RowCells>> {
         let named: Vec<&dyn ToSql> = key.iter().take(self.keys).map(|cell| cell as &dyn ToSql).collect();
         Ok(self.rows(connection, &self.naming(0), &named)?.pop())
@@ -133,7 +133,7 @@ impl RowLayout {
         named.map(|(at, column)| format!("{column} = ?{}", before + at + 1)).collect::<Vec<_>>().join(" AND ")
     }
 
-    /// Whether rows of the table have other columns as well.
+    /// Whether the table has other columns too.
     pub(super) fn lacks_some(&self, connection: &Connection) -> SqlResult<bool> {
         const COUNT: &str = "SELECT count(*) FROM pragma_table_info(?1)";
         let count: i64 = connection.query_row(COUNT, [self.table], |row| row.get(0))?;
@@ -141,7 +141,7 @@ impl RowLayout {
     }
 }
 
-/// What becomes of a row. One that has no old values comes, and one without new ones goes.
+/// A change of a row. Without old values the row is added, and without new ones it is deleted.
 #[derive(Clone, Debug)]
 pub(super) struct RowEdit {
     /// The number of its layout.
@@ -151,12 +151,12 @@ pub(super) struct RowEdit {
 }
 
 impl RowEdit {
-    /// How many bytes it holds.
+    /// Its size in bytes.
     pub(super) fn len(&self) -> usize {
         self.old.iter().chain(&self.new).flatten().map(RowCell::len).sum()
     }
 
-    /// Makes it, if the row still is the old one.
+    /// Makes the edit if the row is unchanged.
     pub(super) fn make(&self, layout: &RowLayout, connection: &Connection) -> SqlResult<bool> {
         let RowLayout { table, columns, keys } = *layout;
         let numbered = |from: usize, columns: &[&str], how: &str, between: &str| {
@@ -182,7 +182,7 @@ impl RowEdit {
         Ok(statement.execute(params_from_iter(cells))? == 1)
     }
 
-    /// What the vault keeps of it.
+    /// Its line in the vault.
     pub(super) fn line(&self, layout: &RowLayout) -> String {
         let all = |cells: &RowCells| cells.iter().map(RowCell::json).collect::<Vec<_>>();
         let kept = EditLine {
@@ -221,7 +221,7 @@ impl MadeEdit {
         Ok(Self { layout, key: cells(key)?, old: old.map(cells).transpose()?, new })
     }
 
-    /// What takes it back; `None` if the row has changed since.
+    /// The edit that undoes it; `None` if the row has changed since.
     pub(super) fn back(self, layout: &RowLayout, connection: &Connection) -> SqlResult<Option<RowEdit>> {
         let now = layout.row(connection, &self.key)?;
         let is_same = now.as_ref().map(hash) == self.new;

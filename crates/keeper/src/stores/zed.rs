@@ -1,5 +1,5 @@
-//! Zed: `threads.db`, with a whole thread in each row of `threads`, as JSON or compressed JSON. Its messages are put together as
-//! messages of OpenAI's, one by one.
+//! Zed: `threads.db`, with a whole thread in each row of `threads`, as JSON or compressed JSON. Its messages become messages of
+//! OpenAI's API, one by one.
 
 use super::chat::{ChatMessage, ChatRows, image, part};
 use super::kind::{RowTrouble, StoreKind};
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-/// A longer thread is not read: it is in memory as a whole.
+/// Longer threads are not read, because a thread is in memory as a whole.
 const THREAD_BYTES_MAX: u64 = 256 << 20;
 
 pub(super) const KIND: StoreKind = StoreKind {
@@ -38,7 +38,7 @@ pub(super) const KIND: StoreKind = StoreKind {
     mend: None,
 };
 
-/// A thread. Its messages are not read before their turn, so that they are in memory one by one.
+/// A thread. Its messages are parsed one by one, so that only one is in memory.
 #[derive(Deserialize)]
 struct Thread<'t> {
     #[serde(borrow)]

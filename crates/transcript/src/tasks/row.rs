@@ -76,10 +76,10 @@ impl RepairedRow {
 /// What is wrong with a row. One of which a repair would leave nothing is unreadable, as for [`repair`].
 ///
 /// ```
-/// use transcript::row::{self, Outcome};
+/// use transcript::row::{self, RowOutcome};
 /// let policy = transcript::Policy { format: Some("openai-dataset"), ..Default::default() };
 /// let torn = row::check(br#"{"messages":"#, &policy);
-/// assert_eq!((torn.outcome, torn.findings[0].rule.code()), (Outcome::Unreadable, "B9"));
+/// assert_eq!((torn.outcome, torn.findings[0].rule.code()), (RowOutcome::Unreadable, "B9"));
 /// assert!(row::check(b"", &policy).reason.unwrap().contains("empty"));
 /// ```
 pub fn check(text: &[u8], policy: &Policy) -> RepairedRow {
@@ -88,7 +88,7 @@ pub fn check(text: &[u8], policy: &Policy) -> RepairedRow {
 }
 
 fn checked(text: &[u8], policy: &Policy) -> Result<RepairedRow, String> {
-    let line = line(text, policy)?;
+    let line = whole(text)?;
     let found = examine(&&*line, policy).map_err(lost)?;
     if let Some(why) = unsupported(&found) {
         return Err(why);
@@ -109,7 +109,7 @@ pub fn repair(text: &[u8], policy: &Policy) -> RepairedRow {
 }
 
 fn repaired(text: &[u8], policy: &Policy) -> Result<RepairedRow, String> {
-    let line = line(text, policy)?;
+    let line = whole(text)?;
     let source = &*line;
     let mended = mend(&source, policy).map_err(lost)?;
     let findings = mended.before.findings.clone();
@@ -147,15 +147,13 @@ fn repaired(text: &[u8], policy: &Policy) -> Result<RepairedRow, String> {
     Ok(RepairedRow { outcome: RowOutcome::Fixed, reason, findings, after, text: Some(made) })
 }
 
-/// A row as it is read. One whose format is known is a line of a data set, and ends as a line does.
-fn line<'t>(text: &'t [u8], policy: &Policy) -> Result<Cow<'t, [u8]>, String> {
-    if text.is_empty() {
-        return Err("the row is empty".to_string());
+/// A row as it is read. Nothing is appended to a row, so that a missing line break at its end says nothing.
+fn whole(text: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+    match text {
+        [] => Err("the row is empty".to_string()),
+        [.., b'\n'] => Ok(text.into()),
+        _ => Ok([text, b"\n"].concat().into()),
     }
-    if policy.format.is_none() || text.ends_with(b"\n") {
-        return Ok(text.into());
-    }
-    Ok([text, b"\n"].concat().into())
 }
 
 fn lost(fault: Fault) -> String {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tracing::{debug, info, warn};
 use transcript::Severity;
 
-/// What was last logged about a file that is not simply clean.
+/// The last log entry about a file that is not clean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LastReport {
     pub(super) outcome: &'static str,
@@ -42,7 +42,7 @@ impl Daemon {
                 _ => "unchanged",
             };
             self.metrics.looks.get_or_create(&[("outcome", word)]).inc();
-            // What was wrong with a store that can be listed again is over.
+            // A store that can be listed again has no problem any more.
             if matches!(report.done, Done::Gone | Done::Listed { .. }) {
                 self.forget(&report.job.path);
             }
@@ -150,7 +150,7 @@ impl Daemon {
         self.too_long.retain(|path, _| self.queue.knows(path));
     }
 
-    /// Remembers what was logged, and adds it to the metrics.
+    /// Remembers the log entry, and adds it to the metrics.
     fn remember(&mut self, path: &std::sync::Arc<Path>, news: Option<LastReport>) {
         let before = match &news {
             Some(news) => self.last_reports.insert(path.clone(), news.clone()),
@@ -238,7 +238,7 @@ fn late(seen: &ReadFile) -> Option<String> {
     seen.reason.as_deref().map(plain)
 }
 
-/// What was done to a file, as a sentence.
+/// A sentence about what was done to a file.
 fn done(seen: &ReadFile) -> String {
     let what = seen.recovered.map_or_else(|| format!("fixed {}", seen.codes.join(",")), shortened);
     let run = seen.run.as_deref().unwrap_or("unknown");
@@ -249,7 +249,7 @@ fn done(seen: &ReadFile) -> String {
     format!("{what}: {} -> {} bytes, run {run}{left}{late}", seen.before, seen.after)
 }
 
-/// What was done to a session that was too long, as a sentence.
+/// A sentence about how a session that was too long was shortened.
 fn shortened(tokens: Tokens) -> String {
     let (before, window) = (tokens.before.tokens, tokens.before.window);
     let (word, over) = if tokens.is_over() { ("shortened", ", still too long") } else { ("recovered", "") };
