@@ -1,7 +1,7 @@
 //! `tailor compact`: replaces older messages by a summary that the user's command writes.
 
 use super::chunk::{ChunkPrinter, unread};
-use super::{failed, one_session, output_closed};
+use super::{one_session, output_closed};
 use crate::amount::{plural, size};
 use crate::args::{CompactArgs, Json};
 use crate::place::shown;
@@ -30,14 +30,7 @@ const SUMMARY_BYTES_MAX: usize = 4 << 20;
 /// The `type` of its line of JSON.
 const KIND: &str = "compaction";
 
-pub(crate) fn run(asked: &CompactArgs) -> ExitStatus {
-    match compact(asked) {
-        Ok(status) => status,
-        Err(why) => failed(&why),
-    }
-}
-
-fn compact(asked: &CompactArgs) -> Result<ExitStatus, String> {
+pub(crate) fn run(asked: &CompactArgs) -> Result<ExitStatus, String> {
     let options = asked.options()?;
     one_session(&asked.path, "compact it")?;
     let divided = keeper::read(&asked.path, None, |source| {

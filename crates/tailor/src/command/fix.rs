@@ -26,32 +26,24 @@ const POLL_MAX: Duration = Duration::from_secs(60);
 /// How often to check whether a process is gone.
 const BLINK: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(fix: &FixArgs) -> ExitStatus {
-    let asked = match fix.asked() {
-        Ok(asked) => asked,
-        Err(error) => return failed(&error),
-    };
-    let judge = match FailPolicy::new(&fix.shared, &asked.options.policy, Severity::Warning) {
-        Ok(judge) => judge,
-        Err(error) => return failed(&error),
-    };
+pub(crate) fn run(fix: &FixArgs) -> Result<ExitStatus, String> {
+    let asked = fix.asked()?;
+    let judge = FailPolicy::new(&fix.shared, &asked.options.policy, Severity::Warning)?;
     if fix.data_set.lines {
-        return lines::run(&fix.data_set, &fix.shared, &judge, !fix.dry_run);
+        return Ok(lines::run(&fix.data_set, &fix.shared, &judge, !fix.dry_run));
     }
-    match is_stream(&fix.shared.paths) {
-        Ok(false) => {}
-        Ok(true) => return stream(fix, &asked.options, &judge),
-        Err(error) => return failed(&error),
+    if is_stream(&fix.shared.paths)? {
+        return stream(fix, &asked.options, &judge);
     }
-    if fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.copy_to.is_some()) {
-        match ask(fix, &asked.options, &judge) {
-            Ok(()) => {}
-            Err(status) => return status,
-        }
+    if fix.shared.paths.is_empty()
+        && !(fix.all || fix.dry_run || fix.copy_to.is_some())
+        && let Err(status) = ask(fix, &asked.options, &judge)
+    {
+        return Ok(status);
     }
     let until = fix.wait.and_then(|wait| Instant::now().checked_add(wait));
     if let Some(pid) = fix.after.filter(|pid| !ends(*pid, until)) {
-        return failed(&format!("nothing was changed: process {pid} has not ended"));
+        return Err(format!("nothing was changed: process {pid} has not ended"));
     }
     if let Some(vault) =
         asked.options.vault.as_ref().filter(|_| asked.options.mode == Mode::Fix && fix.copy_to.is_none())
@@ -63,7 +55,7 @@ pub(crate) fn run(fix: &FixArgs) -> ExitStatus {
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
         eprint_message(&error.to_string());
     }
-    status
+    Ok(status)
 }
 
 /// Lists what a repair of all known sessions would change, and asks whether to make it. The error is the exit status if
@@ -179,7 +171,7 @@ fn copy_path(out: &Path, fix: &FixArgs, found: &FoundFile) -> PathBuf {
 }
 
 /// Repairs standard input to standard output; messages go to standard error.
-fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> ExitStatus {
+fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<ExitStatus, String> {
     let results = &fix.shared.results;
     let printer = match &results.output {
         Some(file) if is_stdout(file) => {
@@ -190,10 +182,7 @@ fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> ExitStatu
         Some(file) => Printer::to_file(results.format(), results.listing.clone(), file),
         None => Ok(Printer::beside_a_transcript(results.format(), results.listing.clone())),
     };
-    let mut printer = match printer {
-        Ok(printer) => printer.by(asked_rules(&options.policy)),
-        Err(error) => return failed(&error),
-    };
+    let mut printer = printer?.by(asked_rules(&options.policy));
     let show = |source: &dyn Source, plan: &Plan| changes(fix, Path::new("-"), source, plan);
     let done = match maintain_stream(io::stdin().lock(), options, show) {
         Ok(mut stream) => {
@@ -204,8 +193,8 @@ fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> ExitStatu
         }
         Err(error) => printer.file(FileReport::failed(&error)),
     };
-    match done {
+    Ok(match done {
         Ok(()) => finish(printer),
         Err(error) => output_closed("standard output", &error),
-    }
+    })
 }

@@ -164,6 +164,11 @@ fn one_session(path: &Path, verb: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The status of a command that may not have started.
+pub(crate) fn ended(done: Result<ExitStatus, String>) -> ExitStatus {
+    done.unwrap_or_else(|error| failed(&error))
+}
+
 /// Reports an error that prevented the command from starting.
 fn failed(error: &impl std::fmt::Display) -> ExitStatus {
     eprint_message(&error.to_string());
