@@ -4,6 +4,7 @@
 use crate::lease::{Lease, Refused};
 use crate::platform::FileExt;
 use blake3::Hash;
+use spans::source::ends_line;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Write};
@@ -135,9 +136,9 @@ fn read(from: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a line ends at `end`, or `end` is the start of the file.
-pub(crate) fn ends_line(file: &File, end: u64) -> io::Result<bool> {
-    Ok(end == 0 || read(file, end - 1, 1)? == b"\n")
+/// Whether the first `bytes` of a file end with a whole line.
+pub(crate) fn ends_line_at(file: &File, bytes: u64) -> io::Result<bool> {
+    Ok(ends_line(&read(file, bytes.saturating_sub(1), bytes.min(1) as usize)?))
 }
 
 /// Where the last complete line before `end` ends.

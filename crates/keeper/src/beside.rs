@@ -1,6 +1,6 @@
 //! The name of the second file of a replacement, which is beside the transcript.
 
-use crate::place::Place;
+use crate::folder::Place;
 
 const BEGIN: &str = ".tailor-";
 const END: &str = ".tmp";

@@ -6,20 +6,20 @@ use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::find;
-use crate::gate;
+use crate::gate::{self, Pass};
 use crate::leave::{CONVERSATION_GATES, could_write, is_tried, may_be_in_turn, may_be_remembered, may_write};
-use crate::leftover::{ROUNDS_MAX, finish_leftovers, remove_second_name, replace_and_finish};
+use crate::leftover::{ROUNDS_MAX, finish_leftovers, late_lines, remove_second_name};
 use crate::new_text::NewText;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Guarantee, Outcome, Unsupported};
 use crate::policies::Policies;
 use crate::refusal::Refusal;
-use crate::replace::{Replaced, copy_to};
+use crate::replace::{copy_to, replace};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::store::{self, Store};
 use crate::stored::{Replacing, Stored};
-use crate::vault::{PackedTexts, Pending, Purpose, Run, Swap};
+use crate::vault::{PackedTexts, Pending, Purpose, Run, Swap, Vault};
 use std::path::Path;
 use std::time::SystemTime;
 use transcript::finding::{Held, Safety};
@@ -142,8 +142,17 @@ pub(crate) fn carry<T>(
         return Ok((Outcome::without_look(ending), None));
     }
     let mut work = FileWork { options, draw, seen: None, remembers: may_be_remembered };
-    let done = if options.mode == Mode::Fix { work.fix(path, root) } else { work.read_only(path, root) };
-    Ok((Outcome::from_result(done)?, work.seen))
+    for _ in 0..ROUNDS_MAX {
+        let done = match Snapshot::open(path, root) {
+            Ok(snapshot) if options.mode == Mode::Fix => snapshot.unless_changed(work.file(&snapshot)),
+            Ok(snapshot) => work.file(&snapshot),
+            Err(stop) => Err(stop),
+        };
+        if let Some(done) = done.transpose() {
+            return Ok((Outcome::from_result(done)?, work.seen));
+        }
+    }
+    Ok((Outcome::deferred(Deferral::Changed), work.seen))
 }
 
 /// The same for a session in a store, whose owner may be at work on it.
@@ -156,35 +165,33 @@ pub(crate) fn carry_stored<T>(
     let within = options.policy.map(|policy| policy.rows_only = Some(stored.no_rows()));
     let policy = within.map(|policy| policy.settled_only = Some(only));
     let beside = Options { policy, ..options.clone() };
+    let alone;
     let mut work = FileWork { options: &beside, draw, seen: None, remembers: may_be_in_turn };
     let mut planned = work.plan(&stored.content);
     let waits =
         planned.as_ref().is_ok_and(|(outcome, _)| outcome.remaining().iter().any(needs_owner_stopped));
-    if !waits || options.mode == Mode::Look || options.beside_only {
-        let done = planned.and_then(|planned| work.rows(stored, planned));
-        return Ok((Outcome::from_result(done)?, work.seen));
-    }
-    match stored.waits_for_owner(&options.mode) {
-        Ok(()) => {
-            let known = planned.and_then(|(outcome, _)| unreadable(stored, &outcome));
-            let records = known.as_ref().cloned().unwrap_or_default();
-            let policy = within.map(|policy| policy.known_records.clone_from(&records));
-            let alone = Options { policy, ..options.clone() };
-            let mut work = FileWork { options: &alone, draw, seen: None, remembers: may_be_in_turn };
-            let done =
-                known.and_then(|_| work.plan(&stored.content)).and_then(|planned| work.rows(stored, planned));
-            Ok((Outcome::from_result(done)?, work.seen))
-        }
-        Err(stop) => {
-            if let (Ok((outcome, _)), Ok(Ending::Deferred(reason))) = (&mut planned, Ending::from_stop(stop))
-                && outcome.ending == Ending::Findings
-            {
-                outcome.ending = Ending::Deferred(reason);
+    if waits && options.mode != Mode::Look && !options.beside_only {
+        match stored.waits_for_owner(&options.mode) {
+            Ok(()) => {
+                let known = planned.and_then(|(outcome, _)| unreadable(stored, &outcome));
+                let records = known.as_ref().cloned().unwrap_or_default();
+                let policy = within.map(|policy| policy.known_records.clone_from(&records));
+                alone = Options { policy, ..options.clone() };
+                work.options = &alone;
+                planned = known.and_then(|_| work.plan(&stored.content));
             }
-            let done = planned.and_then(|planned| work.rows(stored, planned));
-            Ok((Outcome::from_result(done)?, work.seen))
+            Err(stop) => {
+                if let (Ok((outcome, _)), Ok(Ending::Deferred(reason))) =
+                    (&mut planned, Ending::from_stop(stop))
+                    && outcome.ending == Ending::Findings
+                {
+                    outcome.ending = Ending::Deferred(reason);
+                }
+            }
         }
     }
+    let done = planned.and_then(|planned| work.rows(stored, planned));
+    Ok((Outcome::from_result(done)?, work.seen))
 }
 
 /// Whether a finding may be repaired once the owner of a store is stopped.
@@ -221,24 +228,51 @@ struct FileWork<'a, T> {
 }
 
 impl<T> FileWork<'_, T> {
-    /// Does everything that leaves the file as it is: an examination, a dry run, a repaired copy.
-    fn read_only(&mut self, path: &Path, root: Option<&Path>) -> Result<Outcome, Stop> {
-        let snapshot = Snapshot::open(path, root)?;
-        let (mut outcome, job) = self.plan(&snapshot)?;
-        let Some(job) = job else { return Ok(outcome) };
-        if let Mode::CopyTo(copy) = &self.options.mode {
-            outcome.run = job.copy(&snapshot, copy, self.options)?;
+    /// Does with a file what the mode says. `None` if it has to be opened and examined again.
+    fn file(&mut self, snapshot: &Snapshot) -> Result<Option<Outcome>, Stop> {
+        let options = self.options;
+        if options.mode == Mode::Fix && !snapshot.lock()? {
+            return Ok(None);
         }
-        let Some(facts) = outcome.facts().filter(|_| !job.repair.plan.is_empty()) else { return Ok(outcome) };
-        if let Mode::CopyTo(_) = self.options.mode {
-            outcome.end(Ending::Fixed, job.repair);
-            return Ok(outcome);
+        let (mut outcome, job) = self.plan(snapshot)?;
+        let Some(job) = job else { return Ok(Some(outcome)) };
+        if let Mode::CopyTo(copy) = &options.mode {
+            outcome.run = job.copy(snapshot, copy, options)?;
         }
-        match could_write(&snapshot, &facts, self.options, job.gates()) {
-            Ok(()) => outcome.end(Ending::WouldFix, job.repair),
+        let plan = &job.repair.plan;
+        let Some(facts) = outcome.facts().filter(|_| !plan.is_empty()) else { return Ok(Some(outcome)) };
+        let enter = || may_write(snapshot, &facts, options, job.gates());
+        let done = match options.mode {
+            Mode::CopyTo(_) => Ok(Ending::Fixed),
+            Mode::Look | Mode::DryRun => {
+                could_write(snapshot, &facts, options, job.gates()).map(|()| Ending::WouldFix)
+            }
+            Mode::Fix => {
+                if let Some(reason) = self.is_not_worth_it(&outcome, &job) {
+                    // If something else waits too, the change may be worth it together with that; then the other reason is given.
+                    if !matches!(outcome.ending, Ending::Deferred(_)) {
+                        outcome.ending = Ending::Deferred(reason);
+                    }
+                    return Ok(Some(outcome));
+                }
+                let vault = options.vault(&snapshot.path)?;
+                let keep = |pending, swap| job.keep(snapshot, pending, Some(swap), options);
+                match is_alone(snapshot, vault, enter) {
+                    Ok(true) => replace(snapshot, plan, vault, keep, enter).map(|done| {
+                        outcome.late = late_lines(&done, snapshot, vault);
+                        (outcome.run, outcome.guarantee) = (Some(done.run), Some(done.guarantee));
+                        Ending::Fixed
+                    }),
+                    Ok(false) => return Ok(None),
+                    Err(stop) => Err(stop),
+                }
+            }
+        };
+        match done {
+            Ok(ending) => outcome.end(ending, job.repair),
             Err(stop) => outcome.ending = Ending::from_stop(stop)?,
         }
-        Ok(outcome)
+        Ok(Some(outcome))
     }
 
     fn stream(&mut self, content: &FileContent) -> Result<Outcome, Stop> {
@@ -252,42 +286,6 @@ impl<T> FileWork<'_, T> {
         }
         outcome.end(Ending::Fixed, repair);
         Ok(outcome)
-    }
-
-    fn fix(&mut self, path: &Path, root: Option<&Path>) -> Result<Outcome, Stop> {
-        for _ in 0..ROUNDS_MAX {
-            let snapshot = Snapshot::open_locked(path, root)?;
-            let done = self.fix_once(&snapshot);
-            if let Some(outcome) = snapshot.unless_changed(done)? {
-                return Ok(outcome);
-            }
-        }
-        Err(Deferral::Changed.into())
-    }
-
-    /// `None` if the file has to be examined again.
-    fn fix_once(&mut self, snapshot: &Snapshot) -> Result<Option<Outcome>, Stop> {
-        let (mut outcome, job) = self.plan(snapshot)?;
-        let job = job.filter(|job| !job.repair.plan.is_empty());
-        let (Some(job), Some(facts)) = (job, outcome.facts()) else { return Ok(Some(outcome)) };
-        if let Some(reason) = self.is_not_worth_it(&outcome, &job) {
-            // If something else waits too, the change may be worth it together with that; then the other reason is given.
-            if !matches!(outcome.ending, Ending::Deferred(_)) {
-                outcome.ending = Ending::Deferred(reason);
-            }
-            return Ok(Some(outcome));
-        }
-        match self.replace(snapshot, &job, &facts) {
-            Ok(None) => return Ok(None),
-            Ok(Some((done, late))) => {
-                outcome.run = Some(done.run);
-                outcome.guarantee = Some(done.guarantee);
-                outcome.late = late;
-                outcome.end(Ending::Fixed, job.repair);
-            }
-            Err(stop) => outcome.ending = Ending::from_stop(stop)?,
-        }
-        Ok(Some(outcome))
     }
 
     fn rows(&self, stored: &Stored, planned: (Outcome, Option<Box<ChangeJob>>)) -> Result<Outcome, Stop> {
@@ -329,32 +327,6 @@ impl<T> FileWork<'_, T> {
         let before = outcome.before.as_ref()?;
         let worth = self.options.worth.filter(|_| job.purpose.is_none())?;
         worth.waits(before, &job.repair, self.options.policy.for_format(before.facts.format))
-    }
-
-    /// `None` if the file has to be examined again.
-    fn replace(
-        &self,
-        snapshot: &Snapshot,
-        job: &ChangeJob,
-        facts: &Facts,
-    ) -> Result<Option<(Replaced, Option<Deferral>)>, Stop> {
-        let options = self.options;
-        let vault = options.vault(&snapshot.path)?;
-        // First, because a file with two names is refused.
-        if remove_second_name(snapshot, vault)? {
-            return Ok(None);
-        }
-        let enter = || may_write(snapshot, facts, options, job.gates());
-        {
-            let _pass = enter()?;
-            // An interrupted run is finished first, and then the file is examined again. As long as more late lines may come,
-            // the file must not be replaced, because the ledger of that run holds offsets into it.
-            if finish_leftovers(snapshot, vault)? {
-                return Ok(None);
-            }
-        }
-        let keep = |pending, swap| job.keep(snapshot, pending, Some(swap), options);
-        replace_and_finish(snapshot, &job.repair.plan, vault, keep, enter).map(Some)
     }
 
     /// What was found, and the change to make; `None` if there is none.
@@ -424,4 +396,21 @@ impl<T> FileWork<'_, T> {
         let waits = job.repair.plan.unsettles_memory() && !job.purpose.is_some_and(Purpose::is_recovery);
         if waits { (self.remembers)(content, &drawn.before.facts, self.options) } else { None }
     }
+}
+
+/// Whether nothing of an earlier run is left beside a file that may be written to. `false` if there was something, which is
+/// finished now: then the file has to be examined again.
+fn is_alone(
+    snapshot: &Snapshot,
+    vault: &Vault,
+    enter: impl FnOnce() -> Result<Pass, Stop>,
+) -> Result<bool, Stop> {
+    // First, because a file with two names is refused.
+    if remove_second_name(snapshot, vault)? {
+        return Ok(false);
+    }
+    let _pass = enter()?;
+    // As long as more late lines may come, the file must not be replaced, because the ledger of the interrupted run holds
+    // offsets into it.
+    Ok(!finish_leftovers(snapshot, vault)?)
 }

@@ -172,9 +172,9 @@ impl Source for FileSource<'_> {
 /// # Errors
 ///
 /// When the stream cannot be read or the temporary folder cannot be written.
-pub fn spool<T>(
+pub fn spool<T, E: Into<Halt>>(
     stream: impl io::Read,
-    work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
+    work: impl FnOnce(&dyn Source) -> Result<T, E>,
 ) -> Result<T, Stop> {
     FileContent::spool(stream)?.read(work)
 }

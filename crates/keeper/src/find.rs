@@ -5,7 +5,7 @@ use crate::found::FoundFile;
 use crate::{store, stored};
 use std::io;
 use std::path::{Path, PathBuf};
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
 /// Files that end in `.jsonl` and lie in agents' folders, but are not transcripts.
 const NOT_TRANSCRIPTS: &[&str] = &[".trajectory.jsonl", "resume-head.jsonl"];
@@ -16,40 +16,44 @@ const PACKED_END: &str = ".jsonl.zst";
 /// How deep folders may be nested below a root.
 pub const DEPTH_MAX: usize = 32;
 
-/// The files below a path, in the order of their names; the path itself if it is not a folder. Links are not
-/// followed. In the place of a store are the sessions in it. What cannot be read is reported among the files.
-pub fn find(path: &Path) -> Vec<Result<FoundFile, Error>> {
-    if store::may_be_read(path) && path.is_file() {
-        return stored::sessions(path, None);
+/// The files below some paths, in the order of their names; a path itself if it is not a folder. Links are not followed. In
+/// the place of a store are the sessions in it. What cannot be read is reported among the files.
+pub fn find(paths: &[impl AsRef<Path>]) -> Vec<Result<FoundFile, Error>> {
+    let mut all = Vec::new();
+    for path in paths.iter().map(AsRef::as_ref) {
+        if path.is_dir() {
+            let walk = WalkDir::new(path).max_depth(DEPTH_MAX).sort_by_file_name();
+            all.extend(walk.into_iter().flat_map(|entry| below(path, entry)));
+        } else if store::may_be_read(path) && path.is_file() {
+            all.extend(stored::sessions(path, None));
+        } else {
+            let written = store::split(path).and_then(|(file, session)| stored::written(file, session));
+            all.push(Ok(FoundFile { path: path.to_path_buf(), root: None, written }));
+        }
     }
-    if let Some((file, session)) = store::split(path) {
-        let written = stored::written(file, session);
-        return vec![Ok(FoundFile { written, ..FoundFile::file(path, None) })];
-    }
-    if !path.is_dir() {
-        return vec![Ok(FoundFile::file(path, None))];
-    }
-    let walk = WalkDir::new(path).max_depth(DEPTH_MAX).sort_by_file_name().into_iter();
-    walk.flat_map(|entry| match entry {
+    all
+}
+
+/// What an entry of a folder below `root` stands for.
+fn below(root: &Path, entry: walkdir::Result<DirEntry>) -> Vec<Result<FoundFile, Error>> {
+    match entry {
+        Ok(entry) if entry.file_type().is_dir() => Vec::new(),
         Ok(entry) if entry.file_type().is_file() && store::is_read(entry.path()) => {
-            stored::sessions(entry.path(), Some(path))
+            stored::sessions(entry.path(), Some(root))
         }
         // Pipes and links are among them, to be refused by name.
-        Ok(entry) => (!entry.file_type().is_dir())
-            .then(|| entry.into_path())
-            .filter(|path| is_candidate(path) || is_packed_candidate(path))
-            .map(|file| Ok(FoundFile::file(&file, Some(path))))
-            .into_iter()
-            .collect(),
+        Ok(entry) if is_candidate(entry.path()) || is_packed_candidate(entry.path()) => {
+            vec![Ok(FoundFile::file(entry.path(), Some(root)))]
+        }
+        Ok(_) => Vec::new(),
         Err(error) => {
-            let at = error.path().unwrap_or(path).to_path_buf();
+            let at = error.path().unwrap_or(root).to_path_buf();
             // As a whole it names the path once more.
             let whole = error.to_string();
             let cause = error.into_io_error().unwrap_or_else(|| io::Error::other(whole));
             vec![Err(Error::new(&at, "read the folder", cause))]
         }
-    })
-    .collect()
+    }
 }
 
 /// Whether a file is called as transcripts are, and not as what lies beside them.

@@ -5,9 +5,10 @@ use crate::platform::folder::{self as system, Handle};
 use crate::platform::metadata::{self, Metadata};
 use crate::platform::{OFlags, System, This, files};
 use crate::step::{Step, before};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,11 +31,6 @@ impl Folder {
     /// Opens a folder by its path; `None` if there is none.
     pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
         Ok(existing(system::at(path))?.map(|handle| Self::held(handle, path)))
-    }
-
-    /// Opens a folder by a path that had no links in it. It is an error if there is one now.
-    pub(crate) fn without_links(path: &Path) -> io::Result<Self> {
-        Ok(Self::held(system::without_links(path)?, path))
     }
 
     /// Opens a folder by its path. Creates it and its parents if they are missing, and makes their names durable.
@@ -170,6 +166,39 @@ impl Folder {
     }
 }
 
+/// The folder of a path, as far as the path says.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Where a transcript is: its folder, and its name in that.
+pub(crate) struct Place {
+    folder: Folder,
+    name: OsString,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
+}
+
+impl Place {
+    /// Opens the folder of a path that has no links in it. A link that has appeared in it since is an error.
+    pub(crate) fn hold(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_os_string();
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        Ok(Self { folder: Folder::held(system::without_links(parent)?, parent), name })
+    }
+
+    /// The name of the transcript.
+    pub(crate) fn name(&self) -> &OsStr {
+        &self.name
+    }
+}
+
 /// A file that is being written. It is removed unless it is placed.
 pub(crate) struct Unfinished {
     pub(crate) folder: Folder,
@@ -201,5 +230,39 @@ fn existing<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
         Ok(opened) => Ok(Some(opened)),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(cause),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::create_dir;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_that_has_become_a_link_is_not_entered() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        create_dir(root.join("real")).unwrap();
+        std::fs::write(root.join("real/s.jsonl"), "x").unwrap();
+        symlink(root.join("real"), root.join("link")).unwrap();
+        assert!(Place::hold(&root.join("real/s.jsonl")).is_ok());
+        assert!(Place::hold(&root.join("link/s.jsonl")).is_err());
+    }
+
+    #[test]
+    fn a_held_folder_stays_the_same_wherever_its_name_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["a", "b"] {
+            create_dir(root.join(name)).unwrap();
+            std::fs::write(root.join(name).join("s.jsonl"), name).unwrap();
+        }
+        let place = Place::hold(&root.join("a/s.jsonl")).unwrap();
+        std::fs::rename(root.join("a"), root.join("old")).unwrap();
+        std::fs::rename(root.join("b"), root.join("a")).unwrap();
+        place.create("t").unwrap();
+        place.remove("s.jsonl").unwrap();
+        assert!(root.join("old/t").exists() && root.join("a/s.jsonl").exists());
     }
 }

@@ -28,15 +28,14 @@ mod tests;
 use crate::beside::run_of;
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::folder::{Place, folder_of};
 use crate::gate::Pass;
 use crate::lease::Lease;
-use crate::new_text::NewText;
-use crate::place::Place;
 use crate::platform::metadata::real_path;
 use crate::replace::{Replaced, replace};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
-use crate::vault::{Ledger, Pending, Run, Swap, Vault};
+use crate::vault::{Ledger, Swap, Vault};
 use crate::writers;
 use late::{Late, MergedText};
 pub(crate) use left::remove_second_name;
@@ -91,18 +90,10 @@ fn bring_over(merged: &MergedText<'_>, late: &[Late<'_>], now: &Snapshot, vault:
     Ok(())
 }
 
-/// Like [`replace`], but also inserts late lines. Also returns why some still wait, if any do.
-pub(crate) fn replace_and_finish(
-    old: &Snapshot,
-    text: &(dyn NewText + Sync),
-    vault: &Vault,
-    keep: impl FnOnce(Pending, Swap) -> Result<Run, Stop>,
-    enter: impl FnOnce() -> Result<Pass, Stop>,
-) -> Result<(Replaced, Option<Deferral>), Stop> {
-    let done = replace(old, text, vault, keep, enter)?;
-    // The run has landed, whatever becomes of the late lines.
+/// Inserts the late lines of a run that has landed, whatever becomes of them. Returns why some still wait, if any do.
+pub(crate) fn late_lines(done: &Replaced, old: &Snapshot, vault: &Vault) -> Option<Deferral> {
     let waits = if done.late { insert_late_lines(&old.path, vault) } else { Ok(None) };
-    Ok((done, waits.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())))))
+    waits.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())))
 }
 
 /// How many times a file is examined again after a leftover was finished. Each round gets rid of one leftover, unless a
@@ -145,8 +136,8 @@ fn finish_at(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
 /// Opens and locks a file, once no leftovers are beside it any more.
 pub(crate) fn open_finished(path: &Path, root: Option<&Path>, vault: &Vault) -> Result<Snapshot, Stop> {
     for _ in 0..ROUNDS_MAX {
-        let snapshot = Snapshot::open_locked(path, root)?;
-        if !finish_leftovers(&snapshot, vault)? {
+        let snapshot = Snapshot::open(path, root)?;
+        if snapshot.lock()? && !finish_leftovers(&snapshot, vault)? {
             return Ok(snapshot);
         }
     }
@@ -156,9 +147,7 @@ pub(crate) fn open_finished(path: &Path, root: Option<&Path>, vault: &Vault) -> 
 /// Finishes interrupted replacements of the files at or below a path. Returns what went wrong, and which files are not ours
 /// and stay. Files that another Tailor is working on are skipped.
 pub fn finish_all(path: &Path, vault: &Vault) -> Vec<Error> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = if path.is_dir() { path } else { parent };
-    let depth = if path.is_dir() { usize::MAX } else { 1 };
+    let (folder, depth) = if path.is_dir() { (path, usize::MAX) } else { (folder_of(path), 1) };
     let walk = WalkDir::new(folder).max_depth(depth).into_iter().filter_map(Result::ok);
     let found: Vec<_> = walk.filter(|entry| entry.file_name().to_str().and_then(run_of).is_some()).collect();
     // A run may have left two, which are finished together.

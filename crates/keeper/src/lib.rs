@@ -5,7 +5,7 @@
 //! [`maintain`] scans and fixes, [`recover`] and [`compact`] shorten a conversation, and [`follow`] is [`maintain`] for a file
 //! that is examined again and again. Each of them draws a plan, and `carry` does the rest:
 //!
-//! - `snapshot` opens the file, locks it, and later tells whether it is still the same; `place` and `folder` hold its folder.
+//! - `snapshot` opens the file, locks it, and later tells whether it is still the same; `folder` holds its folder.
 //! - `leave` decides whether it may be replaced now: `gate` asks the agents, `writers` who has it open.
 //! - `leftover` finishes what an earlier run was interrupted in.
 //! - `vault` stores what the plan removes, and the record by which it can be put back.
@@ -41,7 +41,6 @@ mod options;
 mod outcome;
 mod own;
 mod packed;
-mod place;
 mod platform;
 mod policies;
 mod recover;
@@ -71,6 +70,7 @@ pub use content::{bytes_read, spool};
 pub use deferral::{Deferral, SetBy};
 pub use error::{Error, is_hindrance};
 pub use find::{DEPTH_MAX, find, is_candidate};
+pub use folder::folder_of;
 pub use follow::{Remembered, follow};
 pub use found::{Fill, FoundFile, Pruned};
 pub use gate::quiet_for;
@@ -85,7 +85,11 @@ pub use platform::exits::{Process, Processes};
 pub use platform::limits::confine;
 pub use platform::memory::give_back;
 pub use platform::metadata::Metadata;
+#[cfg(unix)]
+pub use platform::metadata::own_program;
 pub use platform::network::network;
+#[cfg(unix)]
+pub use platform::process::lock_holder;
 #[cfg(windows)]
 pub use platform::writing::create_private;
 pub use policies::Policies;
@@ -94,7 +98,7 @@ pub use refusal::Refusal;
 pub use restore::Extent;
 pub use roots::{known_roots, known_roots_above};
 pub use starter::{has_ended, starter};
-pub use stop::Stop;
+pub use stop::{Halt, Stop};
 pub use store::{
     Store, is_read, is_stored, known_stores, may_be_read, real_path, stamp_of, store_file, written_to,
 };

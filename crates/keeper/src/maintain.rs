@@ -8,7 +8,7 @@ use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::policies::Policies;
 use crate::snapshot::Snapshot;
-use crate::stop::Stop;
+use crate::stop::{Halt, Stop};
 use crate::store::{IN_DATABASE, Store};
 use crate::stored::Stored;
 use crate::vault::PackedTexts;
@@ -115,10 +115,10 @@ impl<S> Stream<S> {
 /// # Errors
 ///
 /// When the file cannot be read, or is refused.
-pub fn read<T>(
+pub fn read<T, E: Into<Halt>>(
     path: &Path,
     root: Option<&Path>,
-    work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
+    work: impl FnOnce(&dyn Source) -> Result<T, E>,
 ) -> Result<T, Stop> {
     match stored::open(path, root)? {
         Some(stored) => stored.content.read(work),

@@ -86,7 +86,7 @@ mod tests {
     fn the_plain_one_beside_it_is_the_transcript() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("s.jsonl.zst"), "").unwrap();
-        let names = || find(dir.path()).into_iter().map(|found| found.unwrap().path).collect::<Vec<_>>();
+        let names = || find(&[dir.path()]).into_iter().map(|found| found.unwrap().path).collect::<Vec<_>>();
         assert_eq!(names(), [dir.path().join("s.jsonl.zst")]);
         std::fs::write(dir.path().join("s.jsonl"), "").unwrap();
         assert_eq!(names(), [dir.path().join("s.jsonl")]);

@@ -1,6 +1,6 @@
 //! How a transcript is replaced while other programs append to it.
 
-use crate::appends::{Appended, DrainState, KnownEnd, end_hash, ends_line};
+use crate::appends::{Appended, DrainState, KnownEnd, end_hash, ends_line_at};
 use crate::beside;
 use crate::content::FileContent;
 use crate::deferral::Deferral;
@@ -70,6 +70,9 @@ const NEW_FILE: OFlags = NEW_TEXT.union(OFlags::CREATE).union(OFlags::EXCL);
 
 /// What failed, in an error: writing the new text.
 const WRITE: &str = "write the new text beside it";
+
+/// What failed, in an error: putting the new text in place.
+const REPLACE: &str = "replace the file";
 
 /// What failed, in an error: copying lines that other programs appended.
 const COPY: &str = "copy what was appended meanwhile";
@@ -318,12 +321,14 @@ impl<'a> Replacement<'a> {
         let WritersShutOut { lease, guarantee, compared } = self.shut_out_writers(run, text)?;
         self.catch_up_last(run)?;
         let new_lease = self.lease_new()?;
-        let told = match self.exchange()? {
+        let current = self.prepare_exchange()?;
+        let told = match self.exchange(current).map_err(|cause| self.not_exchanged(cause))? {
             Swapped::AtOnce => guarantee,
             // Leases or not, a program may have put a file of its own there between two of our steps.
             Swapped::InSteps => Guarantee::Quiet,
             Swapped::No => return Err(self.hand_over_appended(run, new_lease)?.into()),
         };
+        self.exchanged.set(true);
         drop(lease);
         if self.drain(run, new_lease.as_ref(), guarantee)? == DrainState::Rewritten {
             return Err(self.revert_exchange(run, new_lease)?.into());
@@ -498,9 +503,9 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Puts the new file at the path and the old one at the second name, unless a program has put another file at the path.
-    fn exchange(&self) -> Result<Swapped, Stop> {
-        let fail = |cause| self.fail("replace the file", cause);
+    /// Gives the new file its times and a name. Returns the inode of the file that must be at the path.
+    fn prepare_exchange(&self) -> Result<u64, Error> {
+        let fail = |cause| self.fail(REPLACE, cause);
         before(Step::SetTimes).map_err(fail)?;
         let now = metadata::of_file(&self.old.file).map_err(fail)?;
         attributes::set_times(&self.new, &now).map_err(fail)?;
@@ -509,23 +514,26 @@ impl<'a> Replacement<'a> {
             self.old.place.name_it(&self.new, self.second()).map_err(fail)?;
             self.named.set(true);
         }
-        before(Step::Exchange).map_err(fail)?;
-        match self.swap_names(now.ino()) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(Deferral::Changed.into()),
-            Err(cause) if folder::has_no_links(&cause) => Err(Refusal::NoSecondName.into()),
-            swapped => {
-                let swapped = swapped.map_err(fail)?;
-                self.exchanged.set(swapped != Swapped::No);
-                Ok(swapped)
-            }
+        Ok(now.ino())
+    }
+
+    fn not_exchanged(&self, cause: io::Error) -> Stop {
+        if cause.kind() == io::ErrorKind::NotFound {
+            Deferral::Changed.into()
+        } else if folder::has_no_links(&cause) {
+            Refusal::NoSecondName.into()
+        } else {
+            self.fail(REPLACE, cause).into()
         }
     }
 
-    /// Exchanges the names of the two files, provided that the one at the path is `current`.
-    fn swap_names(&self, current: u64) -> io::Result<Swapped> {
+    /// Puts the new file at the path and the old one at the second name, or the other way round, unless a program has put
+    /// another file than the `current` one at the path.
+    fn exchange(&self, current: u64) -> io::Result<Swapped> {
+        before(Step::Exchange)?;
         let (place, second) = (&self.old.place, self.second());
         if !place.exchange(&second, place.name())? {
-            return self.swap_in_steps(current, &second);
+            return self.exchange_in_steps(current, &second);
         }
         if self.has(&second, current)? {
             return Ok(Swapped::AtOnce);
@@ -538,7 +546,7 @@ impl<'a> Replacement<'a> {
     /// The same where the file system cannot do it atomically: the file at the path gets another second name, and the other
     /// file is renamed over it. So there is a file at the path at all times, but one that a program puts there between our
     /// last look and the rename, a few microseconds later, is lost.
-    fn swap_in_steps(&self, current: u64, second: &str) -> io::Result<Swapped> {
+    fn exchange_in_steps(&self, current: u64, second: &str) -> io::Result<Swapped> {
         let (place, other) = (&self.old.place, beside::other(second));
         before(Step::Link)?;
         place.link(place.name(), &other)?;
@@ -607,8 +615,7 @@ impl<'a> Replacement<'a> {
     /// A program that had opened the old file has rewritten it from the beginning. It expects to find its own text at the
     /// path, so the old file goes back there.
     fn revert_exchange(&self, run: &Run, new_lease: Option<Lease<'_>>) -> Result<Deferral, Error> {
-        before(Step::Exchange).map_err(|cause| self.fail_after_exchange(cause))?;
-        let swapped = self.swap_names(self.inode).map_err(|cause| self.fail_after_exchange(cause))?;
+        let swapped = self.exchange(self.inode).map_err(|cause| self.fail_after_exchange(cause))?;
         if swapped == Swapped::No {
             // Yet another file is there. The old one stays beside it, for the next run to look after.
             return Ok(Deferral::Changed);
@@ -629,7 +636,7 @@ impl<'a> Replacement<'a> {
         let until = Instant::now() + TIMEOUTS.grace;
         while Instant::now() < until {
             let at = path.metadata().map_err(fail)?.len();
-            if ends_line(&path, at).map_err(fail)?
+            if ends_line_at(&path, at).map_err(fail)?
                 && let Appended::All(upto, _) | Appended::Lines(upto) = ours.came(&reader).map_err(fail)?
                 && upto > ours.at()
             {

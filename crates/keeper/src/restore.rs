@@ -21,7 +21,7 @@ use crate::stop::{Halt, Stop};
 use crate::vault::{Purpose, Record, RecordedChange, RemovedBytes, RunState, Vault};
 use blake3::Hash;
 use spans::marker::TextId;
-use standing::{Wrong, first_wrong, standing};
+use standing::{Standing, is_all_whole, standing};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
@@ -61,12 +61,12 @@ fn landed(
         return Ok(true);
     }
     let Some(undone) = &record.undoes else {
-        return Ok(first_wrong(record, &History::through(later), source)?.is_none());
+        return is_all_whole(record, &History::through(later), source);
     };
     let mut since = earlier.iter().flatten().skip_while(|other| other.run != *undone);
     let Some(target) = since.next() else { return Ok(false) };
     let between = since.filter(|other| other.state != RunState::Kept);
-    Ok(first_wrong(target, &History::through(between.chain(later)), source)?.is_some())
+    Ok(!is_all_whole(target, &History::through(between.chain(later)), source)?)
 }
 
 /// Part of the restored text.
@@ -220,14 +220,12 @@ impl Runs {
     ) -> Result<(Vec<Option<u64>>, bool), Halt> {
         let edits = &self.target.edits;
         let standing = standing(&self.target, history, source)?;
-        let mut places: Vec<Option<u64>> = standing.iter().map(|place| place.ok()).collect();
+        let mut places: Vec<Option<u64>> = standing.iter().map(|place| place.whole()).collect();
         let is_moved = places != history.places(edits);
-        let Some(wrong) = standing.iter().find_map(|place| place.err()) else {
-            return Ok((places, is_moved));
-        };
-        let at = match wrong {
-            Wrong::Touched => self.who_touched().map_or(Ok(0), Err)?,
-            Wrong::Other(at) => at,
+        let at = match standing.iter().find(|place| place.whole().is_none()) {
+            None => return Ok((places, is_moved)),
+            Some(Standing::Touched) => self.who_touched().map_or(Ok(0), Err)?,
+            Some(Standing::Whole(at) | Standing::Other(at)) => *at,
         };
         // A cut can be restored by itself. Other edits belong together: undoing half of a repair would break the session.
         let is_cut = |change: &RecordedChange| change.texts().next().is_some();
@@ -338,8 +336,8 @@ pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io:
     if record.swap.as_ref().is_none_or(|swap| swap.before != length) {
         return Ok(None);
     }
-    let wrong = |source: &dyn Source| first_wrong(record, &History::through(&[]), source);
-    if !matches!(now.read_first(record.bytes_after, wrong), Ok(None)) {
+    let is_whole = |source: &dyn Source| is_all_whole(record, &History::through(&[]), source);
+    if !matches!(now.read_first(record.bytes_after, is_whole), Ok(true)) {
         return Ok(None);
     }
     let (mut parts, mut from) = (Vec::new(), 0);

@@ -4,16 +4,17 @@ use crate::appends::{END_BYTES, KnownEnd};
 use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::folder::{Place, folder_of};
 use crate::identity::{FileId, Stamp};
-use crate::place::Place;
 use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{FileExt, OFlags, lock, owner};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
+use spans::source::ends_line;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -41,21 +42,13 @@ const CLOCK_TICK: Duration = Duration::from_millis(20);
 /// How long to wait for another process to give back its lease on a file that we want to open.
 const LEASE_MAX: Duration = Duration::from_secs(5);
 
-/// How many times a path is opened again because another Tailor has replaced the file in between.
-const OPEN_TRIES: usize = 5;
-
 impl Snapshot {
     /// Opens a file for reading. It may be refused because of what kind of file it is, whatever its content.
     pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
         let fail = |cause| Error::new(path, Error::OPEN, cause);
-        let real = metadata::real_path(path).map_err(fail)?;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let root = metadata::real_path(root.unwrap_or(parent)).map_err(fail)?;
-        if !metadata::lies_in(&real, &root) {
-            return Err(Refusal::LinkOutOfRoot.into());
-        }
+        let path = real_path_in(path, root)?;
         // Without waiting: a named pipe would block here for ever.
-        let place = Place::hold(&real).map_err(fail)?;
+        let place = Place::hold(&path).map_err(fail)?;
         let file = open_patiently(&place, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?;
         let opened = SystemTime::now();
         let metadata = metadata::of_file(&file).map_err(fail)?;
@@ -67,25 +60,19 @@ impl Snapshot {
         let at = metadata.len() - end.len() as u64;
         let got = file.read_at(&mut end, at).map_err(fail)?;
         end.truncate(got);
-        Ok(Self { content: FileContent { path: real, file, metadata }, place, end, opened })
+        Ok(Self { content: FileContent { path, file, metadata }, place, end, opened })
     }
 
-    /// Opens a file and locks it against other Tailors, until the snapshot is dropped: with `flock`, on the file
-    /// itself, so that nothing has to be cleared away after a crash. Agents that lock their transcripts in the same
-    /// way are waited for like a Tailor.
-    pub(crate) fn open_locked(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
-        for _ in 0..OPEN_TRIES {
-            let snapshot = Self::open(path, root)?;
-            // Without such locks, the exchange itself shows whether there is another file at the path.
-            let locked = lock::take(&snapshot.file);
-            if !locked.map_err(|cause| Error::new(path, "lock the file", cause))? {
-                return Err(Deferral::OtherTailor.into());
-            }
-            if snapshot.is_at_path()? {
-                return Ok(snapshot);
-            }
+    /// Locks the file against other Tailors, until the snapshot is dropped: with `flock`, on the file itself, so that nothing
+    /// has to be cleared away after a crash. Agents that lock their transcripts in the same way are waited for like a Tailor.
+    /// `false` if another file is at the path by now.
+    pub(crate) fn lock(&self) -> Result<bool, Stop> {
+        // Without such locks, the exchange itself shows whether there is another file at the path.
+        let locked = lock::take(&self.file);
+        if !locked.map_err(|cause| Error::new(&self.path, "lock the file", cause))? {
+            return Err(Deferral::OtherTailor.into());
         }
-        Err(Deferral::Changed.into())
+        Ok(self.is_at_path()?)
     }
 
     /// Whether another process has locked the file, which we have not: another Tailor, or an agent that locks its transcripts in
@@ -106,7 +93,7 @@ impl Snapshot {
 
     /// Whether what was there when it was opened ended with a whole line.
     pub(crate) fn ends_line(&self) -> bool {
-        self.end.is_empty() || self.end.ends_with(b"\n")
+        ends_line(&self.end)
     }
 
     /// Why the file must not be replaced, if there is a reason that time will not cure.
@@ -165,6 +152,13 @@ impl Snapshot {
             .metadata_of(self.place.name())
             .map_err(|cause| Error::new(&self.path, "look at the file again", cause))
     }
+}
+
+/// The path of a file without links. Refuses one that a link leads to from outside its root, or else its folder.
+pub(crate) fn real_path_in(path: &Path, root: Option<&Path>) -> Result<PathBuf, Stop> {
+    let real = |of: &Path| metadata::real_path(of).map_err(|cause| Error::new(path, Error::OPEN, cause));
+    let (path, root) = (real(path)?, real(root.unwrap_or(folder_of(path)))?);
+    if metadata::lies_in(&path, &root) { Ok(path) } else { Err(Refusal::LinkOutOfRoot.into()) }
 }
 
 /// Opens a file. Another Tailor that has just replaced it holds a lease on it for some milliseconds, during which opening it

@@ -4,7 +4,7 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::refusal::Refusal;
 use std::fmt;
-use transcript::Fault;
+use transcript::{Fault, compact};
 
 /// Why work on a file ended early.
 #[derive(Debug)]
@@ -47,8 +47,10 @@ impl fmt::Display for Stop {
 
 /// Why work on a text ended early: a [`Stop`], or a fault, which says only where the text could not be read. The caller that
 /// opened the file knows the cause and turns a fault into a stop.
-pub(crate) enum Halt {
+pub enum Halt {
+    /// The text could not be read.
     Fault(Fault),
+    /// Anything else.
     Stop(Stop),
 }
 
@@ -65,6 +67,15 @@ impl Halt {
 impl From<Fault> for Halt {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
+    }
+}
+
+impl From<compact::NotDrawn> for Halt {
+    fn from(stop: compact::NotDrawn) -> Self {
+        match stop {
+            compact::NotDrawn::Unable(unable) => Refusal::Unable(unable).into(),
+            compact::NotDrawn::Fault(fault) => fault.into(),
+        }
     }
 }
 

@@ -41,6 +41,7 @@ use crate::found::FoundFile;
 use crate::identity::FileId;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
+use crate::snapshot::real_path_in;
 use crate::stop::Stop;
 use crate::store::{IN_DATABASE, may_be_read, session_path, split};
 use database::{Database, is_foreign};
@@ -223,13 +224,7 @@ fn spool(path: &Path, root: Option<&Path>, want: Want) -> Result<Option<Stored>,
         },
         _ => return Ok(None),
     };
-    let real = metadata::real_path(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let root = root.unwrap_or(parent);
-    let root = metadata::real_path(root).map_err(|cause| Error::new(root, Error::OPEN, cause))?;
-    if !metadata::lies_in(&real, &root) {
-        return Err(Refusal::LinkOutOfRoot.into());
-    }
+    let real = real_path_in(file, root)?;
     for _ in 0..TRIES {
         let database = Database::open(&real)?;
         let copied = copy(&database, &real, &session, want);

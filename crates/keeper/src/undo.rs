@@ -4,17 +4,16 @@
 //! repair, as a run of its own.
 
 use crate::content::{FileContent, no_temporary};
-use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
 use crate::leave::{could_write, is_tried, may_be_in_turn, may_be_remembered, may_write};
-use crate::leftover::{open_finished, replace_and_finish};
+use crate::leftover::{late_lines, open_finished};
 use crate::new_text::NewText;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Guarantee, Outcome};
 use crate::platform::files::temporary;
 use crate::refusal::Refusal;
-use crate::replace::Replaced;
+use crate::replace::{Replaced, replace};
 use crate::restore::{Extent, Restored, RestoredText, Runs};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
@@ -166,9 +165,9 @@ fn undo_once(
     // Asked before anything is written, and once more by `replace`.
     let asked = enter().map(drop).and_then(|()| forgotten());
     match asked.and_then(|()| restore_and_record(vault, snapshot, &runs, way, enter)) {
-        Ok((done, late)) => {
+        Ok(done) => {
             outcome.guarantee = Some(done.guarantee);
-            outcome.late = late;
+            outcome.late = late_lines(&done, snapshot, vault);
             outcome.ending = Ending::Undone;
         }
         Err(stop) => outcome.ending = Ending::from_stop(stop)?,
@@ -193,12 +192,12 @@ fn restore_and_record(
     runs: &Runs,
     way: RestoredText,
     enter: impl FnOnce() -> Result<Pass, Stop>,
-) -> Result<(Replaced, Option<Deferral>), Stop> {
+) -> Result<Replaced, Stop> {
     let text = Restored { vault, record: &runs.target, parts: way.parts };
     let keep = |pending: Pending, swap| {
         snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, Some(swap)))
     };
-    let done = replace_and_finish(snapshot, &text, vault, keep, enter)?;
+    let done = replace(snapshot, &text, vault, keep, enter)?;
     // If the run was over another file that still exists, its record stays as it is for that file.
     let of = &runs.target.path;
     if *of == snapshot.path || !of.exists() {

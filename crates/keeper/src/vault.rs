@@ -31,7 +31,7 @@ pub(crate) use texts::PackedTexts;
 pub(crate) use ledger::Ledger;
 pub(crate) use record::{Account, CONTEXT_BYTES, RecordedChange, RemovedBytes, Swap, check};
 
-use crate::appends::ends_line;
+use crate::appends::ends_line_at;
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::own::Own;
@@ -44,14 +44,13 @@ use file::{KeepFailure, RunWriter, Section, broken};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::{RecordedRows, StoredFrame};
-use spans::marker;
+use spans::{marker, source};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use transcript::judge::ends_a_line;
 use transcript::plan::Plan;
 use transcript::{Source, Span};
 
@@ -444,7 +443,7 @@ impl Pending {
             }
             let (edits, inline) = record::changes(source, plan, &hashes)?;
             (record.bytes_before, record.bytes_after) = (source.len(), plan.length_after());
-            record.ends_line = ends_a_line(source, source.len())?;
+            record.ends_line = source::ends_line_at(source, source.len())?;
             (record.purpose, record.swap, record.edits) = (purpose, swap, edits);
             before(Step::WriteRecord)?;
             if !inline.is_empty() {
@@ -509,7 +508,7 @@ impl Pending {
                 let start = done;
                 record.ends_line = true;
                 for (file, span) in edit.removed.into_iter().filter(|(_, span)| !span.is_empty()) {
-                    record.ends_line = ends_line(file, span.end)?;
+                    record.ends_line = ends_line_at(file, span.end)?;
                     done += span.len();
                     removed.push((file, span));
                 }

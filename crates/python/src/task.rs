@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use transcript::chunk::{ChunkBounds, chars4, chunks};
-use transcript::compact::Unable;
+use transcript::compact::{NotDrawn, Unable};
 use transcript::refusal;
 use transcript::row::{RepairedRow, RowOutcome};
 use transcript::weight::{Category, Standing, Weight, weigh};
@@ -248,11 +248,12 @@ impl TaskJob {
                 cut.push(([line, Some(messages), Some(chunk.chars), Some(chunk.tokens)], chunk.text()));
                 true
             };
-            match chunks(&&*text(rows, row)?, &limits, None, &mut keep).map_err(lost)? {
+            match chunks(&&*text(rows, row)?, &limits, None, &mut keep) {
                 Ok(_) if cut.is_empty() => Err("no message is in context".to_string()),
                 Ok(_) => Ok(cut),
-                Err(Unable::UnknownFormat) => Err("not a session of a known format".to_string()),
-                Err(unable) => Err(unable.to_string()),
+                Err(NotDrawn::Unable(Unable::UnknownFormat)) => Err("not a session of a known format".to_string()),
+                Err(NotDrawn::Unable(unable)) => Err(unable.to_string()),
+                Err(NotDrawn::Fault(fault)) => Err(lost(fault)),
             }
         };
         let cut = self.each(batch, rows, &one, Err);

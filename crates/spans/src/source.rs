@@ -160,6 +160,16 @@ pub fn read_span(source: &dyn Source, span: Span) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
+/// Whether a text that ends with these bytes ends with a whole line, as the empty one does.
+pub fn ends_line(end: &[u8]) -> bool {
+    end.is_empty() || end.ends_with(b"\n")
+}
+
+/// Whether the first `bytes` of a source end with a whole line.
+pub fn ends_line_at(source: &dyn Source, bytes: u64) -> Result<bool, Fault> {
+    Ok(ends_line(&read_span(source, Span::new(bytes.saturating_sub(1), bytes))?))
+}
+
 /// The first bytes of a span that is not empty: as many as fit into `buffer`.
 pub fn window<'a>(source: &dyn Source, span: Span, buffer: &'a mut [u8]) -> Result<&'a [u8], Fault> {
     let wanted = span.len().min(buffer.len() as u64) as usize;

@@ -82,31 +82,34 @@ pub(crate) fn build() -> Build {
     Build { target: format!("{ARCH}-{OS}{libc}"), commit }
 }
 
-/// What was written on the command line; what cannot be read ends the program, with what was probably meant.
+/// What was written on the command line; what cannot be read ends the program.
 pub(crate) fn parse() -> Args {
-    let args = Args::try_parse().unwrap_or_else(|mut error| {
-        let suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
-        if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-            && !suggested
-        {
-            // clap's measure of similarity finds no match for short words with swapped letters.
-            let commands = Args::command();
-            let names = commands.get_subcommands().filter(|command| !command.is_hide_set());
-            let meant = names
-                .map(clap::Command::get_name)
-                .find(|name| strsim::damerau_levenshtein(name, word) == 1)
-                .map(str::to_string);
-            if let Some(meant) = meant {
-                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant]));
-            }
-        }
-        error.exit()
-    });
+    let args = Args::try_parse().unwrap_or_else(exit_with);
     if args.json && args.command.is_some() {
         let what = "--json goes after the command, as in: tailor scan --json";
         Args::command().error(ErrorKind::ArgumentConflict, what).exit()
     }
     args
+}
+
+/// Ends the program because the command line cannot be read, with what was probably meant.
+fn exit_with(mut error: clap::Error) -> Args {
+    let suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && !suggested
+    {
+        // clap's measure of similarity finds no match for short words with swapped letters.
+        let commands = Args::command();
+        let names = commands.get_subcommands().filter(|command| !command.is_hide_set());
+        let meant = names
+            .map(clap::Command::get_name)
+            .find(|name| strsim::damerau_levenshtein(name, word) == 1)
+            .map(str::to_string);
+        if let Some(meant) = meant {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant]));
+        }
+    }
+    error.exit()
 }
 
 #[derive(Subcommand)]

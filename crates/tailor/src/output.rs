@@ -2,7 +2,7 @@
 //! complete or not at all.
 
 use crate::system::{create_private, make_private, own_stream, share_like};
-use keeper::real_path;
+use keeper::{folder_of, real_path};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, StderrLock, StdoutLock, Write};
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ pub(crate) struct Whole {
 impl Whole {
     /// Begins a file for this path.
     pub(crate) fn beside(path: &Path) -> io::Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder_of(path);
         let (file, beside) =
             tempfile::Builder::new().prefix(".tailor-").make_in(folder, create_private)?.into_parts();
         Ok(Self { file: BufWriter::new(file), beside })

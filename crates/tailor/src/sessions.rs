@@ -75,8 +75,7 @@ pub(crate) fn with_sidechains(paths: &[PathBuf]) -> Vec<Candidate> {
         let modified = found.written.or_else(of_file)?;
         Some(Candidate { found, modified })
     };
-    let mut all: Vec<Candidate> =
-        roots(paths).iter().flat_map(|path| find(path)).flatten().filter_map(dated).collect();
+    let mut all: Vec<Candidate> = find(&roots(paths)).into_iter().flatten().filter_map(dated).collect();
     all.sort_by(|one, other| (other.modified, one.path()).cmp(&(one.modified, other.path())));
     all
 }
@@ -94,8 +93,8 @@ fn is_sidechain(path: &Path) -> bool {
 }
 
 /// A path from the command line. If there is no such file, it may be a session's id or the beginning of one.
-pub(crate) fn path_or_id(text: OsString) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
+pub(crate) fn path_or_id(path: OsString) -> Result<PathBuf, String> {
+    let path = PathBuf::from(path);
     let id = path.to_str().filter(|text| {
         text.len() >= ID_CHARS_MIN
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))

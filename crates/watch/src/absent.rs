@@ -1,6 +1,7 @@
 //! Stands in for the daemon on systems without it.
 
-use crate::{Build, Config, Status};
+use crate::config::{Build, Config};
+use crate::status::Status;
 use std::fmt;
 use std::path::Path;
 

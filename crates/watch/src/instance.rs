@@ -1,10 +1,11 @@
 //! Allows one daemon per root: a file names the root, and is locked as long as its daemon lives.
 
+use keeper::lock_holder;
 use rustix::fs::{FlockOperation, flock};
 use std::fmt;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The claim to a root, until it is dropped.
@@ -89,7 +90,7 @@ fn lock_folder(root: &Path) -> Result<Option<File>, NotClaimed> {
     };
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => {
-            let pid = folder.metadata().ok().and_then(|found| holder(found.ino()));
+            let pid = lock_holder(&folder);
             Err(NotClaimed::By {
                 root: root.to_path_buf(),
                 pid: pid.unwrap_or_else(|| "unknown".to_string()),
@@ -98,20 +99,6 @@ fn lock_folder(root: &Path) -> Result<Option<File>, NotClaimed> {
         Err(_) => Ok(None),
         Ok(()) => Ok(Some(folder)),
     }
-}
-
-/// The process that has locked a file, according to `proc_locks(5)`: `1: FLOCK ADVISORY WRITE 4711 fd:01:131 0 EOF`.
-fn holder(inode: u64) -> Option<String> {
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    let mut fields = locks.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<&str>>());
-    fields.find_map(|fields| match fields[..] {
-        ["FLOCK", _, "WRITE", pid, file, ..] => {
-            let same = file.rsplit(':').next()?.parse() == Ok(inode);
-            // 0 is a process in a container that we cannot see.
-            (same && pid != "0").then(|| pid.to_string())
-        }
-        _ => None,
-    })
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -190,7 +190,7 @@ impl Looker {
 
     /// Looks at a session in a store, once it has been quiet for long enough: only its store says when it was written to.
     fn look_at_session(&self, job: &Job, root: Option<&Path>) -> (Done, Option<ReadFile>) {
-        let written = find(&job.path).into_iter().flatten().find_map(|found| found.written);
+        let written = find(&[&job.path]).into_iter().flatten().find_map(|found| found.written);
         let now = Listed::new(&job.path, written, None);
         match self.settle.checked_sub(now.quiet).filter(|wait| !wait.is_zero()) {
             Some(after) => (Done::Deferred { as_it_is: None, after, cure: Cure::Change }, None),
@@ -364,7 +364,7 @@ fn listed(path: &Path, stamp: Stamp) -> Option<Result<Vec<Listed>, Error>> {
     if !may_be_read(path) {
         return None;
     }
-    let found: Result<Vec<FoundFile>, Error> = find(path).into_iter().collect();
+    let found: Result<Vec<FoundFile>, Error> = find(&[path]).into_iter().collect();
     if found.as_ref().is_ok_and(|found| found.iter().any(|found| found.path == path)) {
         return None;
     }

@@ -19,7 +19,7 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
         return Err(io::Error::other("its name does not end in .prom, so no collector would read it"));
     }
     // A bare name is in the current folder.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = keeper::folder_of(path);
     let mut file = tempfile::Builder::new().prefix(".tailor-").suffix(".tmp").tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     // Set after creation, so that the umask does not apply.

@@ -1,7 +1,7 @@
 //! Late lines: those of a leftover that are missing from the transcript, and the text of the transcript with them.
 
 use super::left::{FINISH, Leftover};
-use crate::appends::{END_BYTES, end_hash, ends_line, lines_end};
+use crate::appends::{END_BYTES, end_hash, ends_line_at, lines_end};
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span, read_up_to, same_bytes};
 use crate::platform::FileExt;
@@ -206,7 +206,7 @@ impl Leftover {
     fn resume(&self, now: &Snapshot) -> io::Result<ResumePoint> {
         let ledger = &self.ledger;
         let end = lines_end(&now.file, now.bytes())?;
-        let ends_line_at = |at| Ok::<_, io::Error>(at <= now.bytes() && ends_line(&now.file, at)?);
+        let is_end = |at| Ok::<_, io::Error>(at <= now.bytes() && ends_line_at(&now.file, at)?);
         // A program that has put a file of its own at the path has usually copied what was there.
         let is_ours = ledger.current == now.metadata.ino();
         if !self.is_old() && ledger.current == self.swap.new.inode {
@@ -214,14 +214,14 @@ impl Leftover {
             // the old file's lines, then lines that others appended to it. If the old file is at the path again, those
             // belong before the lines that were appended to the old file since.
             let own = Span::new(ledger.at.min(self.length), self.length);
-            if self.swap.old.inode != now.metadata.ino() || !ends_line_at(ledger.known)? {
+            if self.swap.old.inode != now.metadata.ino() || !is_end(ledger.known)? {
                 let known = (ledger.at + ledger.upto - ledger.known).min(self.length);
                 return Ok(ResumePoint { known, at: end, torn: 0 });
             }
             let copied = self.copied(own, now, ledger.known)?;
             return Ok(copied.unwrap_or(ResumePoint { known: own.start, at: ledger.known, torn: 0 }));
         }
-        if !ends_line_at(ledger.at)? {
+        if !is_end(ledger.at)? {
             return Ok(ResumePoint { known: ledger.known, at: end, torn: 0 });
         }
         // A copy was under way. The transcript has all of it, a part or nothing; bytes that the disk has lost are
@@ -265,7 +265,7 @@ impl Leftover {
             done += length as u64;
         }
         // Zeros match anything, so a line that continues after them is another program's.
-        if last == 0 && there < room && !ends_line(&now.file, at + there)? {
+        if last == 0 && there < room && !ends_line_at(&now.file, at + there)? {
             return gone_on(same);
         }
         let all = ResumePoint { known: span.end.min(self.length.max(span.start)), at: at + there, torn: 0 };

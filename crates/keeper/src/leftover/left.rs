@@ -2,7 +2,7 @@
 
 use crate::beside::run_of;
 use crate::error::Error;
-use crate::place::Place;
+use crate::folder::Place;
 use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{OFlags, owner};
 use crate::snapshot::Snapshot;

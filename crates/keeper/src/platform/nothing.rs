@@ -66,4 +66,9 @@ pub(crate) mod process {
     pub(crate) fn sees_all() -> bool {
         false
     }
+
+    /// The id of the process that has locked a file.
+    pub fn lock_holder(_: &std::fs::File) -> Option<String> {
+        None
+    }
 }

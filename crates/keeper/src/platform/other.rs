@@ -76,6 +76,7 @@ pub(crate) mod network {
 
 /// A process is alive unless there is none to send a signal to. Nothing else is known about processes.
 pub(crate) mod process {
+    pub use crate::platform::nothing::process::lock_holder;
     pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
     use crate::platform::seen::ProcessState;
     use rustix::io::Errno;

@@ -9,27 +9,36 @@ use transcript::{Fault, Source, Span};
 /// Longest new text for which every possible start around its marker is tried.
 const MARKED_BYTES_MAX: u64 = 1024;
 
-/// Why a place is not what the run left behind.
+/// What is at a place of a run now.
 #[derive(Clone, Copy)]
-pub(super) enum Wrong {
+pub(super) enum Standing {
+    /// What the run left behind.
+    Whole(u64),
     /// A later run changed it.
     Touched,
-    /// Other bytes are there now.
+    /// Other bytes.
     Other(u64),
 }
 
-/// The first place that is not what the run left behind.
-pub(super) fn first_wrong(
+impl Standing {
+    /// Where what the run left behind is; `None` if it is not there any more.
+    pub(super) fn whole(self) -> Option<u64> {
+        if let Self::Whole(at) = self { Some(at) } else { None }
+    }
+}
+
+/// Whether each place is what the run left behind.
+pub(super) fn is_all_whole(
     record: &Record,
     history: &History<'_>,
     source: &dyn Source,
-) -> Result<Option<Wrong>, Fault> {
+) -> Result<bool, Fault> {
     for (change, place) in record.edits.iter().zip(history.places(&record.edits)) {
-        if let Err(wrong) = judged(change, place, record, source)? {
-            return Ok(Some(wrong));
+        if judged(change, place, record, source)?.whole().is_none() {
+            return Ok(false);
         }
     }
-    Ok(None)
+    Ok(true)
 }
 
 /// Where each place is now.
@@ -37,26 +46,26 @@ pub(super) fn standing(
     record: &Record,
     history: &History<'_>,
     source: &dyn Source,
-) -> Result<Vec<Result<u64, Wrong>>, Fault> {
+) -> Result<Vec<Standing>, Fault> {
     let places = record.edits.iter().zip(history.places(&record.edits));
     let mut all: Vec<_> =
         places.map(|(change, place)| judged(change, place, record, source)).collect::<Result<_, _>>()?;
-    if all.iter().all(Result::is_ok) {
+    if all.iter().all(|place| place.whole().is_some()) {
         return Ok(all);
     }
     let markers = markers(source)?;
     let mut from = 0;
     for (place, change) in all.iter_mut().zip(&record.edits) {
         // If the places are not in the order of the edits, they cannot all be restored.
-        if place.is_ok_and(|at| at < from) {
-            *place = Err(Wrong::Other(from));
+        if place.whole().is_some_and(|at| at < from) {
+            *place = Standing::Other(from);
         }
-        if place.is_err()
+        if place.whole().is_none()
             && let Some(at) = moved(change, record, &markers, from, source)?
         {
-            *place = Ok(at);
+            *place = Standing::Whole(at);
         }
-        from = place.map_or(from, |at| at + change.length);
+        from = place.whole().map_or(from, |at| at + change.length);
     }
     Ok(all)
 }
@@ -66,9 +75,9 @@ fn judged(
     place: Option<u64>,
     record: &Record,
     source: &dyn Source,
-) -> Result<Result<u64, Wrong>, Fault> {
-    let Some(at) = place else { return Ok(Err(Wrong::Touched)) };
-    Ok(if holds(change, at, record, source)? { Ok(at) } else { Err(Wrong::Other(at)) })
+) -> Result<Standing, Fault> {
+    let Some(at) = place else { return Ok(Standing::Touched) };
+    Ok(if holds(change, at, record, source)? { Standing::Whole(at) } else { Standing::Other(at) })
 }
 
 /// Whether this place holds what the run wrote, between the same bytes.

@@ -74,8 +74,27 @@ pub(super) struct Mend {
     pub(super) seal: fn(&Connection, &str) -> SqlResult<()>,
 }
 
-/// Finds the edits before and after those of the rows, or the reason why there are none.
-pub(super) type Links = fn(&Connection, &str, &[Turned]) -> SqlResult<Result<Around, String>>;
+/// Finds the edits before and after those of the rows.
+pub(super) type Links = fn(&Connection, &str, &[Turned]) -> Result<Around, Unlinked>;
+
+/// Why no edits go with those of the rows.
+pub(super) enum Unlinked {
+    /// The rows have to stay, for this reason.
+    Stays(&'static str),
+    Sql(rusqlite::Error),
+}
+
+impl From<&'static str> for Unlinked {
+    fn from(why: &'static str) -> Self {
+        Self::Stays(why)
+    }
+}
+
+impl From<rusqlite::Error> for Unlinked {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
 
 /// Edits before those of the rows, and after them.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@
 //! The live branch is not computed anew: live events stay live unless they are removed, and the new parent of an event comes
 //! before it. If the result is inconsistent, nothing is written and the user is told to run OpenClaw's own rebuild.
 
-use super::kind::{Around, Turned};
+use super::kind::{Around, Turned, Unlinked};
 use super::openclaw::{ACTIVE, IDENTITIES, STATE, event_of, layout};
 use super::rows::{RowCell, RowCells, RowEdit, first};
 use jiff::Timestamp;
@@ -37,52 +37,40 @@ struct EventChanges {
 }
 
 /// Finds the edits of the other tables.
-pub(super) fn links(
-    connection: &Connection,
-    session: &str,
-    turned: &[Turned],
-) -> SqlResult<Result<Around, String>> {
-    let no = |why: &str| Ok(Err(why.to_string()));
+pub(super) fn links(connection: &Connection, session: &str, turned: &[Turned]) -> Result<Around, Unlinked> {
     let mut turn = EventChanges::default();
     for event in turned {
-        if let Err(why) = turn.take(connection, session, event)? {
-            return no(why);
-        }
+        turn.take(connection, session, event)?;
     }
     if turn.gone.is_empty() && turn.parents.is_empty() {
-        return Ok(Ok(turn.around));
+        return Ok(turn.around);
     }
     let state = layout(STATE).rows(connection, "session_id = ?1", &[&session])?.pop();
-    let Some(state) = state.filter(|state| state[3] == RowCell::Integer(0)) else { return no(REBUILD) };
+    let state = state.filter(|state| state[3] == RowCell::Integer(0)).ok_or(REBUILD)?;
     let order = "session_id = ?1 ORDER BY active_position";
     let old = layout(ACTIVE).rows(connection, order, &[&session])?;
-    let Some(live) = turn.live(connection, session, &old)? else { return no(REBUILD) };
-    Ok(turn.finish(connection, session, (state, old), &live)?.ok_or_else(|| REBUILD.to_string()))
+    let live = turn.live(connection, session, &old)?.ok_or(REBUILD)?;
+    Ok(turn.finish(connection, session, (state, old), &live)?.ok_or(REBUILD)?)
 }
 
 impl EventChanges {
     /// Notes the change of an event and of its identity.
-    fn take(
-        &mut self,
-        connection: &Connection,
-        session: &str,
-        event: &Turned,
-    ) -> SqlResult<Result<(), &'static str>> {
-        let Some(seq) = event.row.get(1).and_then(RowCell::as_integer) else { return Ok(Err(REBUILD)) };
+    fn take(&mut self, connection: &Connection, session: &str, event: &Turned) -> Result<(), Unlinked> {
+        let seq = event.row.get(1).and_then(RowCell::as_integer).ok_or(REBUILD)?;
         let own =
             layout(IDENTITIES).rows(connection, "session_id = ?1 AND seq = ?2", &[&session, &seq])?.pop();
         let said = |name| event.new.as_ref().and_then(|new: &Value| new.get(name)?.as_str());
         let Some(own) = own else {
             // The header has no parent.
-            return Ok(if seq == 0 && said("type") == Some("session") { Ok(()) } else { Err(REBUILD) });
+            return if seq == 0 && said("type") == Some("session") { Ok(()) } else { Err(REBUILD.into()) };
         };
         if event.new.is_none() {
             self.gone.insert(seq, own[ID].as_text().unwrap_or_default().to_string());
             self.around.before.push(RowEdit { layout: IDENTITIES, old: Some(own), new: None });
-            return Ok(Ok(()));
+            return Ok(());
         }
         if said("id") != own[ID].as_text() || said("type") != own[TYPE].as_text() {
-            return Ok(Err("the repair would give an event another id or type"));
+            return Err("the repair would give an event another id or type".into());
         }
         let parent = said("parentId").map_or(RowCell::Null, RowCell::text);
         if parent != own[PARENT] {
@@ -91,7 +79,7 @@ impl EventChanges {
             new[PARENT] = parent;
             self.around.after.push(RowEdit { layout: IDENTITIES, old: Some(own), new: Some(new) });
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// An event: its `seq`, type, and new parent.

@@ -10,7 +10,7 @@ use super::{ExportedSession, export, sessions};
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::refusal::Refusal;
-use crate::stop::Stop;
+use crate::stop::{Halt, Stop};
 use crate::store::session_path;
 use crate::{Sight, Verdicts, find, is_in_use, maintain, read};
 use rusqlite::{Connection, params};
@@ -157,7 +157,7 @@ fn a_session_is_its_rows_byte_for_byte() {
     assert_eq!((stored.bytes, &stored.ending), (as_file.bytes, &as_file.ending));
     assert_eq!(found(&session_path(&path, "s1")), found(&copy));
     assert_eq!(found(&copy), [("S1", 4, Severity::Warning)]);
-    let is_long = |source: &dyn transcript::Source| Ok(source.len());
+    let is_long = |source: &dyn transcript::Source| Ok::<_, Halt>(source.len());
     assert_eq!(read(&session_path(&path, "s1"), None, is_long).unwrap(), all.len() as u64);
 }
 
@@ -181,8 +181,8 @@ fn sessions_are_found_in_a_folder_and_dated_by_the_store() {
             .collect()
     };
     let both = [(session_path(&path, "s1"), 9_000), (session_path(&path, "s2"), 5)];
-    assert_eq!(paths(find(dir.path())), both);
-    assert_eq!(paths(find(&path)), both);
+    assert_eq!(paths(find(&[dir.path()])), both);
+    assert_eq!(paths(find(&[&path])), both);
     assert!(matches!(export(&path), Err(Stop::Refused(Refusal::NamesNoSession(2)))));
     let error = export(&session_path(&path, "s3")).err().unwrap().to_string();
     assert!(error.contains("s3: could not open the file"), "{error}");
@@ -368,7 +368,7 @@ fn a_database_whose_list_of_tables_is_damaged_is_not_a_dead_end() {
     let path = session_path(&file, "s1");
     let export = export(&path).err().unwrap().to_string();
     let look = maintain(&path, None, &Options::default()).err().unwrap().to_string();
-    let list = find(&file).remove(0).err().unwrap().to_string();
+    let list = find(&[&file]).remove(0).err().unwrap().to_string();
     for error in [export, look, list] {
         assert!(error.contains(".recover") && !error.contains("tailor export"), "{error}");
     }
@@ -433,8 +433,8 @@ fn nothing_of_ours_gives_back_the_locks_of_an_open_connection() {
         assert!(!is_free(), "{mode}: the reader holds no lock");
         let options = Options::default();
         let verdicts = Verdicts::open(&dir.path().join("cache"), &options, &[dir.path().to_path_buf()]).ok();
-        find(dir.path());
-        find(&file);
+        find(&[dir.path()]);
+        find(&[&file]);
         export(&path).unwrap();
         let facts = looked(&path).before.unwrap().facts;
         looked(&file);
@@ -543,7 +543,7 @@ fn what_was_told_of_a_session_holds_until_its_database_or_log_changes() {
     let other = Verdicts::open(&cache, &options, &[dir.path().join("openclaw-agent")]).unwrap();
     assert!(look(&other).3);
     assert_eq!(
-        find(&path)[0].as_ref().unwrap().written,
+        find(&[&path])[0].as_ref().unwrap().written,
         Some(std::time::UNIX_EPOCH + Duration::from_secs(9))
     );
     insert(&store, "s1", 6, &entries()[5].replace("e5", "e6").replace("e4", "e5"));
@@ -575,7 +575,7 @@ fn real_stores_are_read() {
         fs::copy(Path::new(&folder).join(name), &file).unwrap();
         let path = session_path(&file, session);
         assert_eq!(
-            find(&file).into_iter().map(|found| found.unwrap().path).collect::<Vec<_>>(),
+            find(&[&file]).into_iter().map(|found| found.unwrap().path).collect::<Vec<_>>(),
             std::slice::from_ref(&path)
         );
         let seen = looked(&path).before.unwrap().facts;

@@ -11,7 +11,7 @@
 
 use super::alone::{Alone, nobody_seen};
 use super::database::Database;
-use super::kind::{Around, Mend, Query, RowKey, RowPlace, Turned};
+use super::kind::{Around, Mend, Query, RowKey, RowPlace, Turned, Unlinked};
 use super::rows::{self, MadeEdit, RowEdit, RowLayout};
 use super::{KINDS, Stored};
 use crate::content::no_temporary;
@@ -311,9 +311,10 @@ impl RowsWork<'_> {
             let row = old.into_iter().flatten().take(self.layout(change.key.0)?.keys).collect();
             turned.push(Turned { row, new: new.and_then(json) });
         }
-        let found =
-            links(&database.connection, &self.stored.session, &turned).map_err(|error| self.fail(error))?;
-        found.map_err(stays)
+        links(&database.connection, &self.stored.session, &turned).map_err(|unlinked| match unlinked {
+            Unlinked::Stays(why) => stays(why.to_string()),
+            Unlinked::Sql(error) => self.fail(error),
+        })
     }
 
     /// The old rows, in the order in which an undo writes them.

@@ -8,7 +8,7 @@ use crate::status::ExitStatus;
 use crate::terminal::json;
 use crate::tokens;
 use crate::value::Tokenizer;
-use keeper::{Stop, spool};
+use keeper::{Refusal, Stop, Unsupported, spool};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -26,21 +26,21 @@ pub(crate) fn run(asked: &Asked) -> ExitStatus {
     let mut printer = ChunkPrinter::new(asked.limits.tokenizer);
     let mut format = None;
     let cut = |source: &dyn transcript::Source| {
-        let done = chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())?;
-        if matches!(done, Ok(totals) if is_empty(&totals)) {
+        let totals = chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())?;
+        if is_empty(&totals) {
             format = examine(source, &Policy::default())?.facts.format;
         }
-        Ok(done)
+        Ok::<_, transcript::compact::NotDrawn>(totals)
     };
     let done = if asked.path == Path::new("-") {
         spool(io::stdin().lock(), cut)
     } else {
         keeper::read(&asked.path, None, cut)
     };
-    match value_or_sentence(&asked.path, done) {
+    match done {
         Ok(totals) if is_empty(&totals) => empty(asked, printer, &totals, format),
         Ok(totals) => end(printer, &totals),
-        Err(why) => failed(&why),
+        Err(stop) => failed(&unread(&asked.path, &stop)),
     }
 }
 
@@ -66,18 +66,14 @@ fn empty(asked: &Asked, printer: ChunkPrinter, totals: &ChunkTotals, format: Opt
     end(printer, totals)
 }
 
-/// The value, or the error in a sentence.
-pub(super) fn value_or_sentence<T>(path: &Path, done: Result<Result<T, Unable>, Stop>) -> Result<T, String> {
-    let verb = "read the conversation";
-    match done {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(Unable::UnknownFormat)) => {
-            Err(format!("{}: could not {verb}: {}", path.display(), keeper::Unsupported::UnknownFormat))
-        }
-        Ok(Err(unable)) => Err(format!("{}: could not {verb}: {unable}", path.display())),
-        Err(Stop::Failed(error)) => Err(describe_error(path, &error)),
-        Err(reason) => Err(format!("{}: could not {verb}: {reason}", path.display())),
-    }
+/// Says in a sentence why a conversation was not read.
+pub(super) fn unread(path: &Path, stop: &Stop) -> String {
+    let why = match stop {
+        Stop::Failed(error) => return describe_error(path, error),
+        Stop::Refused(Refusal::Unable(Unable::UnknownFormat)) => Unsupported::UnknownFormat.to_string(),
+        reason => reason.to_string(),
+    };
+    format!("{}: could not read the conversation: {why}", path.display())
 }
 
 /// Prints chunks as lines of JSON, each as soon as it is ready.

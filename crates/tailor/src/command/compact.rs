@@ -1,7 +1,7 @@
 //! `tailor compact`: replaces older messages by a summary that the user's command writes.
 
-use super::chunk::{ChunkPrinter, value_or_sentence};
-use super::{failed, one_session, output_closed};
+use super::chunk::{ChunkPrinter, unread};
+use super::{one_session, output_closed};
 use crate::amount::{plural, size};
 use crate::args::{CompactArgs, Json};
 use crate::place::shown;
@@ -13,13 +13,13 @@ use crate::status::ExitStatus;
 use crate::terminal::{Screen, plain};
 use crate::tokens;
 use crate::value::Tokenizer;
-use keeper::{Compacting, Ending, Options, Refusal};
+use keeper::{Compacting, Ending, Options, Refusal, Stop};
 use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use transcript::chunk::{Chunk, ChunkBounds, ChunkTotals, chunks};
-use transcript::compact::{Shares, Stay, divide};
+use transcript::compact::{Shares, Stay, Unable, divide};
 
 /// Longest answer that is accepted from a command: a summary should be short.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
@@ -30,27 +30,20 @@ const SUMMARY_BYTES_MAX: usize = 4 << 20;
 /// The `type` of its line of JSON.
 const KIND: &str = "compaction";
 
-pub(crate) fn run(asked: &CompactArgs) -> ExitStatus {
-    match compact(asked) {
-        Ok(status) => status,
-        Err(why) => failed(&why),
-    }
-}
-
-fn compact(asked: &CompactArgs) -> Result<ExitStatus, String> {
+pub(crate) fn run(asked: &CompactArgs) -> Result<ExitStatus, String> {
     let options = asked.options()?;
     one_session(&asked.path, "compact it")?;
     let divided = keeper::read(&asked.path, None, |source| {
         divide(source, options.policy.choose(source)?, Stay::Last(asked.keep))
     });
     let shares = match divided {
-        Ok(Err(unable)) if unable != transcript::compact::Unable::UnknownFormat => {
-            let ending = Ending::Refused(Refusal::Unable(unable));
+        Err(Stop::Refused(why @ Refusal::Unable(_))) if why != Refusal::Unable(Unable::UnknownFormat) => {
+            let ending = Ending::Refused(why);
             return Ok(
                 CompactLine::ended(asked, &ending, 0, Shares::default()).print(asked.change.json, &ending)
             );
         }
-        other => value_or_sentence(&asked.path, other)?,
+        other => other.map_err(|stop| unread(&asked.path, &stop))?,
     };
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
@@ -86,10 +79,8 @@ fn each_chunk(
     shares: Shares,
     each: &mut dyn FnMut(&Chunk) -> bool,
 ) -> Result<ChunkTotals, String> {
-    value_or_sentence(
-        path,
-        keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each)),
-    )
+    let read = keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each));
+    read.map_err(|stop| unread(path, &stop))
 }
 
 fn put_in(

@@ -27,7 +27,7 @@ pub(crate) fn run(asked: &DiffArgs) -> ExitStatus {
     let compare = |old: &dyn Source| {
         let compare = |new: &dyn Source| Differences::between(old, new);
         found = Some(keeper::read(&asked.new, None, compare).map_err(|stop| could_not(&asked.new, stop)));
-        Ok(())
+        Ok::<_, Fault>(())
     };
     let read = keeper::read(&asked.old, None, compare).map_err(|stop| could_not(&asked.old, stop));
     let found = match read.and_then(|()| found.transpose()) {

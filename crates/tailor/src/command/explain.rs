@@ -25,7 +25,7 @@ use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, KnownError};
 use transcript::request::{Blame, blame};
 use transcript::rule::{self, RULES, Rule};
-use transcript::{Examination, Finding, examine};
+use transcript::{Examination, Fault, Finding, examine};
 
 /// How much of a title is shown.
 const TITLE_COLUMNS: usize = 60;
@@ -507,7 +507,11 @@ fn find_error(
 ) -> Result<(Blame, Examination, Option<String>), String> {
     let policies = policies.map(|policy| policy.error = Some(text.to_string()));
     let looked = read(path, None, |source| {
-        Ok((blame(source, text)?, examine(source, policies.choose(source)?)?, last_error(source)?))
+        Ok::<_, Fault>((
+            blame(source, text)?,
+            examine(source, policies.choose(source)?)?,
+            last_error(source)?,
+        ))
     });
     let could_not = |why: &dyn std::fmt::Display| {
         format!("{}: could not look for the error in it: {why}", path.display())

@@ -26,32 +26,24 @@ const POLL_MAX: Duration = Duration::from_secs(60);
 /// How often to check whether a process is gone.
 const BLINK: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(fix: &FixArgs) -> ExitStatus {
-    let asked = match fix.asked() {
-        Ok(asked) => asked,
-        Err(error) => return failed(&error),
-    };
-    let judge = match FailPolicy::new(&fix.shared, &asked.options.policy, Severity::Warning) {
-        Ok(judge) => judge,
-        Err(error) => return failed(&error),
-    };
+pub(crate) fn run(fix: &FixArgs) -> Result<ExitStatus, String> {
+    let asked = fix.asked()?;
+    let judge = FailPolicy::new(&fix.shared, &asked.options.policy, Severity::Warning)?;
     if fix.data_set.lines {
-        return lines::run(&fix.data_set, &fix.shared, &judge, !fix.dry_run);
+        return Ok(lines::run(&fix.data_set, &fix.shared, &judge, !fix.dry_run));
     }
-    match is_stream(&fix.shared.paths) {
-        Ok(false) => {}
-        Ok(true) => return stream(fix, &asked.options, &judge),
-        Err(error) => return failed(&error),
+    if is_stream(&fix.shared.paths)? {
+        return stream(fix, &asked.options, &judge);
     }
-    if fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.copy_to.is_some()) {
-        match ask(fix, &asked.options, &judge) {
-            Ok(()) => {}
-            Err(status) => return status,
-        }
+    if fix.shared.paths.is_empty()
+        && !(fix.all || fix.dry_run || fix.copy_to.is_some())
+        && let Err(status) = ask(fix, &asked.options, &judge)
+    {
+        return Ok(status);
     }
     let until = fix.wait.and_then(|wait| Instant::now().checked_add(wait));
     if let Some(pid) = fix.after.filter(|pid| !ends(*pid, until)) {
-        return failed(&format!("nothing was changed: process {pid} has not ended"));
+        return Err(format!("nothing was changed: process {pid} has not ended"));
     }
     if let Some(vault) =
         asked.options.vault.as_ref().filter(|_| asked.options.mode == Mode::Fix && fix.copy_to.is_none())
@@ -59,13 +51,11 @@ pub(crate) fn run(fix: &FixArgs) -> ExitStatus {
         settle(&fix.shared.paths, vault);
     }
     let output = OutputOptions::new(&fix.shared.results, &asked.options.policy);
-    let status = over_files(&fix.shared.paths, &output, |found| {
-        Some(retried(until, || one(fix, &asked.options, &judge, found)))
-    });
+    let status = over_files(&fix.shared.paths, &output, fixing(fix, &asked.options, &judge, until));
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
         eprint_message(&error.to_string());
     }
-    status
+    Ok(status)
 }
 
 /// Lists what a repair of all known sessions would change, and asks whether to make it. The error is the exit status if
@@ -80,8 +70,9 @@ fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<(), E
     let (sessions, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let dry = Options { mode: Mode::DryRun, ..options.clone() };
     let output = OutputOptions::new(&fix.shared.results, &options.policy).laid_out(FileLayout::Question);
+    let look = fixing(fix, &dry, judge, None);
     let status = over_files(&[], &output, |found| {
-        let report = one(fix, &dry, judge, found);
+        let report = look(found)?;
         let would_fix = report.outcome == "would-fix";
         let is_broken = report.findings().iter().any(|finding| finding.severity == Severity::Error);
         sessions.fetch_add(usize::from(would_fix), Ordering::Relaxed);
@@ -122,37 +113,42 @@ fn ends(pid: u32, until: Option<Instant>) -> bool {
     false
 }
 
-/// Retries a file as long as it is deferred, until this time.
-fn retried(until: Option<Instant>, one: impl Fn() -> FileReport) -> FileReport {
-    loop {
-        let report = one();
-        let left = until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default();
-        match report.retry_after() {
-            Some(after) if !left.is_zero() && (after <= left || after <= POLL_MAX) => {
-                sleep(after.min(POLL).min(left));
+/// Repairs a file. Retries it as long as it is deferred, until this time.
+fn fixing(
+    fix: &FixArgs,
+    options: &Options,
+    judge: &FailPolicy<'_>,
+    until: Option<Instant>,
+) -> impl Fn(&FoundFile) -> Option<FileReport> + Sync {
+    move |found| {
+        let copying = fix
+            .copy_to
+            .as_ref()
+            .map(|out| Options { mode: Mode::CopyTo(copy_path(out, fix, found)), ..options.clone() });
+        let options = copying.as_ref().unwrap_or(options);
+        let copy = match &options.mode {
+            Mode::CopyTo(copy) => Some(copy.as_path()),
+            _ => None,
+        };
+        let show = |source: &dyn Source, plan: &Plan| changes(fix, &found.path, source, plan);
+        loop {
+            let report = match maintain_shown(&found.path, found.root.as_deref(), options, show) {
+                Ok((outcome, changes)) => {
+                    let diff = changes.filter(|_| !outcome.plan.is_empty()).unwrap_or_default();
+                    FileReport::new(&found.path, found.root.is_none(), outcome, judge)
+                        .with_diff(diff)
+                        .in_copy(copy)
+                }
+                Err(error) => FileReport::failed_at(&found.path, &error),
+            };
+            let left = until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default();
+            match report.retry_after() {
+                Some(after) if !left.is_zero() && (after <= left || after <= POLL_MAX) => {
+                    sleep(after.min(POLL).min(left));
+                }
+                _ => return Some(report),
             }
-            _ => return report,
         }
-    }
-}
-
-fn one(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>, found: &FoundFile) -> FileReport {
-    let copying = fix
-        .copy_to
-        .as_ref()
-        .map(|out| Options { mode: Mode::CopyTo(copy_path(out, fix, found)), ..options.clone() });
-    let options = copying.as_ref().unwrap_or(options);
-    let copy = match &options.mode {
-        Mode::CopyTo(copy) => Some(copy.as_path()),
-        _ => None,
-    };
-    let show = |source: &dyn Source, plan: &Plan| changes(fix, &found.path, source, plan);
-    match maintain_shown(&found.path, found.root.as_deref(), options, show) {
-        Ok((outcome, changes)) => {
-            let diff = changes.filter(|_| !outcome.plan.is_empty()).unwrap_or_default();
-            FileReport::new(&found.path, found.root.is_none(), outcome, judge).with_diff(diff).in_copy(copy)
-        }
-        Err(error) => FileReport::failed_at(&found.path, &error),
     }
 }
 
@@ -175,7 +171,7 @@ fn copy_path(out: &Path, fix: &FixArgs, found: &FoundFile) -> PathBuf {
 }
 
 /// Repairs standard input to standard output; messages go to standard error.
-fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> ExitStatus {
+fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<ExitStatus, String> {
     let results = &fix.shared.results;
     let printer = match &results.output {
         Some(file) if is_stdout(file) => {
@@ -186,10 +182,7 @@ fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> ExitStatu
         Some(file) => Printer::to_file(results.format(), results.listing.clone(), file),
         None => Ok(Printer::beside_a_transcript(results.format(), results.listing.clone())),
     };
-    let mut printer = match printer {
-        Ok(printer) => printer.by(asked_rules(&options.policy)),
-        Err(error) => return failed(&error),
-    };
+    let mut printer = printer?.by(asked_rules(&options.policy));
     let show = |source: &dyn Source, plan: &Plan| changes(fix, Path::new("-"), source, plan);
     let done = match maintain_stream(io::stdin().lock(), options, show) {
         Ok(mut stream) => {
@@ -200,8 +193,8 @@ fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> ExitStatu
         }
         Err(error) => printer.file(FileReport::failed(&error)),
     };
-    match done {
+    Ok(match done {
         Ok(()) => finish(printer),
         Err(error) => output_closed("standard output", &error),
-    }
+    })
 }

@@ -107,7 +107,7 @@ fn over_files(
     output: &OutputOptions<'_>,
     work: impl Fn(&FoundFile) -> Option<FileReport> + Sync,
 ) -> ExitStatus {
-    let files = gather(paths);
+    let files = find(&roots(paths));
     if files.is_empty() && !output.if_any {
         return nothing_found(paths);
     }
@@ -165,6 +165,11 @@ fn one_session(path: &Path, verb: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The status of a command that may not have started.
+pub(crate) fn ended(done: Result<ExitStatus, String>) -> ExitStatus {
+    done.unwrap_or_else(|error| failed(&error))
+}
+
 /// Reports an error that prevented the command from starting.
 fn failed(error: &impl std::fmt::Display) -> ExitStatus {
     eprint_message(&error.to_string());
@@ -177,10 +182,6 @@ fn output_closed(name: &str, error: &io::Error) -> ExitStatus {
         eprint_message(&format!("{name}: could not write results: {error}"));
     }
     ExitStatus::Error
-}
-
-fn gather(paths: &[PathBuf]) -> Vec<Result<FoundFile, Error>> {
-    roots(paths).iter().flat_map(|path| find(path)).collect()
 }
 
 /// The paths, or the folders of known agents.

@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::top::measure::contents;
-use super::{BATCH_FILES, failed, gather, nothing_found, output_closed};
+use super::{BATCH_FILES, failed, nothing_found, output_closed, roots};
 use crate::amount::plural;
 use crate::args::ReportArgs;
 use crate::output::{Output, is_stdout};
@@ -12,7 +12,7 @@ use crate::say::{eprint_message, hint};
 use crate::size_report::SizeReport;
 use crate::status::ExitStatus;
 use crate::tokens;
-use keeper::{Error, FoundFile, Policies};
+use keeper::{Error, FoundFile, Policies, find};
 use rayon::prelude::*;
 use std::io;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(crate) fn run(report: &ReportArgs) -> ExitStatus {
         Ok(place) => place,
         Err(error) => return failed(&error),
     };
-    let files = gather(&report.paths);
+    let files = find(&roots(&report.paths));
     if files.is_empty() {
         return nothing_found(&report.paths);
     }
@@ -45,17 +45,18 @@ pub(crate) fn run(report: &ReportArgs) -> ExitStatus {
     for batch in files.chunks(BATCH_FILES) {
         let work = |found: &Result<FoundFile, Error>| {
             let named = found.as_ref().is_ok_and(|found| found.root.is_none());
-            let looked = found
-                .as_ref()
-                .map_or_else(|error| Err(Box::new(SizeReport::failed(error))), |f| one(f, report, &policies));
+            let looked = found.as_ref().map_or_else(
+                |error| Looked::Not(Box::new(SizeReport::failed(error))),
+                |f| one(f, report, &policies),
+            );
             progress.done(found);
             (looked, named)
         };
-        let looked: Vec<(Result<ScanResult, Box<SizeReport>>, bool)> = batch.par_iter().map(work).collect();
+        let looked: Vec<(Looked, bool)> = batch.par_iter().map(work).collect();
         for (looked, named) in looked {
             match looked {
-                Ok(looked) => page.add(looked),
-                Err(weighed) => status = status.max(trouble(&mut page, *weighed, named)),
+                Looked::Whole(looked) => page.add(*looked),
+                Looked::Not(weighed) => status = status.max(trouble(&mut page, *weighed, named)),
             }
         }
     }
@@ -130,24 +131,26 @@ fn trouble(page: &mut Page, weighed: SizeReport, named: bool) -> ExitStatus {
     if told { ExitStatus::Error } else { ExitStatus::Clean }
 }
 
-fn one(found: &FoundFile, report: &ReportArgs, policies: &Policies) -> Result<ScanResult, Box<SizeReport>> {
+/// What came of a look at a file.
+enum Looked {
+    Whole(Box<ScanResult>),
+    /// It is not a transcript, or could not be read.
+    Not(Box<SizeReport>),
+}
+
+fn one(found: &FoundFile, report: &ReportArgs, policies: &Policies) -> Looked {
     let look = |source: &dyn Source| measure(&found.path, source, policies, report.show_content);
     keeper::read(&found.path, found.root.as_deref(), look)
-        .unwrap_or_else(|stop| Err(Box::new(SizeReport::stopped(&found.path, &stop))))
+        .unwrap_or_else(|stop| Looked::Not(Box::new(SizeReport::stopped(&found.path, &stop))))
 }
 
 /// Measures a transcript before and after a fix, and lists what is wrong with it.
-fn measure(
-    path: &Path,
-    source: &dyn Source,
-    policies: &Policies,
-    content: bool,
-) -> Result<Result<ScanResult, Box<SizeReport>>, Fault> {
+fn measure(path: &Path, source: &dyn Source, policies: &Policies, content: bool) -> Result<Looked, Fault> {
     let weight = weigh(source, LARGEST, &mut tokens::of_model)?;
     let contents = if content { contents(source, &weight)? } else { Vec::new() };
     let weighed = SizeReport::new(path, &weight, contents);
     if weighed.outcome != "weighed" {
-        return Ok(Err(Box::new(weighed)));
+        return Ok(Looked::Not(Box::new(weighed)));
     }
     let policy = policies.choose(source)?;
     let mended = mend(source, policy)?;
@@ -159,7 +162,7 @@ fn measure(
         _ => None,
     };
     let window = mended.before.context_tokens.window(policy);
-    Ok(Ok(ScanResult::new(weighed, after.as_ref(), &mended, window)))
+    Ok(Looked::Whole(Box::new(ScanResult::new(weighed, after.as_ref(), &mended, window))))
 }
 
 /// Writes the page and puts it in its place when it is whole.

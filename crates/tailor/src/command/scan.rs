@@ -1,6 +1,6 @@
 //! `tailor scan`: reports what is wrong.
 
-use super::{OutputOptions, failed, finish, is_stream, lines, output_closed, over_files, roots};
+use super::{OutputOptions, finish, is_stream, lines, output_closed, over_files, roots};
 use crate::args::{FileLayout, ReportFormat, ScanArgs};
 use crate::report::{FailPolicy, FileReport};
 use crate::status::ExitStatus;
@@ -9,22 +9,14 @@ use std::io;
 use std::path::Path;
 use transcript::Severity;
 
-pub(crate) fn run(scan: &ScanArgs) -> ExitStatus {
-    let (options, cache) = match scan.asked() {
-        Ok(asked) => asked,
-        Err(error) => return failed(&error),
-    };
-    let judge = match FailPolicy::new(&scan.shared, &options.policy, Severity::Error) {
-        Ok(judge) => judge,
-        Err(error) => return failed(&error),
-    };
+pub(crate) fn run(scan: &ScanArgs) -> Result<ExitStatus, String> {
+    let (options, cache) = scan.asked()?;
+    let judge = FailPolicy::new(&scan.shared, &options.policy, Severity::Error)?;
     if scan.data_set.lines {
-        return lines::run(&scan.data_set, &scan.shared, &judge, false);
+        return Ok(lines::run(&scan.data_set, &scan.shared, &judge, false));
     }
-    match is_stream(&scan.shared.paths) {
-        Ok(false) => {}
-        Ok(true) => return stream(scan, &options, &judge),
-        Err(error) => return failed(&error),
+    if is_stream(&scan.shared.paths)? {
+        return stream(scan, &options, &judge);
     }
     // Without an index, all files are read.
     let verdicts =
@@ -37,25 +29,22 @@ pub(crate) fn run(scan: &ScanArgs) -> ExitStatus {
     let is_overview = scan.shared.paths.is_empty() && scan.shared.results.format() == ReportFormat::Human;
     let layout = if is_overview { FileLayout::Overview } else { FileLayout::Sorted };
     let output = OutputOptions::new(&scan.shared.results, &options.policy).laid_out(layout);
-    over_files(&scan.shared.paths, &output, |found| {
+    Ok(over_files(&scan.shared.paths, &output, |found| {
         Some(match look(found) {
             Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),
             Err(error) => FileReport::failed_at(&found.path, &error),
         })
-    })
+    }))
 }
 
-fn stream(scan: &ScanArgs, options: &Options, judge: &FailPolicy<'_>) -> ExitStatus {
-    let mut printer = match OutputOptions::new(&scan.shared.results, &options.policy).printer() {
-        Ok(printer) => printer,
-        Err(error) => return failed(&error),
-    };
+fn stream(scan: &ScanArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<ExitStatus, String> {
+    let mut printer = OutputOptions::new(&scan.shared.results, &options.policy).printer()?;
     let report = match maintain_stream(io::stdin().lock(), options, |_, _| Ok(())) {
         Ok(stream) => FileReport::new(Path::new("-"), true, stream.outcome, judge),
         Err(error) => FileReport::failed(&error),
     };
-    match printer.file(report) {
+    Ok(match printer.file(report) {
         Ok(()) => finish(printer),
         Err(error) => output_closed(&printer.name(), &error),
-    }
+    })
 }

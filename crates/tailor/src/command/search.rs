@@ -102,7 +102,8 @@ impl ErrorSearch<'_> {
     fn fit_by_id(&self, session: &ListedSession) -> Option<Fit> {
         // Some rules have no findings without the error's text.
         let policy = Policy { error: Some(self.text.to_string()), ..Policy::default() };
-        let look = |source: &dyn Source| Ok((blame(source, self.text)?, examine(source, &policy)?));
+        let look =
+            |source: &dyn Source| Ok::<_, Fault>((blame(source, self.text)?, examine(source, &policy)?));
         let (blame, looked) = read(&session.path, None, look).ok()?;
         let named = blame?.named;
         // The id may only have been mentioned in a text.

@@ -10,7 +10,7 @@ mod view;
 mod words;
 
 use super::progress::Progress;
-use super::{BATCH_FILES, databases, failed, gather, is_stream, nothing_found, output_closed};
+use super::{BATCH_FILES, databases, failed, is_stream, nothing_found, output_closed, roots};
 use crate::amount::{grouped, percent};
 use crate::amount::{plural, size};
 use crate::args::TopArgs;
@@ -20,7 +20,7 @@ use crate::size_report::{SessionSize, Share, SizeReport, SizeTotals, ToolShare, 
 use crate::status::ExitStatus;
 use crate::table::{TableRow, TableWriter};
 use crate::terminal;
-use keeper::{Error, FoundFile, Policies, spool};
+use keeper::{Error, FoundFile, Policies, find, spool};
 use measure::{one, weigh_source};
 use rayon::prelude::*;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -62,7 +62,7 @@ fn wants_keys(top: &TopArgs) -> bool {
 }
 
 fn files(top: &TopArgs, policies: &Policies) -> io::Result<ExitStatus> {
-    let files = gather(&top.paths);
+    let files = find(&roots(&top.paths));
     if files.is_empty() {
         return Ok(nothing_found(&top.paths));
     }

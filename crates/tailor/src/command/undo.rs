@@ -1,6 +1,6 @@
 //! `tailor undo`: restores what a run changed.
 
-use super::{OutputOptions, failed, gather, over_files};
+use super::{OutputOptions, failed, over_files, roots};
 use crate::amount::{plural, size};
 use crate::args::UndoArgs;
 use crate::place::{portable_text, shown};
@@ -10,7 +10,8 @@ use crate::sessions::{describe_error, no_such_session};
 use crate::status::ExitStatus;
 use crate::terminal::{Screen, plain};
 use keeper::{
-    Ending, Error, Extent, FoundFile, Options, Outcome, Purpose, Record, Refusal, Vault, is_stored, undo,
+    Ending, Error, Extent, FoundFile, Options, Outcome, Purpose, Record, Refusal, Vault, find, is_stored,
+    undo,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -136,7 +137,7 @@ fn list_newest(asked: &UndoArgs, vault: &Vault) -> ExitStatus {
 
 fn list(asked: &UndoArgs, paths: &[PathBuf], vault: &Vault) -> ExitStatus {
     let mut status = ExitStatus::Clean;
-    for found in gather(paths) {
+    for found in find(&roots(paths)) {
         let (found, records) = match found.and_then(|found| Ok((runs_of(&found, vault)?, found))) {
             Ok((records, found)) => (found, records),
             Err(error) => {

@@ -2,6 +2,8 @@
 
 use crate::status::ExitStatus;
 use keeper::FileId;
+#[cfg(feature = "images")]
+pub(crate) use keeper::own_program;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::{File, Metadata, Permissions};
@@ -23,13 +25,6 @@ pub(crate) const SYSTEM_CONFIG: Option<&str> = Some("/etc/tailor/config.toml");
 /// Signals that end a program which does not listen.
 #[cfg(feature = "interactive")]
 pub(crate) const ENDS: &[i32] = &[signal_hook::consts::SIGHUP, SIGINT, SIGTERM];
-
-/// This very program. Not by its name where that is to be had: that may be another program after an update.
-#[cfg(feature = "images")]
-pub(crate) fn own_program() -> io::Result<std::path::PathBuf> {
-    const RUNNING: &str = "/proc/self/exe";
-    if cfg!(target_os = "linux") { Ok(RUNNING.into()) } else { std::env::current_exe() }
-}
 
 /// Our standard stream that is this file, however the file was named (`/dev/stdout`). Writing continues at its current
 /// position. Replacing the file would lose a log that a shell appends to.

@@ -5,7 +5,7 @@ use crate::format::{Format, OutsideCount, ResultPlace};
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::{Held, Op};
 use crate::session::Session;
-use spans::source::{Fault, Span, read_span};
+use spans::source::{Fault, Span, ends_line_at, read_span};
 
 /// Whether records of a format are never added or removed.
 pub(super) fn records_stay(format: &Format) -> bool {
@@ -88,13 +88,12 @@ fn counted_up_to(session: &Session<'_>) -> u32 {
 /// Whether the edit adds, removes or empties a finished line; finished lines are counted.
 fn changes_line_count(session: &Session<'_>, at: Span, with: &[u8]) -> Result<bool, Fault> {
     let bytes = session.transcript.bytes;
-    let read = |start: u64, end: u64| read_span(session.source, Span::new(start, end.min(bytes)));
-    let ends = !at.is_empty() && read(at.end - 1, at.end)? == b"\n";
+    let ends = !at.is_empty() && ends_line_at(session.source, at.end)?;
     if ends || at.end >= bytes {
         return Ok(ends);
     }
-    let begins = at.start == 0 || read(at.start - 1, at.start)? == b"\n";
-    let after = read(at.end, at.end + 2)?;
+    let begins = ends_line_at(session.source, at.start)?;
+    let after = read_span(session.source, Span::new(at.end, bytes.min(at.end + 2)))?;
     let nothing_else = after.starts_with(b"\n") || after.starts_with(b"\r\n");
     Ok(with.contains(&b'\n') || (with.is_empty() && begins && nothing_else))
 }

@@ -8,7 +8,7 @@ use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
 use serde::{Deserialize, Serialize};
-use spans::source::{Fault, Span, read_span};
+use spans::source::{Fault, Span, ends_line_at, read_span};
 
 /// How much of each end of a file is read to list it (`LITE_READ_BUF_SIZE` of the Agent SDK).
 const WINDOW_BYTES: u64 = 65_536;
@@ -42,7 +42,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let entry = session.transcript.entries.partition_point(|entry| entry.span.start < at.start) as u32;
     let mut line = read_span(session.source, at)?;
     line.push(b'\n');
-    let ended = read_span(session.source, Span::new(bytes - 1, bytes))? == b"\n";
+    let ended = ends_line_at(session.source, bytes)?;
     let fix = if !ended {
         // B1 has to be repaired first.
         Fix::held(Held::Tangled)

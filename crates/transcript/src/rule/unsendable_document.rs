@@ -60,9 +60,9 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         });
         let data = source.and_then(|source| source.get("data"));
         let Some(data) = data.filter(|data| data.kind() == Json::String) else { continue };
-        let told = match size(session, data)? {
-            Err(why) => Some((Severity::Error, why.to_string())),
-            Ok(own) => own.refused("document of").or_else(|| {
+        let told = match measured(session, data)? {
+            Measured::NotOne(why) => Some((Severity::Error, why.to_string())),
+            Measured::Size(own) => own.refused("document of").or_else(|| {
                 let all = sum.and(&own);
                 let told = all.refused("this document and later ones of");
                 sum = if told.is_some() { sum } else { all };
@@ -120,19 +120,24 @@ impl Size {
 }
 
 /// The size of a document, or why it is not one.
-fn size(session: &Session<'_>, data: Value<'_>) -> Result<Result<Size, &'static str>, Fault> {
+enum Measured {
+    Size(Size),
+    NotOne(&'static str),
+}
+
+fn measured(session: &Session<'_>, data: Value<'_>) -> Result<Measured, Fault> {
     let bytes = data.inner().len();
     if bytes > BYTES_MAX {
-        return Ok(Ok(Size { bytes, pages: 0 }));
+        return Ok(Measured::Size(Size { bytes, pages: 0 }));
     }
     // Base64 of `%PDF-`.
     if !data.prefix().starts_with(b"JVBERi") {
-        return Ok(Err("document labelled PDF that is not a PDF"));
+        return Ok(Measured::NotOne("document labelled PDF that is not a PDF"));
     }
     let Ok(file) = STANDARD.decode(read_span(session.source, data.inner())?) else {
-        return Ok(Err("document whose data is not base64"));
+        return Ok(Measured::NotOne("document whose data is not base64"));
     };
-    Ok(Ok(Size { bytes, pages: pages(&file) + packed_pages(&file) }))
+    Ok(Measured::Size(Size { bytes, pages: pages(&file) + packed_pages(&file) }))
 }
 
 /// How many pages are among the uncompressed objects.

@@ -12,7 +12,7 @@ use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
 use crate::rule::tool_of;
 use crate::session::Session;
-use crate::tasks::compact::Unable;
+use crate::tasks::compact::{NotDrawn, Unable};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
@@ -165,7 +165,7 @@ pub struct ChunkTotals {
 ///     all += &chunk.text();
 ///     true
 /// });
-/// assert_eq!(totals.unwrap().unwrap().messages, 3);
+/// assert_eq!(totals.unwrap().messages, 3);
 /// assert_eq!(all, "[user]\nWhat is in a.txt?\n\n[assistant]\n[calls read] {}\n\n[tool read]\nmilk\n\n");
 /// ```
 pub fn chunks(
@@ -173,21 +173,19 @@ pub fn chunks(
     limits: &ChunkBounds<'_>,
     until: Option<u64>,
     each: &mut dyn FnMut(&Chunk) -> bool,
-) -> Result<Result<ChunkTotals, Unable>, Fault> {
+) -> Result<ChunkTotals, NotDrawn> {
     let read = scan::scan(source)?;
     let policy = Policy::default();
-    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else {
-        return Ok(Err(Unable::UnknownFormat));
-    };
+    let session = Session::new(&read, source, &policy, Depth::Sizes).ok_or(Unable::UnknownFormat)?;
     let context = Context::from_session(&session);
     let begins = |&entry: &u32| Some(session.entry(entry).span.start) == until;
     let end = match (until, context.entries.iter().position(begins)) {
         (None, _) => context.entries.len(),
         (Some(_), Some(end)) => end,
-        (Some(_), None) => return Ok(Err(Unable::Moved)),
+        (Some(_), None) => return Err(Unable::Moved.into()),
     };
     let cutter = Cutter { session: &session, context: &context, limits: limits.sound() };
-    cutter.run(end, until.is_some(), each).map(Ok)
+    Ok(cutter.run(end, until.is_some(), each)?)
 }
 
 impl ChunkBounds<'_> {

@@ -111,9 +111,12 @@ pub enum Unable {
     Worse(Worse),
 }
 
-/// Why a compaction was not drawn.
-enum NotDrawn {
+/// Why work on a conversation ended early.
+#[derive(Debug)]
+pub enum NotDrawn {
+    /// It cannot be done, for this reason.
     Unable(Unable),
+    /// The source cannot be read.
     Fault(Fault),
 }
 
@@ -126,17 +129,6 @@ impl From<Unable> for NotDrawn {
 impl From<Fault> for NotDrawn {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
-    }
-}
-
-impl NotDrawn {
-    /// What cannot be done is an answer; a source that cannot be read is an error.
-    fn answer<T>(done: Result<T, Self>) -> Result<Result<T, Unable>, Fault> {
-        match done {
-            Ok(done) => Ok(Ok(done)),
-            Err(Self::Unable(unable)) => Ok(Err(unable)),
-            Err(Self::Fault(fault)) => Err(fault),
-        }
     }
 }
 
@@ -191,11 +183,13 @@ pub fn compact(
     let before = look(source, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
         drawn = draw(session, request);
     })?;
-    let drawing = match NotDrawn::answer(drawn)? {
+    let CompactDrawing { plan, shares, kept } = match drawn {
         Ok(drawing) => drawing,
-        Err(unable) => return Ok(Compacted { before, repair: Err(unable), shares: Shares::default() }),
+        Err(NotDrawn::Unable(unable)) => {
+            return Ok(Compacted { before, repair: Err(unable), shares: Shares::default() });
+        }
+        Err(NotDrawn::Fault(fault)) => return Err(fault),
     };
-    let CompactDrawing { plan, shares, kept } = drawing;
     let mut now = Vec::new();
     let after =
         look(&Rendered::new(source, &plan), policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
@@ -214,14 +208,16 @@ pub fn compact(
     Ok(Compacted { before, repair, shares })
 }
 
-/// How a conversation would be divided, or why it cannot be.
-pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Result<Shares, Unable>, Fault> {
+/// How a conversation would be divided.
+///
+/// # Errors
+///
+/// When it cannot be divided, or the source cannot be read.
+pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Shares, NotDrawn> {
     let read = crate::read::scan::scan(source)?;
-    let Some(session) = Session::new(&read, source, policy, Depth::Sizes) else {
-        return Ok(Err(Unable::UnknownFormat));
-    };
+    let session = Session::new(&read, source, policy, Depth::Sizes).ok_or(Unable::UnknownFormat)?;
     let request = CompactRequest { stay, summary: None, message_chars_max: 0 };
-    NotDrawn::answer(draw(&session, &request).map(|drawing| drawing.shares))
+    draw(&session, &request).map(|drawing| drawing.shares)
 }
 
 /// Identifies the messages among these entries by their ids, or by their content if they have none.

@@ -34,7 +34,7 @@ use crate::session::{Facts, Session};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use spans::source::{Fault, Source, Span, read_span, window};
+use spans::source::{Fault, Source, Span, ends_line_at, read_span};
 
 mod branch;
 mod seen;
@@ -162,7 +162,7 @@ impl Judge {
         if !found.only_cuts {
             known = Err(Feature::Unsettled);
         }
-        if facts.format.is_some() && !ends_a_line(source, bytes)? {
+        if facts.format.is_some() && !ends_line_at(source, bytes)? {
             known = Err(Feature::Rewritten);
         }
         let (state, undecided, count) = match known {
@@ -217,49 +217,41 @@ impl Judge {
 
     /// Reads what was appended, and of the known lines only the first and the last bytes. A fault changes nothing.
     pub fn append(&mut self, source: &dyn Source) -> Result<Judgement, Fault> {
-        Ok(match self.advance(source)? {
-            Ok(verdict) => verdict,
-            Err(feature) => {
+        match self.advance(source) {
+            Ok(verdict) => Ok(verdict),
+            Err(Halt::Look(feature)) => {
                 // The state may include half of the append, so it is of no further use.
                 self.state = Err(feature);
-                Judgement::Look(feature)
+                Ok(Judgement::Look(feature))
             }
-        })
+            Err(Halt::Fault(fault)) => Err(fault),
+        }
     }
 
-    fn advance(&mut self, source: &dyn Source) -> Result<Result<Judgement, Feature>, Fault> {
+    fn advance(&mut self, source: &dyn Source) -> Result<Judgement, Halt> {
         let (length, bytes) = (source.len(), self.facts.bytes);
-        let state = match &mut self.state {
-            Ok(state) => state,
-            Err(feature) => return Ok(Err(*feature)),
-        };
-        if length < bytes {
-            return Ok(Err(Feature::Rewritten));
-        }
-        if ends_of(source, bytes)? != self.ends {
-            return Ok(Err(Feature::Rewritten));
+        let state = self.state.as_mut().map_err(|feature| *feature)?;
+        if length < bytes || ends_of(source, bytes)? != self.ends {
+            return Err(Feature::Rewritten.into());
         }
         let from = self.searched.min(length);
         let Some(end) = last_line_end(source, Span::new(from, length))? else {
             self.searched = length;
-            return Ok(Ok(if length > bytes { Judgement::Begun } else { Judgement::Same }));
+            return Ok(if length > bytes { Judgement::Begun } else { Judgement::Same });
         };
-        let Some(format) = self.facts.format else { return Ok(Err(Feature::Rewritten)) };
+        let format = self.facts.format.ok_or(Feature::Rewritten)?;
         let known = ReadTo { format, undecided: self.undecided, bytes, lines: self.facts.lines };
-        let Some(read) = scan_from(known, source, end)? else { return Ok(Err(Feature::Rewritten)) };
+        let read = scan_from(known, source, end)?.ok_or(Feature::Rewritten)?;
         let added = read.transcript;
         if added.reasons {
-            return Ok(Err(Feature::Odd));
+            return Err(Feature::Odd.into());
         }
         let ends = ends_of(source, end)?;
         let breaks = turn::line_breaks(source, &added, &self.policy)?;
         let cut =
             state.cuts_matter() && bound_thinking::holds_marker(source, &added, 0..added.results.len())?;
         let mut awaits = self.facts.awaits;
-        let (spoke, taken) = match state.take_all(&added, (&breaks, cut), &self.policy, &mut awaits) {
-            Ok(taken) => taken,
-            Err(feature) => return Ok(Err(feature)),
-        };
+        let (spoke, taken) = state.take_all(&added, (&breaks, cut), &self.policy, &mut awaits)?;
         let all = Entries { transcript: &added, source, format };
         let count = match &taken {
             Some(taken) => counted_on(self.count.clone(), all, taken)?,
@@ -271,7 +263,7 @@ impl Judge {
             None => self.facts.failed,
         };
         if failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking) {
-            return Ok(Err(Feature::Unsettled));
+            return Err(Feature::Unsettled.into());
         }
         let facts = &mut self.facts;
         (facts.awaits, facts.failed) = (awaits, failed);
@@ -283,10 +275,29 @@ impl Judge {
         facts.calls += added.calls.len();
         facts.results += added.results.len();
         if facts.entries > ENTRIES_MAX {
-            return Ok(Err(Feature::Rewritten));
+            return Err(Feature::Rewritten.into());
         }
         (self.undecided, self.ends, self.searched, self.count) = (read.undecided, ends, length, count);
-        Ok(Ok(if length > end { Judgement::Begun } else { Judgement::Same }))
+        Ok(if length > end { Judgement::Begun } else { Judgement::Same })
+    }
+}
+
+/// Why an append was not judged.
+enum Halt {
+    /// Only a look can tell what this changes.
+    Look(Feature),
+    Fault(Fault),
+}
+
+impl From<Feature> for Halt {
+    fn from(feature: Feature) -> Self {
+        Self::Look(feature)
+    }
+}
+
+impl From<Fault> for Halt {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
     }
 }
 
@@ -314,16 +325,6 @@ fn ends_of(source: &dyn Source, bytes: u64) -> Result<TextKey, Fault> {
     let mut both = read_span(source, first)?;
     both.extend(read_span(source, last)?);
     Ok(TextKey::from_text(&both))
-}
-
-/// Whether a line ends after the first `bytes` of a source, or `bytes` is 0.
-///
-/// # Errors
-///
-/// When the source cannot be read.
-pub fn ends_a_line(source: &dyn Source, bytes: u64) -> Result<bool, Fault> {
-    let mut last = [0];
-    Ok(bytes == 0 || window(source, Span::new(bytes - 1, bytes), &mut last)? == b"\n")
 }
 
 /// The offset after the last line break of a span.

@@ -3,8 +3,9 @@
 
 use crate::identity::FileId;
 use crate::platform::seen::{Holder, ProcessState, printable};
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What has a given process id here.
@@ -51,6 +52,21 @@ fn judge(here: Here, start: Option<u64>, sees_all: bool) -> ProcessState {
         }
         Here::Process { .. } | Here::Hidden => ProcessState::Alive,
     }
+}
+
+/// The id of the process that has locked a file with `flock`, if it can be seen; from `proc_locks(5)`:
+/// `1: FLOCK ADVISORY WRITE 4711 fd:01:131 0 EOF`.
+pub fn lock_holder(file: &File) -> Option<String> {
+    let (inode, locks) = (file.metadata().ok()?.ino(), fs::read_to_string("/proc/locks").ok()?);
+    let mut fields = locks.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<&str>>());
+    fields.find_map(|fields| match fields[..] {
+        ["FLOCK", _, "WRITE", pid, file, ..] => {
+            let same = file.rsplit(':').next()?.parse() == Ok(inode);
+            // 0 is a process in a container that we cannot see.
+            (same && pid != "0").then(|| pid.to_string())
+        }
+        _ => None,
+    })
 }
 
 /// Whether all processes of this machine have an id here, because we are in the kernel's initial namespace.

@@ -3,6 +3,7 @@
 
 use super::text;
 use crate::identity::FileId;
+pub use crate::platform::nothing::process::lock_holder;
 pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, start};
 use crate::platform::seen::{Holder, ProcessState, printable, with_mapped};
 use libc::{c_char, c_int, c_void, proc_bsdinfo, proc_fdinfo, proc_vnodepathinfo, vnode_info};

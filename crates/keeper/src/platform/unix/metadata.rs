@@ -78,9 +78,19 @@ pub(crate) fn lies_in(real: &Path, folder: &Path) -> bool {
     real.starts_with(folder)
 }
 
-/// Of the running program: on Linux even if its file was replaced.
+/// The path of the running program: on Linux one that leads to it even if its file was replaced.
+///
+/// # Errors
+///
+/// When the system does not tell.
+pub fn own_program() -> io::Result<PathBuf> {
+    let running = Path::new("/proc/self/exe");
+    if running.exists() { Ok(running.to_path_buf()) } else { std::env::current_exe() }
+}
+
+/// Of the running program.
 pub(crate) fn of_program() -> io::Result<Metadata> {
-    at(Path::new("/proc/self/exe")).or_else(|_| std::env::current_exe().and_then(|path| at(&path)))
+    at(&own_program()?)
 }
 
 /// Whether an error is due to files that other programs have open, and not to the file itself.

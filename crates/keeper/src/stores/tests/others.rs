@@ -12,7 +12,7 @@ use transcript::Severity;
 fn listed(file: &Path) -> Vec<(PathBuf, u128)> {
     let since =
         |found: &crate::FoundFile| found.written.unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
-    find(file)
+    find(&[file])
         .into_iter()
         .map(Result::unwrap)
         .map(|found| (found.path.clone(), since(&found).as_millis()))
