@@ -123,10 +123,10 @@ peers() { # FILE
     mkdir -p "${session%/*}"
     ln -f "$1" "$session"
     cv=$(installed cv cargo install --locked --root "$tools" clustervision)
-    [ -z "$cv" ] || measure '`cv doctor`' 5 '' env HOME="$home" "$cv" doctor
+    [ -z "$cv" ] || measure '`cv doctor`' 5 '' env HOME="$home" "$cv" doctor "$(basename "$session" .jsonl)"
     cozempic=$(installed cozempic sh -c "python3 -m venv '$tools' && '$tools/bin/pip' install -q cozempic")
     [ -z "$cozempic" ] || measure '`cozempic diagnose`' 3 '' env HOME="$home" COZEMPIC_NO_GLOBAL_INIT=1 "$cozempic" diagnose "$session"
-    ccusage=$(installed ccusage npm install --prefix "$tools" --no-fund --no-audit ccusage)
+    ccusage=$(installed ccusage npm install --prefix "$tools" --no-fund --no-audit ccusage@20.0.24)
     [ -z "$ccusage" ] || measure '`ccusage daily`' 3 '' env HOME="$home" "$ccusage" daily --offline --json
 }
 

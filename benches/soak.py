@@ -121,8 +121,9 @@ class Lag(threading.Thread):
 
 
 def status(program, socket):
-    asked = subprocess.run([program, "status", "--format", "json", "--socket", socket], capture_output=True)
-    return json.loads(asked.stdout) if asked.stdout else {}
+    """What the daemon says; nothing before it listens."""
+    asked = subprocess.run([program, "status", "--json", "--socket", socket], capture_output=True)
+    return json.loads(asked.stdout) if asked.returncode == 0 else {}
 
 
 def until(what, is_so, seconds=120):
@@ -227,7 +228,7 @@ def main():
     root = os.path.join(folder, "root")
     sessions = [Session(root, number) for number in range(args.sessions + args.known)]
     daemon, socket = start(
-        args, folder, root, ["--settle", str(args.settle), "--set", f"result_chars_max={LIMIT}"]
+        args, folder, root, ["--settle", str(args.settle), "--set", f"result_chars_max={LIMIT}", "--set", "memory_settle='0s'"]
     )
     try:
         idle = lambda: (found := status(args.program, socket)) and not found["waiting"] and found["files"]

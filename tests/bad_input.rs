@@ -2,7 +2,7 @@
 //!
 //! `support` checks for each run that the program ends by itself and does not panic.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, give_to_powerless, is_root, make_old, run, skipped};
+use crate::support::{BROKEN, Dir, FinishedRun, WHOLE, give_to_powerless, is_root, make_old, run, skipped};
 use std::fs::{self, File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Arguments that repair at once.
 const FIX: &[&str] = &["fix", "--settle", "0", "--format", "json"];
 
-fn fix(dir: &Dir, path: &Path) -> Run {
+fn fix(dir: &Dir, path: &Path) -> FinishedRun {
     let mut command = dir.command();
     run(command.args(FIX).arg(path), b"")
 }
@@ -41,7 +41,7 @@ fn check_untouched(bytes: impl AsRef<[u8]>, outcome: &str, codes: &[&str]) {
 
 /// Checks the reason given for the only file.
 #[track_caller]
-fn assert_reason(run: &Run, outcome: &str, reason: &str) {
+fn assert_reason(run: &FinishedRun, outcome: &str, reason: &str) {
     let file = run.file();
     assert_eq!(file["outcome"], outcome, "{file}");
     let said = file["reason"].as_str().unwrap_or_default();
@@ -123,7 +123,7 @@ fn lone_surrogates() {
     check_untouched(WHOLE.replace("go", r"\ud83d \udc00\udc00"), "findings", &["B5"]);
 }
 
-fn run_in_64_mib(dir: &Dir, arguments: &[&str], path: &Path) -> Run {
+fn run_in_64_mib(dir: &Dir, arguments: &[&str], path: &Path) -> FinishedRun {
     let mut shell = dir.command_of("/bin/sh");
     shell.args(["-c", "ulimit -d 65536 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tailor")]);
     run(shell.args(arguments).arg(path), b"")

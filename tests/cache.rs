@@ -1,7 +1,7 @@
 //! The index of verdicts: unchanged files are not read again, changed ones are, and results do not depend on the index.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, root, run};
-use crate::trace::{Call, calls, can_trace};
+use crate::support::{BROKEN, Dir, FinishedRun, WHOLE, root, run};
+use crate::trace::{SystemCall, calls, can_trace};
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::ops::Range;
@@ -32,7 +32,7 @@ fn entries(dir: &Dir) -> usize {
 }
 
 /// The lines about files, without the summary.
-fn told(run: &Run) -> Vec<serde_json::Value> {
+fn told(run: &FinishedRun) -> Vec<serde_json::Value> {
     assert_ne!(run.status, 2, "{}\n{}", run.text(), run.stderr);
     let mut lines = run.json();
     // The summary holds the time that the run took.
@@ -45,7 +45,7 @@ fn scan(dir: &Dir, more: &[&str]) -> Vec<serde_json::Value> {
 }
 
 /// The selected system calls of a scan.
-fn traced(dir: &Dir, which: &str) -> Vec<Call> {
+fn traced(dir: &Dir, which: &str) -> Vec<SystemCall> {
     let mut command = dir.command_of("strace");
     command.env("PATH", "/usr/bin:/bin:/usr/local/bin").args(["-f", "-y", "-qq", "-e"]).arg(which);
     command.arg("-o").arg(dir.home().join("trace")).arg(env!("CARGO_BIN_EXE_tailor"));

@@ -4,7 +4,7 @@ use crate::fixtures::Fixture;
 use crate::support::{Dir, as_written, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use transcript::format::{FORMATS, Format, Level};
+use transcript::format::{FORMATS, Format, SupportLevel};
 use transcript::rule::{Cover, RULES, Rule};
 
 /// A JavaScript string is limited to half a gigabyte (S10), and a title is unseen more than 64 KiB from both ends
@@ -14,7 +14,7 @@ const WITHOUT_A_FIXTURE: &[&str] = &["S10", "S11"];
 /// What a rule does in a format.
 fn cover(rule: &Rule, format: &Format) -> Cover {
     match (rule.cover(format), format.level) {
-        (Cover::Fixed, Level::ReadOnly(_)) => Cover::Reported,
+        (Cover::Fixed, SupportLevel::ReadOnly(_)) => Cover::Reported,
         (cover, _) => cover,
     }
 }
@@ -57,8 +57,9 @@ fn the_docs_say_why_a_rule_has_nothing_to_do_in_a_format() {
     let told: Vec<&str> = reasons.flat_map(|(codes, _)| codes.split(", ")).collect();
     // Formats that are only read, or whose content is not sent, share one row.
     let others = || {
-        let own =
-            |format: &&&Format| !matches!(format.level, Level::ReadOnly(_)) && format.name != "sharegpt";
+        let own = |format: &&&Format| {
+            !matches!(format.level, SupportLevel::ReadOnly(_)) && format.name != "sharegpt"
+        };
         FORMATS.iter().filter(own)
     };
     let mut wrong = Vec::new();

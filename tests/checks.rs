@@ -2,7 +2,7 @@
 //!
 //! `tests/schemas/run` checks SARIF and JUnit against their schemas; these tests check the content.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, codex_session, root, run, skipped};
+use crate::support::{BROKEN, Dir, FinishedRun, WHOLE, codex_session, root, run, skipped};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -19,7 +19,7 @@ fn with_result(chars: usize) -> String {
 }
 
 /// Scans one file of each kind: broken, healthy, not a transcript, and missing.
-fn four(dir: &Dir, more: &[&str]) -> Run {
+fn four(dir: &Dir, more: &[&str]) -> FinishedRun {
     dir.write("b.jsonl", BROKEN);
     dir.write("w.jsonl", WHOLE);
     dir.write("x.jsonl", "no transcript\n");
@@ -27,7 +27,7 @@ fn four(dir: &Dir, more: &[&str]) -> Run {
     dir.tailor(&[&paths[..], more].concat())
 }
 
-fn sarif(run: &Run) -> Value {
+fn sarif(run: &FinishedRun) -> Value {
     serde_json::from_slice(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.text()))
 }
 

@@ -4,7 +4,7 @@
 //! calls the way the agents do on loading.
 
 use crate::folder::real_files;
-use crate::support::{Dir, Run};
+use crate::support::{Dir, FinishedRun};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,7 +179,7 @@ fn refused(dir: &Dir, before: &[u8], why: &str) -> Result<Option<usize>, String>
     Ok(Some(0))
 }
 
-fn fix(dir: &Dir) -> Run {
+fn fix(dir: &Dir) -> FinishedRun {
     dir.tailor(&["fix", "--settle", "0", "--format", "json", "s.jsonl"])
 }
 
@@ -231,7 +231,7 @@ fn lines_stay(before: &[u8], after: &[u8], edits: &[Edit]) -> Result<(), String>
 }
 
 /// Calls with findings that were not repaired, each with a reason.
-fn held_back(run: &Run) -> BTreeSet<String> {
+fn held_back(run: &FinishedRun) -> BTreeSet<String> {
     let file = run.file();
     let findings = file["findings"].as_array().unwrap().iter();
     let about_pairs = findings.filter(|finding| finding["code"].as_str().unwrap().starts_with('P'));
@@ -274,14 +274,15 @@ fn branch(leaf: Option<usize>, parent: impl Fn(usize) -> Option<usize>) -> Vec<u
 }
 
 /// What follows a call without a result, in model order.
-enum Next {
+enum AfterCall {
     Speech,
     Compaction,
     Nothing,
 }
 
-fn judge(call: &str, results: usize, next: &Next, excused: &BTreeSet<String>) -> Result<(), String> {
-    let legal = results == 1 || (results == 0 && !matches!(next, Next::Speech)) || excused.contains(call);
+fn judge(call: &str, results: usize, next: &AfterCall, excused: &BTreeSet<String>) -> Result<(), String> {
+    let legal =
+        results == 1 || (results == 0 && !matches!(next, AfterCall::Speech)) || excused.contains(call);
     expect(legal, || format!("call {call} has {results} results"))
 }
 
@@ -331,13 +332,13 @@ fn answered_by(entry: &Value) -> Option<&str> {
     if message["role"] == "toolResult" { text(message, "toolCallId") } else { None }
 }
 
-fn pi_next(later: &[&Value]) -> Next {
+fn pi_next(later: &[&Value]) -> AfterCall {
     let speech = |entry: &&Value| ["user", "assistant"].iter().any(|role| entry["message"]["role"] == *role);
     let next = later.iter().find(|entry| entry["type"] == "compaction" || speech(entry));
     match next {
-        None => Next::Nothing,
-        Some(entry) if entry["type"] == "compaction" => Next::Compaction,
-        Some(_) => Next::Speech,
+        None => AfterCall::Nothing,
+        Some(entry) if entry["type"] == "compaction" => AfterCall::Compaction,
+        Some(_) => AfterCall::Speech,
     }
 }
 
@@ -399,7 +400,7 @@ fn claude_results(line: &Value) -> Vec<&str> {
     results.filter_map(|block| text(block, "tool_use_id")).collect()
 }
 
-fn claude_next<'v>(mut later: impl Iterator<Item = &'v Value>) -> Next {
+fn claude_next<'v>(mut later: impl Iterator<Item = &'v Value>) -> AfterCall {
     let boundary = |line: &Value| line["subtype"] == "compact_boundary";
     // A line with nothing but results is not a message.
     let speech = |line: &Value| {
@@ -407,8 +408,8 @@ fn claude_next<'v>(mut later: impl Iterator<Item = &'v Value>) -> Next {
         (line["type"] == "user" || line["type"] == "assistant") && !results
     };
     match later.find(|line| boundary(line) || speech(line)) {
-        None => Next::Nothing,
-        Some(line) if boundary(line) => Next::Compaction,
-        Some(_) => Next::Speech,
+        None => AfterCall::Nothing,
+        Some(line) if boundary(line) => AfterCall::Compaction,
+        Some(_) => AfterCall::Speech,
     }
 }

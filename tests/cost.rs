@@ -13,9 +13,9 @@ const PARTS: usize = 400;
 const RATIO_MAX: f64 = 5.0;
 
 /// A kind of session, made of so many parts.
-type Shape = fn(usize) -> String;
+type SessionRecipe = fn(usize) -> String;
 
-const SHAPES: &[(&str, Shape)] = &[
+const SHAPES: &[(&str, SessionRecipe)] = &[
     ("open calls in one message", |n| calls(n, "toolUse", n / 2, |n| n % 7)),
     ("answered calls in one message", |n| calls(n, "toolUse", n, |n| n)),
     ("calls of one aborted message", |n| calls(n, "aborted", n, |n| n)),

@@ -43,7 +43,7 @@ mod story;
 
 use folder::real_files;
 use harm::Harm;
-use judge::{End, Session};
+use judge::{DamagedEnd, HealthySession};
 use std::collections::BTreeMap;
 
 /// A small session of each live format: two requests, each with a call, its result and an answer.
@@ -87,7 +87,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, end: &End) {
+    fn add(&mut self, end: &DamagedEnd) {
         self.cases += 1;
         self.whole += usize::from(end.is_whole());
         self.accepted += usize::from(end.accepted);
@@ -120,7 +120,7 @@ fn print_table(title: &str, tallies: &BTreeMap<&str, Tally>) -> Tally {
     all
 }
 
-fn tried(session: &Session, harm: &Harm) -> End {
+fn tried(session: &HealthySession, harm: &Harm) -> DamagedEnd {
     let end = judge::end(session, harm);
     let shown = std::env::var("SHOW_DAMAGE").is_ok_and(|format| format == session.format || format == "all");
     if shown && (!end.is_whole() || end.is_worse()) {
@@ -129,8 +129,8 @@ fn tried(session: &Session, harm: &Harm) -> End {
     end
 }
 
-fn sessions() -> Vec<Session> {
-    let sessions = SESSIONS.iter().map(|(format, text)| Session::new(format, format, text.as_bytes()));
+fn sessions() -> Vec<HealthySession> {
+    let sessions = SESSIONS.iter().map(|(format, text)| HealthySession::new(format, format, text.as_bytes()));
     sessions.collect()
 }
 

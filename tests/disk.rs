@@ -28,17 +28,17 @@ done
 "#;
 
 /// What a run left behind.
-struct Seen {
+struct LeftBehind {
     said: String,
     code: String,
     text: String,
     names: Vec<String>,
 }
 
-fn seen(home: &Path, run: usize) -> Seen {
+fn seen(home: &Path, run: usize) -> LeftBehind {
     let read = |name: &str| fs::read_to_string(home.join(format!("{name}.{run}"))).unwrap();
     let names = read("names").lines().map(String::from).collect();
-    Seen { said: read("said"), code: read("code").trim().to_string(), text: read("s"), names }
+    LeftBehind { said: read("said"), code: read("code").trim().to_string(), text: read("s"), names }
 }
 
 /// A session so large that neither its new text nor the result's original fits into the remaining space.
@@ -56,7 +56,7 @@ pub(crate) fn session() -> String {
 }
 
 /// Runs the script with these arguments in `on_full`, `files` or `full`; `None` if that is not possible.
-fn on_a_full_disk(dir: &Dir, on_full: &str, free: usize, arguments: &[String]) -> Option<[Seen; 2]> {
+fn on_a_full_disk(dir: &Dir, on_full: &str, free: usize, arguments: &[String]) -> Option<[LeftBehind; 2]> {
     let home = dir.home();
     let top = home.parent().unwrap();
     let space = if is_root() { "-m" } else { "-rm" };

@@ -2,7 +2,7 @@
 //! session need, in a home folder with sessions of several agents.
 
 use crate::people::on_terminal;
-use crate::support::{BROKEN, Dir, Run, WHOLE, differs, list, root, run};
+use crate::support::{BROKEN, Dir, FinishedRun, WHOLE, differs, list, root, run};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -109,7 +109,7 @@ fn field<'v>(sessions: &'v [Value], name: &str) -> Vec<&'v str> {
 }
 
 /// Runs a pasted command line.
-fn paste(dir: &Dir, line: &str) -> Run {
+fn paste(dir: &Dir, line: &str) -> FinishedRun {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_tailor"));
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
     run(dir.command_of("/bin/sh").args(["-c", line]).env("PATH", path), b"")

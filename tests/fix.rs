@@ -1,6 +1,6 @@
 //! `tailor fix`: what it changes, keeps and prints.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, is_root, make_old, root, run};
+use crate::support::{BROKEN, Dir, FinishedRun, WHOLE, is_root, make_old, root, run};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
@@ -320,7 +320,7 @@ fn a_diff_names_the_lines_of_the_file_as_it_is() {
     assert!(!dry.contains("secret"));
     // The text is the same, however the file is repaired.
     let content = ["--diff", "--show-content", "s.jsonl"];
-    let of = |run: &Run| {
+    let of = |run: &FinishedRun| {
         let all = run.text() + &run.stderr;
         let from = all.find("@@ line").unwrap_or_else(|| panic!("no diff: {all}"));
         let to = all[from..].find("\n  fixed").or(all[from..].find("\n  would fix")).unwrap() + 1;
@@ -511,7 +511,7 @@ fn older_history_waits_while_a_cache_may_hold_it() {
         path
     };
     let fix = |more: &[&str]| dir.tailor(&[&["fix"], more, AGEING].concat());
-    let codes = |run: &Run| {
+    let codes = |run: &FinishedRun| {
         let found = run.file()["findings"].as_array().unwrap().clone();
         let words = found
             .iter()

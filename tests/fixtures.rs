@@ -8,7 +8,7 @@
 //!
 //! The wording of findings is in tests/snapshots/messages.txt, and nowhere else.
 
-use crate::stories::{self, Outcome, Shown, Told};
+use crate::stories::{self, FindingOutcome, SpelledStory, StoryFinding};
 use crate::support::{Dir, as_written, root, updates};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ enum Expected {
     /// For a folder: its findings as [`row`] writes them, and the file after `fix`.
     Recorded { findings: String, output: Vec<u8> },
     /// For a story: its findings, and the lines that a repair must not change.
-    Told { shown: Vec<Shown>, texts: Vec<String> },
+    Told { shown: Vec<StoryFinding>, texts: Vec<String> },
 }
 
 impl Fixture {
@@ -71,7 +71,7 @@ impl Fixture {
         }
     }
 
-    fn told(told: Told) -> Self {
+    fn told(told: SpelledStory) -> Self {
         Self {
             name: format!("{}/stories/{}", told.format, told.story),
             arguments: told.arguments,
@@ -114,13 +114,13 @@ impl Fixture {
     }
 
     /// What happens to a finding with this kind of fix.
-    fn outcome(&self, code: &str, fix: &str) -> Outcome {
+    fn outcome(&self, code: &str, fix: &str) -> FindingOutcome {
         match fix {
-            "safe" => Outcome::Mended,
-            "guarded" if self.allows(code) => Outcome::Mended,
-            "guarded" => Outcome::Asks,
-            "held" => Outcome::Held,
-            _ => Outcome::Reported,
+            "safe" => FindingOutcome::Mended,
+            "guarded" if self.allows(code) => FindingOutcome::Mended,
+            "guarded" => FindingOutcome::Asks,
+            "held" => FindingOutcome::Held,
+            _ => FindingOutcome::Reported,
         }
     }
 
@@ -129,13 +129,14 @@ impl Fixture {
     pub(crate) fn found(&self) -> Vec<(String, bool)> {
         match &self.expected {
             Expected::Told { shown, .. } => {
-                let found = |shown: &Shown| (shown.code.clone(), shown.outcome == Outcome::Mended);
+                let found =
+                    |shown: &StoryFinding| (shown.code.clone(), shown.outcome == FindingOutcome::Mended);
                 shown.iter().map(found).collect()
             }
             Expected::Recorded { findings, output } => {
                 let found = |one: &str| {
                     let words: Vec<&str> = one.split(' ').collect();
-                    let mended = self.outcome(words[0], words[3]) == Outcome::Mended;
+                    let mended = self.outcome(words[0], words[3]) == FindingOutcome::Mended;
                     (words[0].to_string(), *output != self.input && mended)
                 };
                 findings.split(", ").filter(|one| !one.is_empty()).map(found).collect()
@@ -147,7 +148,7 @@ impl Fixture {
     fn changes(&self) -> bool {
         match &self.expected {
             Expected::Recorded { output, .. } => *output != self.input,
-            Expected::Told { shown, .. } => shown.iter().any(|shown| shown.outcome == Outcome::Mended),
+            Expected::Told { shown, .. } => shown.iter().any(|shown| shown.outcome == FindingOutcome::Mended),
         }
     }
 
@@ -176,14 +177,14 @@ pub(crate) fn tell(wrong: &[String]) {
 }
 
 /// Fixtures with the same arguments, which one run of the program checks together.
-pub(crate) struct Batch {
+pub(crate) struct FixtureBatch {
     pub(crate) dir: Dir,
     arguments: Vec<String>,
     /// Each fixture with its file, in a folder of its own.
     pub(crate) fixtures: Vec<(Fixture, PathBuf)>,
 }
 
-impl Batch {
+impl FixtureBatch {
     /// All fixtures, grouped by their arguments.
     pub(crate) fn all(arguments: impl Fn(&Fixture) -> Vec<&str>) -> impl Iterator<Item = Self> {
         let mut groups: BTreeMap<Vec<String>, Vec<Fixture>> = BTreeMap::new();
@@ -270,13 +271,14 @@ fn row(findings: &Value) -> String {
 }
 
 /// Checks that a story has the findings that it lists, on its lines.
-fn are_those(fixture: &Fixture, shown: &[Shown], findings: &Value) -> Result<(), String> {
-    let mut missing: Vec<&Shown> = shown.iter().collect();
+fn are_those(fixture: &Fixture, shown: &[StoryFinding], findings: &Value) -> Result<(), String> {
+    let mut missing: Vec<&StoryFinding> = shown.iter().collect();
     for finding in findings.as_array().unwrap() {
         let (code, line) = (finding["code"].as_str().unwrap(), finding["line"].as_u64().unwrap());
         let outcome = fixture.outcome(code, finding["fix"].as_str().unwrap());
-        let is_it =
-            |shown: &&Shown| shown.code == code && shown.outcome == outcome && shown.lines.contains(&line);
+        let is_it = |shown: &&StoryFinding| {
+            shown.code == code && shown.outcome == outcome && shown.lines.contains(&line)
+        };
         let Some(at) = missing.iter().position(is_it) else {
             return Err(format!("{code} in line {line} is {outcome:?}, and the story does not tell of it"));
         };
@@ -298,16 +300,21 @@ fn unlinked(line: &str) -> String {
 }
 
 /// Checks that a repaired story has all of its messages, except lines with a finding.
-fn says_the_same(fixture: &Fixture, shown: &[Shown], texts: &[String], after: &[u8]) -> Result<(), String> {
+fn says_the_same(
+    fixture: &Fixture,
+    shown: &[StoryFinding],
+    texts: &[String],
+    after: &[u8],
+) -> Result<(), String> {
     let text = String::from_utf8_lossy(after);
     let lines: BTreeSet<String> = text.lines().map(unlinked).collect();
     if let Some(gone) = texts.iter().find(|line| !lines.contains(&unlinked(line))) {
         return Err(format!("nothing was wrong with a line that is gone: {gone}"));
     }
-    let mended = || shown.iter().filter(|shown| shown.outcome == Outcome::Mended);
+    let mended = || shown.iter().filter(|shown| shown.outcome == FindingOutcome::Mended);
     let is_shorter = after.len() < fixture.input.len();
     // A label may be longer than the wrong one, and words longer than a small picture.
-    let shortens = |shown: &Shown| shown.code.starts_with('S') && shown.code != "S4";
+    let shortens = |shown: &StoryFinding| shown.code.starts_with('S') && shown.code != "S4";
     if mended().next().is_some() && mended().all(shortens) && !is_shorter {
         return Err("it did not become shorter".into());
     }
@@ -330,7 +337,9 @@ fn scan_finds_what_is_wrong_and_nothing_else() {
     };
     let (mut wrong, mut rows) = (Vec::new(), BTreeMap::<String, BTreeMap<String, String>>::new());
     let mut words = BTreeSet::new();
-    for batch in Batch::all(|fixture| [&["scan", "--format", "json"][..], &fixture.for_scan()].concat()) {
+    for batch in
+        FixtureBatch::all(|fixture| [&["scan", "--format", "json"][..], &fixture.for_scan()].concat())
+    {
         let lines = batch.run();
         wrong.extend(batch.wrong(&lines, scan));
         for ((fixture, _), line) in batch.fixtures.iter().zip(&lines) {
@@ -403,7 +412,7 @@ fn fix_does_what_a_dry_run_predicts_and_a_second_fix_changes_nothing() {
         let left = fs::read_dir(path.parent().unwrap()).unwrap().count();
         if left == 1 { Ok(()) } else { Err(format!("beside it lies something: {left} names")) }
     };
-    let batches = Batch::all(|fixture| fixture.for_fix(&["--format", "json"]));
+    let batches = FixtureBatch::all(|fixture| fixture.for_fix(&["--format", "json"]));
     let wrong = batches.flat_map(|batch| {
         let dry = batch.run_with(&[&batch.arguments[..], &["--dry-run".to_string()]].concat());
         let stays = |_: &Fixture, path: &Path, before: &Vec<u8>| {
@@ -439,7 +448,8 @@ fn write_output(fixture: &Fixture, got: &[u8]) {
 fn shows_what_stays(fixture: &Fixture, line: &str) -> Result<(), String> {
     let Expected::Told { shown, .. } = &fixture.expected else { return Ok(()) };
     // Only `scan` is given limits.
-    let stays = shown.iter().filter(|shown| shown.outcome != Outcome::Mended && !shown.code.starts_with('L'));
+    let stays =
+        shown.iter().filter(|shown| shown.outcome != FindingOutcome::Mended && !shown.code.starts_with('L'));
     let mut want: Vec<&str> = stays.map(|shown| shown.code.as_str()).collect();
     let file = parsed(line);
     let findings = file["findings"].as_array().unwrap();

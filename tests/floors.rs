@@ -33,7 +33,7 @@ struct House {
 }
 
 impl House {
-    fn of(krate: &str) -> Self {
+    fn of_crate(krate: &str) -> Self {
         let mut texts = BTreeMap::new();
         gather(&root().join("crates").join(krate).join("src"), &mut Vec::new(), &mut texts);
         Self::of_texts(texts)
@@ -260,13 +260,13 @@ fn none(what: &str, wrong: &[String]) {
 
 #[test]
 fn imports_run_down() {
-    none("imports that do not run down", &House::of("transcript").upward(FLOORS));
+    none("imports that do not run down", &House::of_crate("transcript").upward(FLOORS));
 }
 
 #[test]
 fn no_circle_is_large() {
     for krate in WITHOUT_CIRCLES {
-        none(&format!("circles of imports in {krate}"), &House::of(krate).circles());
+        none(&format!("circles of imports in {krate}"), &House::of_crate(krate).circles());
     }
 }
 

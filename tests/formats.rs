@@ -5,9 +5,9 @@ use crate::folder::real_files;
 use crate::plainer::is_plainer;
 use std::collections::BTreeMap;
 use std::path::Path;
-use transcript::compact::{Request, Stay, Unable, compact};
+use transcript::compact::{CompactRequest, Stay, Unable, compact};
 use transcript::finding::Held;
-use transcript::format::{Answer, FORMATS, Format, Level, Part};
+use transcript::format::{EntryPart, FORMATS, Format, ResultPlace, SupportLevel};
 use transcript::scan::scan;
 
 /// This many lines determine the format, so large files need not be read completely.
@@ -25,7 +25,7 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
 /// An archive's gates know whether its program runs, or wait long enough.
 #[test]
 fn archives_ask_whether_their_program_runs() {
-    let asks = |format: &&Format| format.level != Level::Archive || !format.gates.is_empty();
+    let asks = |format: &&Format| format.level != SupportLevel::Archive || !format.gates.is_empty();
     let wrong: Vec<_> =
         FORMATS.iter().copied().filter(|format| !asks(format)).map(|format| format.name).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
@@ -149,12 +149,12 @@ fn names_are_different_and_levels_are_kept() {
     for format in FORMATS {
         let (name, counted) = (format.name, format.counted.is_some());
         match format.level {
-            Level::ReadOnly(why) => {
-                assert!(!why.is_empty() && format.answer == Answer::Nowhere, "{name}");
+            SupportLevel::ReadOnly(why) => {
+                assert!(!why.is_empty() && format.answer == ResultPlace::Nowhere, "{name}");
             }
             // Unless allowed, no line is added in files whose lines may be counted.
-            Level::LiveTruncate => assert!(counted || format.answer != Answer::Line, "{name}"),
-            Level::Archive | Level::LiveInsert => {}
+            SupportLevel::LiveTruncate => assert!(counted || format.answer != ResultPlace::Line, "{name}"),
+            SupportLevel::Archive | SupportLevel::LiveInsert => {}
         }
     }
 }
@@ -169,17 +169,17 @@ fn what_is_said_is_told_part_by_part() {
             let doc = spans::json::parse(&bytes.as_slice(), entry.span).unwrap().unwrap();
             let mut in_result = false;
             (found.format.unwrap().parts)(&doc, &mut |part| match part {
-                Part::Call { name, .. } => {
+                EntryPart::Call { name, .. } => {
                     calls += 1;
                     assert!(name.is_some(), "{}: a call without a name", fixture.name);
                 }
-                Part::Result => {
+                EntryPart::Result => {
                     results += 1;
                     in_result = true;
                 }
-                Part::Text(text) if in_result => answered += usize::from(!text.span().is_empty()),
-                Part::Text(text) => said |= text.text().unwrap().starts_with(b"list"),
-                Part::Image => {}
+                EntryPart::Text(text) if in_result => answered += usize::from(!text.span().is_empty()),
+                EntryPart::Text(text) => said |= text.text().unwrap().starts_with(b"list"),
+                EntryPart::Image => {}
             });
         }
         assert_eq!(
@@ -194,7 +194,8 @@ fn what_is_said_is_told_part_by_part() {
 
 #[test]
 fn a_compaction_is_written_or_refused_with_the_reason() {
-    let request = Request { stay: Stay::Last(1), summary: Some("They listed files."), message_chars_max: 0 };
+    let request =
+        CompactRequest { stay: Stay::Last(1), summary: Some("They listed files."), message_chars_max: 0 };
     for fixture in Fixture::all().iter().filter(|fixture| fixture.name.ends_with("/ok-whole-session")) {
         let bytes = &fixture.input;
         let format = scan(&bytes.as_slice()).unwrap().format.unwrap();

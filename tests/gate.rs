@@ -1,6 +1,6 @@
 //! What agents reveal about being at work, and that `tailor fix` obeys it.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, give_to_powerless, run, skipped};
+use crate::support::{BROKEN, Dir, FinishedRun, WHOLE, give_to_powerless, run, skipped};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::Path;
@@ -49,7 +49,7 @@ fn dead() -> u32 {
 
 /// Fixes a file, after a dry run that must leave no trace and predict the outcome.
 #[track_caller]
-fn fix(dir: &Dir, name: &str, arguments: &[&str]) -> Run {
+fn fix(dir: &Dir, name: &str, arguments: &[&str]) -> FinishedRun {
     let fix = [&["fix", "--format", "json", name], arguments].concat();
     let before = dir.names();
     let dry = dir.tailor(&[&fix[..], &["--dry-run"]].concat()).file();
@@ -62,7 +62,7 @@ fn fix(dir: &Dir, name: &str, arguments: &[&str]) -> Run {
 }
 
 #[track_caller]
-fn assert_deferred(run: &Run, reason: &str, path: &Path, before: &str) {
+fn assert_deferred(run: &FinishedRun, reason: &str, path: &Path, before: &str) {
     let file = run.file();
     assert_eq!((run.status, &file["outcome"]), (1, &"deferred".into()), "{file}");
     let said = file["reason"].as_str().unwrap();
@@ -71,7 +71,7 @@ fn assert_deferred(run: &Run, reason: &str, path: &Path, before: &str) {
 }
 
 #[track_caller]
-fn assert_fixed(run: &Run, path: &Path, before: &str) {
+fn assert_fixed(run: &FinishedRun, path: &Path, before: &str) {
     assert_eq!(run.file()["outcome"], "fixed", "{}", run.file());
     assert_ne!(fs::read_to_string(path).unwrap(), before);
 }
@@ -326,7 +326,7 @@ fn line_of_pi(number: usize, message: &Value) -> Value {
 }
 
 /// The codes of the findings, each with what happens to it.
-fn fixes(run: &Run) -> Vec<(String, String)> {
+fn fixes(run: &FinishedRun) -> Vec<(String, String)> {
     let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_string();
     let file = run.file();
     let findings = file["findings"].as_array().unwrap();

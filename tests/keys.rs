@@ -32,10 +32,10 @@ impl Terminal {
     fn begin(dir: &Dir, columns: u16, arguments: &[&str]) -> Self {
         let mut command = dir.command();
         command.arg("top").args(arguments);
-        Self::of(columns, command)
+        Self::spawn(columns, command)
     }
 
-    fn of(columns: u16, mut command: Command) -> Self {
+    fn spawn(columns: u16, mut command: Command) -> Self {
         command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
         let (child, keys) = begun_on_terminal(columns, command);
         let (tell, bytes) = channel();
@@ -225,7 +225,7 @@ fn zsh_completes_names_and_sessions() {
     let dir = Dir::new();
     let mut shell = shell_with_session(&dir, "/usr/bin/zsh");
     shell.args(["-f", "-i"]);
-    let mut terminal = Terminal::of(200, shell);
+    let mut terminal = Terminal::spawn(200, shell);
     let begin = "PS1='> '; mkdir f; mv script f/_tailor; fpath=($PWD/f $fpath); autoload -U compinit; compinit -u -D; print rea''dy\n";
     terminal.press(begin, "ready");
     for (words, wanted) in COMPLETED {

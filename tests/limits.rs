@@ -1,14 +1,14 @@
 //! Few threads, little memory, users that a container does not know: the work is done, or the message says why not, but
 //! the program never panics. The tests' runner checks that for each run.
 
-use crate::support::{BROKEN, Dir, Run, give_to_powerless, is_root, is_thorough, run, skipped};
+use crate::support::{BROKEN, Dir, FinishedRun, give_to_powerless, is_root, is_thorough, run, skipped};
 use std::os::unix::fs::chown;
 
 /// Memory limit for a damaged session of 800 kB with a record every two bytes.
 const DAMAGED_DATA_MAX: u64 = 112 << 20;
 
 /// Repairs a session under limits of `prlimit`; `None` if limits cannot be set here.
-fn fix_under(limits: &[&str], text: &str) -> Option<Run> {
+fn fix_under(limits: &[&str], text: &str) -> Option<FinishedRun> {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", text);
     give_to_powerless(&path);

@@ -29,7 +29,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::{Dir, make_old};
-use writers::{Kind, RESULT_CHARS_MAX, Site};
+use writers::{AppendKind, RESULT_CHARS_MAX, Site};
 
 const SECONDS: u64 = 8;
 const SCENARIOS: u64 = 5;
@@ -43,17 +43,21 @@ const KILLED_AFTER_MAX: Duration = Duration::from_millis(30);
 
 #[test]
 fn no_line_is_lost_beside_programs_that_append_by_path() {
-    check("by path", &[Kind::Node, Kind::ByPath, Kind::ByPath], &System::HERE);
+    check("by path", &[AppendKind::Node, AppendKind::ByPath, AppendKind::ByPath], &System::HERE);
 }
 
 #[test]
 fn a_program_that_holds_the_file_open_is_never_raced() {
-    check("held open", &[Kind::Held, Kind::ByPath], &System::HERE);
+    check("held open", &[AppendKind::Held, AppendKind::ByPath], &System::HERE);
 }
 
 #[test]
 fn no_line_is_lost_beside_all_kinds_of_writers() {
-    check("all kinds", &[Kind::Node, Kind::ByPath, Kind::Held, Kind::InPieces], &System::HERE);
+    check(
+        "all kinds",
+        &[AppendKind::Node, AppendKind::ByPath, AppendKind::Held, AppendKind::InPieces],
+        &System::HERE,
+    );
 }
 
 /// As on macOS: there are no leases, and all programs that have the file open are seen.
@@ -62,7 +66,7 @@ fn no_line_is_lost_beside_all_kinds_of_writers() {
 fn no_line_is_lost_without_leases() {
     if may_refuse_leases() {
         let system = System { mode: 0o644, refuses_leases: true, guarantee: Some("drained") };
-        check("without leases", &[Kind::ByPath, Kind::Held, Kind::ByPath], &system);
+        check("without leases", &[AppendKind::ByPath, AppendKind::Held, AppendKind::ByPath], &system);
     }
 }
 
@@ -72,7 +76,7 @@ fn no_line_is_lost_without_leases() {
 fn no_line_is_lost_where_nobody_is_seen() {
     if may_refuse_leases() {
         let system = System { mode: 0o666, refuses_leases: true, guarantee: Some("quiet") };
-        check("nobody seen", &[Kind::Seldom, Kind::Seldom], &system);
+        check("nobody seen", &[AppendKind::Seldom, AppendKind::Seldom], &system);
     }
 }
 
@@ -110,7 +114,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Runs the writers and `fix` at full speed, then compares.
 #[track_caller]
-fn check(name: &str, kinds: &[Kind], system: &System) {
+fn check(name: &str, kinds: &[AppendKind], system: &System) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = number("TAILOR_LIVE_SEED", 1);
     let mut time = Duration::from_secs(number("TAILOR_LIVE_SECONDS", SECONDS)) / SCENARIOS as u32;
@@ -185,7 +189,7 @@ impl Tally {
     }
 
     fn add(&mut self, began: Instant, output: &Output, was_killed: bool) {
-        let Some(Answer { outcome, reason, guarantee }) = Answer::of(output) else {
+        let Some(FixAnswer { outcome, reason, guarantee }) = FixAnswer::parse(output) else {
             if was_killed {
                 self.killed += 1;
                 return;
@@ -244,15 +248,15 @@ impl fmt::Display for Tally {
 }
 
 /// What the program said of the only file.
-struct Answer {
+struct FixAnswer {
     outcome: String,
     reason: String,
     guarantee: String,
 }
 
-impl Answer {
+impl FixAnswer {
     /// `None` if the program printed none.
-    fn of(output: &Output) -> Option<Self> {
+    fn parse(output: &Output) -> Option<Self> {
         let text = String::from_utf8_lossy(&output.stdout);
         let file: serde_json::Value = serde_json::from_str(text.lines().next()?).ok()?;
         let [reason, guarantee] =
@@ -302,9 +306,9 @@ fn settle(dir: &Dir, system: &System) -> Option<String> {
     let mut last = String::new();
     for _ in 0..SETTLING_RUNS_MAX {
         let output = command(dir, system).output().unwrap();
-        match Answer::of(&output) {
-            Some(Answer { outcome, .. }) if outcome == "clean" => return None,
-            Some(Answer { outcome, reason, .. }) => last = format!("{outcome} {reason}"),
+        match FixAnswer::parse(&output) {
+            Some(FixAnswer { outcome, .. }) if outcome == "clean" => return None,
+            Some(FixAnswer { outcome, reason, .. }) => last = format!("{outcome} {reason}"),
             None => last = format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)),
         }
     }

@@ -3,12 +3,12 @@
 //!
 //! Each case has a mount namespace of its own. Skipped with a message where that is not permitted.
 
-use crate::support::{BROKEN, Dir, Run, is_root, run, skipped};
+use crate::support::{BROKEN, Dir, FinishedRun, is_root, run, skipped};
 use std::fs;
 use std::path::Path;
 
 /// Runs a script with the program as `$1` in a mount namespace of its own; `None` if that is not possible.
-fn in_own_mounts(dir: &Dir, script: &str) -> Option<Run> {
+fn in_own_mounts(dir: &Dir, script: &str) -> Option<FinishedRun> {
     let space: &[&str] = if is_root() { &["-m"] } else { &["-r", "-m"] };
     let mut command = dir.command_of("unshare");
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(space).args(["sh", "-ec", script, "sh"]);

@@ -3,8 +3,8 @@
 //!
 //! Uses strace's output, and not what the program prints. Skipped with a message where there is no strace.
 
-use crate::support::{Dir, Run, is_thorough, run};
-use crate::trace::{Call, calls, can_trace};
+use crate::support::{Dir, FinishedRun, is_thorough, run};
+use crate::trace::{SystemCall, calls, can_trace};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
@@ -66,7 +66,7 @@ fn arguments(dir: &Dir) -> Vec<String> {
 }
 
 /// Runs `fix` under strace with additional options. `None` if a signal ended it.
-fn traced<S: AsRef<OsStr>>(dir: &Dir, options: &[S]) -> Option<Run> {
+fn traced<S: AsRef<OsStr>>(dir: &Dir, options: &[S]) -> Option<FinishedRun> {
     let mut command = dir.command_of("strace");
     command.env("PATH", "/usr/bin:/bin:/usr/local/bin").args(["-f", "-y", "-qq", "-s", "256"]);
     command.arg("-o").arg(dir.home().join("trace")).args(options);
@@ -78,12 +78,12 @@ fn traced<S: AsRef<OsStr>>(dir: &Dir, options: &[S]) -> Option<Run> {
     if output.status.signal().is_some() {
         return None;
     }
-    Some(Run { status: output.status.code().unwrap(), stdout: output.stdout, stderr })
+    Some(FinishedRun { status: output.status.code().unwrap(), stdout: output.stdout, stderr })
 }
 
 /// The index of the last call before `end` that satisfies a condition.
 #[track_caller]
-fn last(calls: &[Call], end: usize, what: &str, holds: impl Fn(&Call) -> bool) -> usize {
+fn last(calls: &[SystemCall], end: usize, what: &str, holds: impl Fn(&SystemCall) -> bool) -> usize {
     let found = calls[..end].iter().rposition(holds);
     found.unwrap_or_else(|| panic!("no {what} among\n{:#?}", &calls[..end]))
 }
@@ -100,7 +100,7 @@ fn originals_then_text_then_name_then_folder_are_made_to_last() {
     assert_eq!(run.file()["outcome"], "fixed", "{}", run.stderr);
     let calls = calls(&fs::read_to_string(dir.home().join("trace")).unwrap());
 
-    let is_rename = |call: &Call| call.name.starts_with("rename") && call.is_on(&path);
+    let is_rename = |call: &SystemCall| call.name.starts_with("rename") && call.is_on(&path);
     let renamed = last(&calls, calls.len(), "rename to the path", is_rename);
     let names: Vec<&str> = calls[renamed].arguments.split('"').skip(1).step_by(2).collect();
     let new = folder.join(names.iter().find(|name| folder.join(name) != path).unwrap());
@@ -108,16 +108,16 @@ fn originals_then_text_then_name_then_folder_are_made_to_last() {
 
     // Until then it has no name, so strace shows its inode.
     let unnamed = format!("<{}/#", folder.display());
-    let is_new = |call: &Call| call.arguments.contains(&unnamed);
+    let is_new = |call: &SystemCall| call.arguments.contains(&unnamed);
     let written = last(&calls, renamed, "write of the new text", |call| call.is_write() && is_new(call));
     let synced = last(&calls, renamed, "sync of the new text", |call| call.is_sync() && is_new(call));
     assert!(written < synced, "written after it was synced: {:?}", calls[written]);
-    let leased = |call: &Call| call.arguments.contains("F_SETLEASE, F_RDLCK") && call.is_on(&path);
+    let leased = |call: &SystemCall| call.arguments.contains("F_SETLEASE, F_RDLCK") && call.is_on(&path);
     let leased = calls.iter().position(leased).expect("a lease on the old file");
     last(&calls, leased, "sync of the old file before the lease", |call| call.is_sync() && call.is_on(&path));
     let lasts = |from: usize| calls[from..].iter().any(|call| call.is_sync() && call.is_on(folder));
     assert!(lasts(renamed), "the folder is not synced after the rename:\n{:#?}", &calls[renamed..]);
-    let is_unlink = |call: &Call| call.name.starts_with("unlink") && call.is_on(&new);
+    let is_unlink = |call: &SystemCall| call.name.starts_with("unlink") && call.is_on(&new);
     let unlinked = last(&calls, calls.len(), "unlink of the old file", is_unlink);
     assert!(lasts(unlinked), "the folder is not synced after the unlink:\n{:#?}", &calls[unlinked..]);
 
@@ -125,25 +125,25 @@ fn originals_then_text_then_name_then_folder_are_made_to_last() {
 }
 
 /// Everything that goes to the vault is synced before the new text is, and so is the vault's folder.
-fn originals_come_first(calls: &[Call], vault: &Path, synced: usize) {
+fn originals_come_first(calls: &[SystemCall], vault: &Path, synced: usize) {
     let vault = vault.canonicalize().unwrap();
     let first = last(calls, synced, "sync in the vault", |call| call.is_sync() && call.is_below(&vault));
     let mut files: Vec<&str> = calls[..synced]
         .iter()
         .filter(|call| call.is_write() && Path::new(call.written()).starts_with(&vault))
-        .map(Call::written)
+        .map(SystemCall::written)
         .collect();
     files.dedup();
     assert!(!files.is_empty(), "nothing was written to the vault before the new text was synced");
     for file in files {
         let file = Path::new(file);
-        let is_here = |call: &Call| call.is_write() && Path::new(call.written()) == file;
+        let is_here = |call: &SystemCall| call.is_write() && Path::new(call.written()) == file;
         let written = last(calls, synced, "write in the vault", is_here);
         let lasts =
             last(calls, synced, "sync of a file in the vault", |call| call.is_sync() && call.is_on(file));
         assert!(written < lasts, "{} was written after it was synced", file.display());
     }
-    let is_folder = |call: &Call| {
+    let is_folder = |call: &SystemCall| {
         let open = call.arguments.split(['<', '>']).nth(1).unwrap_or_default();
         call.is_sync() && call.is_below(&vault) && Path::new(open).is_dir()
     };
@@ -251,7 +251,7 @@ fn failure_of_any_call_leaves_the_old_text_or_the_new_one() {
     eprintln!("{failures} failures");
 }
 
-fn after_failure(dir: &Dir, ended: &Run, old: &str, new: &str) -> Result<(), String> {
+fn after_failure(dir: &Dir, ended: &FinishedRun, old: &str, new: &str) -> Result<(), String> {
     let text = fs::read_to_string(dir.path("s.jsonl")).unwrap();
     if text != old && text != new {
         return Err(format!("neither the old text nor the new one:\n{text}"));

@@ -12,8 +12,8 @@ mod disk;
 mod tally;
 
 use crate::rng::Rng;
-use crate::support::{Dir, Run, make_old, run};
-use crate::trace::{Call, calls, can_trace};
+use crate::support::{Dir, FinishedRun, make_old, run};
+use crate::trace::{SystemCall, calls, can_trace};
 use disk::{Disk, Left};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
-use tally::{Ended, Tally, Verdict};
+use tally::{CutTally, CutVerdict, Ended};
 
 /// `.ci/run` asks for more.
 const CASES: u64 = 30;
@@ -94,7 +94,7 @@ exec "$@" 3<&- </dev/null
 const PAUSE_BEFORE_EXCHANGE: &str = "renameat2:delay_enter";
 
 /// Ids of entries, in file order.
-type Ids = Vec<String>;
+type EntryIds = Vec<String>;
 
 #[test]
 fn a_power_cut_costs_nothing_but_what_the_disk_lost() {
@@ -104,7 +104,7 @@ fn a_power_cut_costs_nothing_but_what_the_disk_lost() {
     let number = |key, default| std::env::var(key).map_or(default, |text| text.parse().unwrap());
     let (cases, first) = (number("TAILOR_POWER_CASES", CASES), number("TAILOR_POWER_SEED", 1));
     let deaths = deaths();
-    let (next, tally) = (AtomicU64::new(first), Mutex::new(Tally::default()));
+    let (next, tally) = (AtomicU64::new(first), Mutex::new(CutTally::default()));
     scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
@@ -152,7 +152,7 @@ fn deaths() -> Vec<(String, u64)> {
 
 /// Where the cut left a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LineFate {
     Path,
     /// Only in the old file next to it. A program had appended the line there.
     Old,
@@ -171,13 +171,13 @@ struct Case {
     /// What happened, for failure messages.
     story: Vec<String>,
     /// The lines that must be in the file at the end, and where a cut left them.
-    owed: BTreeMap<String, Place>,
+    owed: BTreeMap<String, LineFate>,
 }
 
 impl Case {
     fn new(seed: u64) -> Self {
         let ended =
-            Ended { killed: false, left: false, late: false, lost_by_disk: 0, verdict: Verdict::Well };
+            Ended { killed: false, left: false, late: false, lost_by_disk: 0, verdict: CutVerdict::Well };
         let (dir, rng) = (Dir::in_memory(), Rng::new(seed));
         Self {
             dir,
@@ -196,8 +196,8 @@ impl Case {
         }
         match self.all(deaths) {
             Ok(()) => {}
-            Err(Verdict::Wrong(what, why)) => {
-                self.ended.verdict = Verdict::Wrong(what, format!("{why}; {}", self.story.join("; ")));
+            Err(CutVerdict::Wrong(what, why)) => {
+                self.ended.verdict = CutVerdict::Wrong(what, format!("{why}; {}", self.story.join("; ")));
             }
             Err(verdict) => self.ended.verdict = verdict,
         }
@@ -207,7 +207,7 @@ impl Case {
         self.ended
     }
 
-    fn all(&mut self, deaths: &[(String, u64)]) -> Result<(), Verdict> {
+    fn all(&mut self, deaths: &[(String, u64)]) -> Result<(), CutVerdict> {
         let synced = self.begin();
         for round in 0..=u64::from(self.rng.below(4) == 0) {
             let (mut disk, before) = (self.disk(), self.inode());
@@ -219,7 +219,7 @@ impl Case {
             let (fixed, calls) = self.fix_traced(&options);
             self.ended.killed |= fixed.is_none();
             disk.replay(&calls);
-            disk.check().map_err(Verdict::Unclear)?;
+            disk.check().map_err(CutVerdict::Unclear)?;
             let was = self.inode();
             let left = disk.cut(&mut self.rng);
             self.look(&left, before, was)?;
@@ -241,7 +241,7 @@ impl Case {
 
     fn disk(&self) -> Disk {
         let roots = [self.dir.files(), self.dir.home()].map(|root| root.canonicalize().unwrap());
-        Disk::of(&roots, &roots[0])
+        Disk::read(&roots, &roots[0])
     }
 
     fn arguments(path: &Path, vault: &Path) -> Vec<String> {
@@ -343,7 +343,7 @@ impl Case {
     }
 
     /// Runs `fix` and an agent under strace. The exit code is `None` if the program was killed.
-    fn fix_traced(&mut self, options: &[String]) -> (Option<i32>, Vec<Call>) {
+    fn fix_traced(&mut self, options: &[String]) -> (Option<i32>, Vec<SystemCall>) {
         let (path, vault) = (self.path(), self.vault());
         let trace = self.dir.home().with_file_name("tmp").join("trace");
         let mut command = self.dir.command_of("strace");
@@ -407,15 +407,15 @@ impl Case {
     }
 
     /// Notes what the cut left. `before` was the inode at the path before the fix, `was` before the cut.
-    fn look(&mut self, left: &[Left], before: u64, was: u64) -> Result<(), Verdict> {
+    fn look(&mut self, left: &[Left], before: u64, was: u64) -> Result<(), CutVerdict> {
         let path = self.path();
         let text = fs::read(&path).unwrap();
         let mended = Self::mended(&text);
         for id in ids(&mended) {
-            self.owed.insert(id, Place::Path);
+            self.owed.insert(id, LineFate::Path);
         }
         let now = self.inode();
-        let place = if now == before && was != before { Place::Undone } else { Place::Old };
+        let place = if now == before && was != before { LineFate::Undone } else { LineFate::Old };
         let age = if now == before { "old" } else { "new" };
         self.story.push(format!("the cut left the {age} file: {}", size(&text)));
         for file in left.iter().filter(|file| file.path.parent() == path.parent() && file.path != path) {
@@ -425,14 +425,14 @@ impl Case {
             self.story.push(format!("beside it {}", size(&beside)));
             for id in ids(&beside) {
                 if theirs.contains(&id) {
-                    self.ended.late |= *self.owed.entry(id).or_insert(place) != Place::Path;
+                    self.ended.late |= *self.owed.entry(id).or_insert(place) != LineFate::Path;
                 } else if !self.owed.contains_key(&id) {
                     self.ended.lost_by_disk += 1;
                 }
             }
         }
         doubled(&ids(&text))
-            .map_or(Ok(()), |id| Err(Verdict::Wrong("the fix itself, or the cut, doubled a line", id)))
+            .map_or(Ok(()), |id| Err(CutVerdict::Wrong("the fix itself, or the cut, doubled a line", id)))
     }
 
     /// The result of a fix of the same text without any leftover. Whatever this keeps, the recovery must keep.
@@ -444,23 +444,23 @@ impl Case {
         fs::read(path).unwrap()
     }
 
-    fn fix(&self) -> Run {
+    fn fix(&self) -> FinishedRun {
         run(self.dir.command().args(Self::arguments(&self.path(), &self.vault())), b"")
     }
 
     /// Runs the recovery and checks the invariants.
-    fn judge(&mut self) -> Result<(), Verdict> {
+    fn judge(&mut self) -> Result<(), CutVerdict> {
         let path = self.path();
         let mut before = fs::read(&path).unwrap();
         if self.rng.below(2) == 0 && before.ends_with(b"\n") {
             let line = self.late('t') + "\n";
             OpenOptions::new().append(true).open(&path).unwrap().write_all(line.as_bytes()).unwrap();
             before.extend(line.as_bytes());
-            self.owed.insert("t1".to_string(), Place::Path);
+            self.owed.insert("t1".to_string(), LineFate::Path);
         }
         let first = self.fix();
         let text = fs::read(&path).unwrap();
-        let wrong = |what, why| Err(Verdict::Wrong(what, why));
+        let wrong = |what, why| Err(CutVerdict::Wrong(what, why));
         let there = ids(&text);
         if let Some(verdict) = self.gone(&there) {
             return Err(verdict);
@@ -475,7 +475,7 @@ impl Case {
         if zeros(&text) > zeros(&before) {
             return wrong("zeros came into the text", zeros(&text).to_string());
         }
-        let said = |run: &Run| format!("exit code {}: {}{}", run.status, run.text(), run.stderr);
+        let said = |run: &FinishedRun| format!("exit code {}: {}{}", run.status, run.text(), run.stderr);
         if first.status == 2 || said(&first).contains("interrupted") {
             return wrong("the next fix fails", said(&first));
         }
@@ -491,23 +491,23 @@ impl Case {
     }
 
     /// Says which of the owed lines are gone, if any.
-    fn gone(&self, there: &[String]) -> Option<Verdict> {
+    fn gone(&self, there: &[String]) -> Option<CutVerdict> {
         let owed = self.owed.iter().filter(|(id, _)| !there.contains(id));
-        let gone: Vec<(&String, Place)> = owed.map(|(id, place)| (id, *place)).collect();
-        let (_, place) = gone.iter().find(|(_, place)| *place == Place::Path).or(gone.first())?;
+        let gone: Vec<(&String, LineFate)> = owed.map(|(id, place)| (id, *place)).collect();
+        let (_, place) = gone.iter().find(|(_, place)| *place == LineFate::Path).or(gone.first())?;
         let what = match place {
-            Place::Path => "lines are gone that the path held after a cut",
-            _ if self.comes_back(&gone) => return Some(Verdict::InVault),
-            Place::Old => "lines are gone that programs appended to the old file",
-            Place::Undone => {
+            LineFate::Path => "lines are gone that the path held after a cut",
+            _ if self.comes_back(&gone) => return Some(CutVerdict::InVault),
+            LineFate::Old => "lines are gone that programs appended to the old file",
+            LineFate::Undone => {
                 "lines are gone that programs appended to the new file before the cut undid the exchange"
             }
         };
-        Some(Verdict::Wrong(what, format!("{} of {} lines: {gone:?}", gone.len(), self.owed.len())))
+        Some(CutVerdict::Wrong(what, format!("{} of {} lines: {gone:?}", gone.len(), self.owed.len())))
     }
 
     /// Whether undo brings these lines back.
-    fn comes_back(&self, gone: &[(&String, Place)]) -> bool {
+    fn comes_back(&self, gone: &[(&String, LineFate)]) -> bool {
         let path = self.path();
         for _ in 0..4 {
             let vault = self.vault();
@@ -529,7 +529,7 @@ const PROGRAMS: [char; 4] = ['m', 'p', 'h', 't'];
 const TIME: &str = "2026-07-01T10:00:00.000Z";
 
 /// The ids of our own lines, if they are whole.
-fn ids(text: &[u8]) -> Ids {
+fn ids(text: &[u8]) -> EntryIds {
     let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
     let ids = lines.filter_map(|line| {
         let value: Value = serde_json::from_slice(line).ok()?;

@@ -12,7 +12,7 @@ use transcript::profile::PROFILES;
 const CASES: &str = "crates/transcript/src/model/profile/tests.rs";
 
 /// A row of the tables of cases.
-struct Row {
+struct CaseRow {
     cases: Vec<String>,
     verdict: String,
     shown_by: Vec<String>,
@@ -23,14 +23,14 @@ fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_string).collect()
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<CaseRow> {
     let text = fs::read_to_string(root().join("docs/profiles.md")).unwrap();
     let tables = text.split("\n## ").find(|part| part.starts_with("Their test cases")).unwrap();
     let row = |line: &str| {
         let cells: Vec<&str> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
         let [cases, verdict, shown_by, ""] = cells[..] else { panic!("not three columns: {line}") };
         let (cases, shown_by) = (quoted(cases), quoted(shown_by));
-        (!cases.is_empty()).then(|| Row { cases, verdict: verdict.to_string(), shown_by })
+        (!cases.is_empty()).then(|| CaseRow { cases, verdict: verdict.to_string(), shown_by })
     };
     tables.lines().filter_map(row).collect()
 }
@@ -62,7 +62,7 @@ fn tests() -> BTreeMap<String, (PathBuf, String)> {
 fn each_case_of_another_system_is_where_the_table_says() {
     let tests = tests();
     let mut wrong = Vec::new();
-    for Row { cases, verdict, shown_by } in rows() {
+    for CaseRow { cases, verdict, shown_by } in rows() {
         let told = |word: &str| verdict.strip_prefix(word);
         let explained =
             told("differs on purpose: ").or(told("not of a transcript: ")).or(told("elsewhere: "));

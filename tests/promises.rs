@@ -49,12 +49,12 @@ mod stories;
 #[path = "promises/story.rs"]
 mod story;
 
-use damage::Damage;
+use damage::LineDamage;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
-use spans::cut::Lines;
+use spans::cut::CutLines;
 use spans::literal::Unit;
 use spans::source;
 use std::collections::BTreeMap;
@@ -66,14 +66,14 @@ use transcript::policy::{Crowded, CutShape, Kept, Policy, Selection, SignedThink
 use transcript::profile::PROFILES;
 use transcript::scan::Scanner;
 use transcript::verdict::Worse;
-use transcript::weight::{Amount, Category, Row, Standing, ToolRow, weigh};
+use transcript::weight::{Amount, Category, NamedAmount, Standing, ToolRow, weigh};
 use transcript::{Examination, Mended, Severity, Source, Span, examine, mend};
 
 /// A file and a policy.
 #[derive(Clone)]
 struct Case {
     dialect: Dialect,
-    damages: Vec<Damage>,
+    damages: Vec<LineDamage>,
     policy: Policy,
     bytes: Vec<u8>,
 }
@@ -95,7 +95,7 @@ fn small_limits() -> impl Strategy<Value = Policy> {
     let lengths = prop::sample::select(vec![(40, 120), (110, 500), (400, 700)]);
     (unit, head, lengths).prop_map(|(unit, head_percent, (result_chars_max, turn_chars_max))| Policy {
         result_chars_max,
-        shape: CutShape { kept: Kept::Within(head_percent), lines: Lines::Half },
+        shape: CutShape { kept: Kept::Within(head_percent), lines: CutLines::Half },
         turn_chars_max,
         turn_floor_chars: 10,
         summary_chars_max: 300,
@@ -167,7 +167,7 @@ fn thinking() -> impl Strategy<Value = SignedThinking> {
 }
 
 fn case_of(
-    damage: impl Strategy<Value = Damage>,
+    damage: impl Strategy<Value = LineDamage>,
     thinking: impl Strategy<Value = SignedThinking>,
 ) -> impl Strategy<Value = Case> {
     case_with(damage, thinking, small_limits())
@@ -181,12 +181,12 @@ fn profile_case() -> impl Strategy<Value = Case> {
 }
 
 fn case_with(
-    damage: impl Strategy<Value = Damage>,
+    damage: impl Strategy<Value = LineDamage>,
     thinking: impl Strategy<Value = SignedThinking>,
     limits: impl Strategy<Value = Policy>,
 ) -> impl Strategy<Value = Case> {
     let dialect = prop::sample::select(story::DIALECTS.to_vec());
-    let damages = prop_oneof![1 => vec(Just(Damage::NoFinalNewline), 0..1), 5 => vec(damage, 0..5)];
+    let damages = prop_oneof![1 => vec(Just(LineDamage::NoFinalNewline), 0..1), 5 => vec(damage, 0..5)];
     (dialect, story::story(), damages, limits, thinking).prop_map(
         |(dialect, story, damages, policy, thinking)| {
             let bytes = damage::befall(spell::spell(dialect, &story), &damages);
@@ -288,7 +288,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     )
         .prop_map(|(lengths, others, tools, (select, ignore, allow))| Policy {
             result_chars_max: lengths.0,
-            shape: CutShape { kept: Kept::Within(lengths.1), lines: Lines::Half },
+            shape: CutShape { kept: Kept::Within(lengths.1), lines: CutLines::Half },
             turn_chars_max: lengths.2,
             turn_floor_chars: lengths.3,
             summary_chars_max: lengths.4,
@@ -371,7 +371,7 @@ fn addresses(bytes: &[u8]) -> std::collections::BTreeSet<String> {
     let text = lossy(bytes);
     let after = text.split("full text: tailor show ").skip(1);
     let digits = |rest: &str| rest.chars().take_while(char::is_ascii_hexdigit).collect::<String>();
-    after.map(digits).filter(|id| id.len() == spans::marker::Id::DIGITS).collect()
+    after.map(digits).filter(|id| id.len() == spans::marker::TextId::DIGITS).collect()
 }
 
 /// A marker names a text of the plan, or what it named before.
@@ -387,7 +387,7 @@ fn markers_lead_somewhere(case: &Case) -> Checked {
                     Piece::Kept(span) | Piece::Moved(span) => _ = hash.update(&case.bytes[range(*span)]),
                 }
             }
-            hash.finalize().to_hex()[..spans::marker::Id::DIGITS].to_string()
+            hash.finalize().to_hex()[..spans::marker::TextId::DIGITS].to_string()
         })
         .collect();
     for id in addresses(&after).difference(&old) {
@@ -449,7 +449,8 @@ fn is_sent_no_less(case: &Case) -> Checked {
     let refused = |bytes: &[u8]| {
         let refusals = oracle::refusals(case.dialect, bytes);
         // Agents that rebuild messages leave empty ones out.
-        let counts = |refusal: &oracle::Refusal| ![oracle::UNFINISHED, "M1", "M2"].contains(&refusal.class);
+        let counts =
+            |refusal: &oracle::RequestRefusal| ![oracle::UNFINISHED, "M1", "M2"].contains(&refusal.class);
         refusals.into_iter().filter(counts).collect::<Vec<_>>()
     };
     let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
@@ -485,7 +486,7 @@ fn is_no_worse(case: &Case) -> Checked {
     let spoken = |bytes: &[u8]| {
         // Text before a torn end can be read once the end is removed, and may close a cycle.
         let live = reader::live(case.dialect, &reader::rows_before_tear(bytes));
-        live.iter().any(|spoken| spoken.kind != reader::Kind::Quiet)
+        live.iter().any(|spoken| spoken.kind != reader::Speaker::Quiet)
     };
     prop_assert!(!spoken(&case.bytes) || spoken(&after), "{}", lossy(&after));
     Ok(())
@@ -572,7 +573,7 @@ fn has_an_answer(case: &Case) -> Checked {
 }
 
 /// One more line changes findings about the newest turn and about the context, and nothing else.
-fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
+fn earlier_findings_stay(case: &Case, next: NextRecord) -> Checked {
     let mut bytes = case.bytes.clone();
     if !bytes.ends_with(b"\n") {
         return Ok(());
@@ -586,7 +587,7 @@ fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
         return Ok(());
     }
     // Some findings, and the severity of others, depend on what a compaction keeps in context.
-    let compacted = next == Next::Compaction;
+    let compacted = next == NextRecord::Compaction;
     let of = |found: &Examination| -> Vec<_> {
         let earlier = |f: &&transcript::Finding| {
             !newest.contains(&f.line)
@@ -604,7 +605,7 @@ fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
         all
     };
     let (mut told, now) = (of(&before), of(&after));
-    if next != Next::Assistant {
+    if next != NextRecord::Assistant {
         // M8 ends with a user message, and a compaction's summary counts as one. No other line ends or begins it.
         told.retain(|finding| finding.1 != "M8" || now.contains(finding));
     }
@@ -630,7 +631,7 @@ fn adds_up(bytes: &[u8]) -> Checked {
     prop_assert_eq!(names.len(), 1);
     let outside = weight.standings[Standing::NoEntry as usize].1.bytes;
     let entries = all - outside;
-    let of = |rows: &[Row]| rows.iter().map(|row| row.amount.bytes).sum::<u64>();
+    let of = |rows: &[NamedAmount]| rows.iter().map(|row| row.amount.bytes).sum::<u64>();
     prop_assert_eq!(of(&weight.kinds), entries);
     prop_assert_eq!(of(&weight.fields), entries);
     prop_assert_eq!(weight.turns.iter().map(|turn| turn.amount.bytes).sum::<u64>(), entries);
@@ -803,7 +804,7 @@ proptest! {
     #[test]
     fn recovery_is_sound(
         case in case(),
-        level in prop::sample::select(transcript::recover::Level::ALL.to_vec()),
+        level in prop::sample::select(transcript::recover::RecoverLevel::ALL.to_vec()),
         keep in 1u64..6,
     ) {
         context::recovery_is_sound(&case, level, keep)?;
@@ -822,38 +823,38 @@ proptest! {
 
 /// A record that an agent appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum NextRecord {
     User,
     Assistant,
     Compaction,
 }
 
-fn next() -> impl Strategy<Value = Next> {
-    prop::sample::select(vec![Next::User, Next::Assistant, Next::Compaction])
+fn next() -> impl Strategy<Value = NextRecord> {
+    prop::sample::select(vec![NextRecord::User, NextRecord::Assistant, NextRecord::Compaction])
 }
 
 /// The lines of the newest turn: the last assistant message, and results after its beginning.
-fn newest_turn(dialect: Dialect, rows: &[reader::Row]) -> Vec<u64> {
-    use reader::Kind;
+fn newest_turn(dialect: Dialect, rows: &[reader::FileObject]) -> Vec<u64> {
+    use reader::Speaker;
     let live = reader::live(dialect, rows);
-    let Some(last) = live.iter().rposition(|spoken| spoken.kind == Kind::Assistant) else {
+    let Some(last) = live.iter().rposition(|spoken| spoken.kind == Speaker::Assistant) else {
         return Vec::new();
     };
     let first = live.iter().position(|spoken| spoken.group == live[last].group).unwrap_or(last);
-    let member = |spoken: &&reader::Spoken| spoken.group == live[last].group || spoken.kind == Kind::Tool;
+    let member = |spoken: &&reader::Spoken| spoken.group == live[last].group || spoken.kind == Speaker::Tool;
     live[first..].iter().filter(member).map(|spoken| spoken.line).collect()
 }
 
 /// The line that the agent would append next.
-fn next_line(dialect: Dialect, rows: &[reader::Row], next: Next) -> Vec<u8> {
+fn next_line(dialect: Dialect, rows: &[reader::FileObject], next: NextRecord) -> Vec<u8> {
     let leaf = reader::leaf(dialect, rows).map_or("null".to_string(), |id| format!("\"{id}\""));
-    let says = if next == Next::Assistant { "assistant" } else { "user" };
+    let says = if next == NextRecord::Assistant { "assistant" } else { "user" };
     let text = r#"[{"type":"text","text":"go on"}]"#;
     let time = r#""timestamp":"2026-07-01T11:00:00.000Z""#;
     let tree =
         if dialect == Dialect::Pi { format!(r#","id":"ffff0000","parentId":{leaf}"#) } else { String::new() };
     let line = match (dialect, next) {
-        (Dialect::Pi | Dialect::PiFlat, Next::Compaction) => {
+        (Dialect::Pi | Dialect::PiFlat, NextRecord::Compaction) => {
             let kept = rows.len();
             format!(
                 r#"{{"type":"compaction"{tree},{time},"summary":"s","firstKeptEntryId":"ffff0000","firstKeptEntryIndex":{kept}}}"#
@@ -862,7 +863,7 @@ fn next_line(dialect: Dialect, rows: &[reader::Row], next: Next) -> Vec<u8> {
         (Dialect::Pi | Dialect::PiFlat, _) => format!(
             r#"{{"type":"message"{tree},{time},"message":{{"role":"{says}","content":{text},"stopReason":"stop"}}}}"#
         ),
-        (Dialect::ClaudeCode, Next::Compaction) => format!(
+        (Dialect::ClaudeCode, NextRecord::Compaction) => format!(
             r#"{{"parentUuid":null,"type":"system","subtype":"compact_boundary","uuid":"ffff","isSidechain":false,{time}}}"#
         ),
         (Dialect::ClaudeCode, _) => format!(

@@ -1,6 +1,6 @@
 //! `tailor recover`, `compact` and `chunk`: a session that is too long can continue, and undo restores every byte.
 
-use crate::support::{BROKEN, Dir, Run, root, run};
+use crate::support::{BROKEN, Dir, FinishedRun, root, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -87,17 +87,17 @@ fn failed(parent: &str) -> String {
     ) + "\n"
 }
 
-fn recover(dir: &Dir, more: &[&str]) -> Run {
+fn recover(dir: &Dir, more: &[&str]) -> FinishedRun {
     dir.tailor(&[&["recover", "s.jsonl", "--settle", "0"], more].concat())
 }
 
 #[track_caller]
-fn told(run: &Run) -> Value {
+fn told(run: &FinishedRun) -> Value {
     serde_json::from_str(run.text().trim())
         .unwrap_or_else(|error| panic!("{error}: {} {}", run.text(), run.stderr))
 }
 
-fn undo(dir: &Dir) -> Run {
+fn undo(dir: &Dir) -> FinishedRun {
     dir.tailor(&["undo", "s.jsonl", "--settle", "0"])
 }
 

@@ -79,12 +79,12 @@ impl Dir {
     }
 
     /// Runs the program.
-    pub(crate) fn tailor<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Run {
+    pub(crate) fn tailor<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> FinishedRun {
         run(self.command().args(arguments), b"")
     }
 
     /// Runs the program with this standard input.
-    pub(crate) fn pipe(&self, input: &[u8], arguments: &[&str]) -> Run {
+    pub(crate) fn pipe(&self, input: &[u8], arguments: &[&str]) -> FinishedRun {
         run(self.command().args(arguments), input)
     }
 
@@ -117,7 +117,7 @@ impl Dir {
 
 /// Runs a command of [`Dir::command`]. The program must end by itself, however bad the input is.
 #[track_caller]
-pub(crate) fn run(command: &mut Command, input: &[u8]) -> Run {
+pub(crate) fn run(command: &mut Command, input: &[u8]) -> FinishedRun {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -129,7 +129,7 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Run {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!stderr.contains("panicked"), "{stderr}");
     let Some(status) = output.status.code() else { panic!("ended by a signal: {}", output.status) };
-    Run { status, stdout: output.stdout, stderr }
+    FinishedRun { status, stdout: output.stdout, stderr }
 }
 
 /// All names below a folder, at any depth, unsorted.
@@ -180,7 +180,7 @@ pub(crate) fn make_old(path: &Path) {
 }
 
 /// How a run ended.
-pub(crate) struct Run {
+pub(crate) struct FinishedRun {
     /// The exit code.
     pub(crate) status: i32,
     /// Standard output.
@@ -189,7 +189,7 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
-impl Run {
+impl FinishedRun {
     /// Standard output as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()

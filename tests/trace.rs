@@ -18,7 +18,7 @@ pub(crate) fn can_trace() -> bool {
 
 /// A call that succeeded.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct SystemCall {
     pub(crate) thread: u32,
     pub(crate) name: String,
     /// The text between its parentheses.
@@ -31,7 +31,7 @@ pub(crate) struct Call {
     pub(crate) ended: usize,
 }
 
-impl Call {
+impl SystemCall {
     /// Whether it is about a path: as a quoted name, perhaps relative to an open folder, or as a descriptor's path.
     pub(crate) fn is_on(&self, path: &Path) -> bool {
         if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
@@ -157,7 +157,7 @@ pub(crate) fn unquoted(text: &str) -> Vec<u8> {
 }
 
 /// The calls of a trace, in the order in which they returned.
-pub(crate) fn calls(trace: &str) -> Vec<Call> {
+pub(crate) fn calls(trace: &str) -> Vec<SystemCall> {
     let mut begun = HashMap::new();
     let mut calls = Vec::new();
     for (ended, line) in trace.lines().enumerate() {
@@ -176,7 +176,7 @@ pub(crate) fn calls(trace: &str) -> Vec<Call> {
         if !result.starts_with(['-', '?']) {
             let (name, arguments) = (name.to_string(), arguments.to_string());
             let (thread, result) = (thread.parse().unwrap(), result.to_string());
-            calls.push(Call { thread, name, arguments, result, begun: start, ended });
+            calls.push(SystemCall { thread, name, arguments, result, begun: start, ended });
         }
     }
     calls

@@ -1,6 +1,6 @@
 //! `tailor undo`, `show` and `gc`: what was removed comes back, and is kept as long as it should be.
 
-use crate::fixtures::{Batch, parsed, tell};
+use crate::fixtures::{FixtureBatch, parsed, tell};
 use crate::folder::real_files;
 use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, list, make_old, run};
 use serde_json::Value;
@@ -176,7 +176,7 @@ fn re_cut(before: &[u8], text: &[u8]) -> bool {
 
 #[test]
 fn fix_and_undo_give_every_fixture_back() {
-    let batches = Batch::all(|fixture| fixture.for_fix(&["--format", "json"]));
+    let batches = FixtureBatch::all(|fixture| fixture.for_fix(&["--format", "json"]));
     let wrong = batches.flat_map(|batch| {
         let old: Vec<_> = batch.fixtures.iter().map(|(_, path)| facts(path)).collect();
         let fixed = batch.run();
@@ -240,7 +240,7 @@ fn undo_takes_back_the_newest_run_and_leaves_what_was_appended() {
 fn an_older_run_waits_for_those_that_came_after_it() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", long());
-    let name = |run: crate::support::Run| run.file()["run"].as_str().unwrap().to_string();
+    let name = |run: crate::support::FinishedRun| run.file()["run"].as_str().unwrap().to_string();
     let first = name(dir.tailor(&["fix", "--format", "json", "s.jsonl"]));
     let second = name(dir.tailor(&["fix", "--format", "json", "--result-chars-max", "1000", "s.jsonl"]));
     let now = fs::read_to_string(&path).unwrap();

@@ -42,11 +42,11 @@ impl<'a> Daemon<'a> {
     fn start(dir: &'a Dir, arguments: &[&str]) -> Self {
         let mut command = dir.command();
         command.args(arguments);
-        Self::of(dir, command)
+        Self::spawn(dir, command)
     }
 
     #[track_caller]
-    fn of(dir: &'a Dir, mut command: Command) -> Self {
+    fn spawn(dir: &'a Dir, mut command: Command) -> Self {
         let log = File::options().create(true).append(true).open(dir.home().join("log")).unwrap();
         command
             .env("XDG_RUNTIME_DIR", dir.home())
@@ -364,7 +364,7 @@ fn a_full_disk_is_waited_for() {
     inside(&mut command);
     command.arg(env!("CARGO_BIN_EXE_tailor")).arg(&full).arg("watch").arg(&full);
     command.args(["--mode", "enforce", "--settle", "0.1", "--set", "result_chars_max=200"]);
-    let daemon = Daemon::of(&dir, command);
+    let daemon = Daemon::spawn(&dir, command);
     // Its mounts are private, but visible through /proc.
     let full = PathBuf::from(format!("/proc/{}/root{}", daemon.child.id(), full.display()));
     let text = crate::disk::session();
@@ -705,7 +705,7 @@ fn a_root_that_cannot_be_read_holds_up_no_other() {
     }
     let mut command = dir.powerless();
     command.args(["watch", "shut", "open", "loop", "--mode", "enforce", "--settle", "0.1"]);
-    let daemon = Daemon::of(&dir, command);
+    let daemon = Daemon::spawn(&dir, command);
     let reason = |status: &Value, name: &str| {
         let roots = status["roots"].as_array().unwrap();
         let found = roots.iter().find(|root| root["path"].as_str().unwrap().ends_with(name)).unwrap();
@@ -1153,7 +1153,7 @@ fn the_service_manager_is_told() {
     };
     let mut command = dir.command();
     command.args(["watch", "."]).env("NOTIFY_SOCKET", &socket).env("WATCHDOG_USEC", "200000");
-    let daemon = Daemon::of(&dir, command);
+    let daemon = Daemon::spawn(&dir, command);
     hear("READY=1");
     hear("WATCHDOG=1");
     hear("WATCHDOG=1");
@@ -1343,7 +1343,7 @@ fn without_watches_a_root_is_walked() {
     let found = std::env::var_os("PATH").unwrap_or_default();
     command.env("PATH", found).args(["-Ur", "sh", "-c", script]).arg(&path);
     command.args(["watch", ".", "--mode", "enforce", "--settle", "0.1", "--set", "rescan=2"]);
-    let daemon = Daemon::of(&dir, command);
+    let daemon = Daemon::spawn(&dir, command);
     daemon.until("it says so", |status| {
         status["roots"][0]["reason"].as_str().is_some_and(|reason| reason.contains("max_user_watches"))
     });

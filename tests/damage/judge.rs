@@ -2,7 +2,7 @@
 
 use super::agents::each_line_is_read;
 use super::harm::{Harm, befall};
-use super::oracle::{Message, Part};
+use super::oracle::{ContentPart, RequestMessage};
 use super::reader::rows;
 use super::requests::{conversation, refusals_of};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use transcript::plan::Rendered;
 use transcript::{Policy, Severity, Source, Span, examine, mend};
 
 /// A healthy session.
-pub(crate) struct Session {
+pub(crate) struct HealthySession {
     pub name: String,
     pub format: &'static str,
     pub lines: Vec<Vec<u8>>,
@@ -23,7 +23,7 @@ pub(crate) struct Session {
 /// How often each item occurs.
 type Counts = BTreeMap<String, usize>;
 
-impl Session {
+impl HealthySession {
     pub(crate) fn new(name: &str, format: &'static str, bytes: &[u8]) -> Self {
         let lines: Vec<Vec<u8>> =
             bytes.split_inclusive(|&byte| byte == b'\n').map(|line| line.trim_ascii_end().to_vec()).collect();
@@ -66,12 +66,12 @@ fn counted(said: Vec<String>) -> Counts {
 }
 
 /// The texts, calls and results of a conversation. Results may be cut, so only their call counts.
-fn said(messages: &[Message]) -> Vec<String> {
+fn said(messages: &[RequestMessage]) -> Vec<String> {
     let each = messages.iter().flat_map(|message| message.parts.iter().map(move |part| (message, part)));
-    let told = |(message, part): (&Message, &Part)| match part {
-        Part::Text(text) if !text.trim().is_empty() => Some(format!("{}: {text}", message.assistant)),
-        Part::Call { id, .. } => Some(format!("call {id}")),
-        Part::Result { id, .. } => Some(format!("result {id}")),
+    let told = |(message, part): (&RequestMessage, &ContentPart)| match part {
+        ContentPart::Text(text) if !text.trim().is_empty() => Some(format!("{}: {text}", message.assistant)),
+        ContentPart::Call { id, .. } => Some(format!("call {id}")),
+        ContentPart::Result { id, .. } => Some(format!("result {id}")),
         _ => None,
     };
     each.filter_map(told).collect()
@@ -118,7 +118,7 @@ fn seen(format: &str, bytes: &[u8], needed: &Counts) -> (usize, bool) {
 
 /// How a session ended.
 #[derive(Clone, Debug)]
-pub(crate) struct End {
+pub(crate) struct DamagedEnd {
     /// How many items are on undamaged lines.
     pub needed: usize,
     /// How many of them are in context, before and after the fix.
@@ -133,7 +133,7 @@ pub(crate) struct End {
     found: [String; 2],
 }
 
-impl End {
+impl DamagedEnd {
     /// Requires nothing if every item was on the damaged line.
     pub(crate) fn is_whole(&self) -> bool {
         self.needed == 0 || (self.after + 2 >= self.needed && self.accepted)
@@ -148,7 +148,7 @@ impl End {
 }
 
 /// Repairs a damaged session with the default policy.
-pub(crate) fn end(session: &Session, harm: &Harm) -> End {
+pub(crate) fn end(session: &HealthySession, harm: &Harm) -> DamagedEnd {
     let (policy, bytes) = (Policy::default(), befall(&session.lines, harm));
     let source = bytes.as_slice();
     let mended = mend(&source, &policy).unwrap();
@@ -168,7 +168,7 @@ pub(crate) fn end(session: &Session, harm: &Harm) -> End {
     let needed = session.needed(harm);
     let before = seen(session.format, &bytes, &needed);
     let now = seen(session.format, &after, &needed);
-    End {
+    DamagedEnd {
         needed: needed.values().sum(),
         before: before.0,
         after: now.0,

@@ -1,7 +1,7 @@
 //! Damage to real transcripts: to their beginnings, as far as they are healthy.
 
 use super::harm::{self, Harm};
-use super::judge::Session;
+use super::judge::HealthySession;
 use super::requests::refusals_of;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
@@ -18,7 +18,7 @@ const BYTES_MAX: usize = 30_000;
 const LINES_MIN: usize = 7;
 
 /// The repaired beginnings of all transcripts in these formats that their providers accept.
-pub(crate) fn sessions(files: Vec<PathBuf>, formats: &[&'static str]) -> Vec<Session> {
+pub(crate) fn sessions(files: Vec<PathBuf>, formats: &[&'static str]) -> Vec<HealthySession> {
     let mut sessions = Vec::new();
     for path in files {
         let bytes = fs::read(&path).unwrap();
@@ -36,7 +36,7 @@ pub(crate) fn sessions(files: Vec<PathBuf>, formats: &[&'static str]) -> Vec<Ses
         };
         let lines = bytes.iter().filter(|&&byte| byte == b'\n').count();
         if lines >= LINES_MIN && refusals_of(format, &bytes).unwrap().is_empty() {
-            let session = Session::new(&path.display().to_string(), format, &bytes);
+            let session = HealthySession::new(&path.display().to_string(), format, &bytes);
             let end = super::judge::end(&session, &Harm::None);
             if end.needed > 0 && end.is_whole() {
                 sessions.push(session);
@@ -68,10 +68,10 @@ fn at_rest(bytes: &[u8]) -> Vec<u8> {
 
 /// A number of damaged samples, the same each time. Each session occurs equally often.
 pub(crate) fn samples(
-    sessions: &[Session],
+    sessions: &[HealthySession],
     of_lines: bool,
     count: usize,
-) -> impl Iterator<Item = (&Session, Harm)> {
+) -> impl Iterator<Item = (&HealthySession, Harm)> {
     let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut draw = move |below: usize| (rng.next_u64() % below as u64) as usize;
     (0..count).map(move |_| {

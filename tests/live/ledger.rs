@@ -12,7 +12,7 @@ const NAMED_MAX: usize = 5;
 
 /// The differences between the logs and the file.
 #[derive(Default)]
-pub(super) struct Account {
+pub(super) struct LedgerSums {
     /// How many entries each writer has logged.
     logged: BTreeMap<String, usize>,
     lost: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) struct Account {
     longest: Duration,
 }
 
-impl Account {
+impl LedgerSums {
     fn all(&self) -> [(&str, &Vec<String>); 6] {
         [
             ("lost", &self.lost),
@@ -53,7 +53,7 @@ impl Account {
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for LedgerSums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (writer, logged) in &self.logged {
             let own = format!("{writer}-");
@@ -65,8 +65,8 @@ impl fmt::Display for Account {
 }
 
 /// Reads the logs and the file.
-pub(super) fn account(site: &Site) -> Account {
-    let mut account = Account { longest: *site.longest.lock().unwrap(), ..Account::default() };
+pub(super) fn account(site: &Site) -> LedgerSums {
+    let mut account = LedgerSums { longest: *site.longest.lock().unwrap(), ..LedgerSums::default() };
     let bytes = fs::read(&site.path).unwrap();
     let mut places = places(&bytes, &mut account);
     for entry in fs::read_dir(&site.logs).unwrap() {
@@ -83,7 +83,7 @@ pub(super) fn account(site: &Site) -> Account {
 /// Where in the file the lines with an id are, and their bytes.
 type Places<'a> = HashMap<String, Vec<(usize, &'a [u8])>>;
 
-fn places<'a>(bytes: &'a [u8], account: &mut Account) -> Places<'a> {
+fn places<'a>(bytes: &'a [u8], account: &mut LedgerSums) -> Places<'a> {
     let mut places = Places::new();
     let opening = OPENING.as_bytes();
     let Some(rest) = bytes.strip_prefix(opening) else {
@@ -107,7 +107,7 @@ fn places<'a>(bytes: &'a [u8], account: &mut Account) -> Places<'a> {
 }
 
 /// Finds each entry of a log and removes it from `places`.
-fn compare(writer: &str, log: &str, places: &mut Places<'_>, account: &mut Account) {
+fn compare(writer: &str, log: &str, places: &mut Places<'_>, account: &mut LedgerSums) {
     let mut before = None;
     for line in log.lines() {
         let (id, kept) = line.split_once('\t').unwrap();

@@ -21,7 +21,7 @@ pub(super) const RESULT_CHARS_MAX: usize = 200;
 /// Node writes longer data in several calls.
 const CHUNK_BYTES: usize = 512 << 10;
 
-/// The longest pause between two turns of [`Kind::Seldom`].
+/// The longest pause between two turns of [`AppendKind::Seldom`].
 const THINKING_MICROS: u64 = 1_500_000;
 
 /// Escapes and characters of all widths, for cuts to hit.
@@ -76,7 +76,7 @@ impl Site {
 
 /// How a program appends.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum AppendKind {
     /// pi: Node's `appendFileSync` for each entry.
     Node,
     /// Opens, writes once and closes, for each entry.
@@ -90,7 +90,7 @@ pub(super) enum Kind {
     InPieces,
 }
 
-impl Kind {
+impl AppendKind {
     /// Writes until told to stop. The last turn is always complete.
     pub(super) fn write(self, site: &Site, seed: u64) {
         match self {
@@ -219,7 +219,7 @@ impl Rng {
 }
 
 /// A line and its id.
-struct Line {
+struct WrittenLine {
     id: String,
     bytes: Vec<u8>,
     /// Whether a fix may make it shorter.
@@ -250,7 +250,7 @@ impl Voice {
     }
 
     /// The next entry.
-    fn next(&mut self, size: &Size) -> Line {
+    fn next(&mut self, size: &Size) -> WrittenLine {
         let id = format!("{}-{:06}", self.name, self.number);
         let call = format!("call-{}-{}", self.name, self.number / 4);
         let text = |rows| json!({"type": "text", "text": format!("{id} {}", ROW.repeat(rows as usize))});
@@ -272,11 +272,11 @@ impl Voice {
             "timestamp": "2026-07-01T10:00:00.000Z", "message": message});
         self.parent.clone_from(&id);
         self.number += 1;
-        Line { id, bytes: format!("{entry}\n").into_bytes(), is_cut }
+        WrittenLine { id, bytes: format!("{entry}\n").into_bytes(), is_cut }
     }
 
     /// Must be called once the append has returned.
-    fn log(&mut self, line: &Line) {
+    fn log(&mut self, line: &WrittenLine) {
         let kept: &[u8] = if line.is_cut { b"\n" } else { &line.bytes };
         self.log.write_all(&[line.id.as_bytes(), b"\t", kept].concat()).unwrap();
     }

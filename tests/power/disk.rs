@@ -7,7 +7,7 @@
 //! A cut then applies the losses to the real files, so that every file keeps its inode.
 
 use crate::rng::Rng;
-use crate::trace::{Call, path_of, unquoted};
+use crate::trace::{SystemCall, path_of, unquoted};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -18,15 +18,15 @@ const PAGE_BYTES: usize = 4096;
 /// The number of an inode in [`Disk::inodes`].
 type Number = usize;
 
-type Names = BTreeMap<PathBuf, Number>;
+type FolderNames = BTreeMap<PathBuf, Number>;
 
 enum Inode {
     Folder,
-    File(Text),
+    File(FileText),
 }
 
 /// A regular file.
-struct Text {
+struct FileText {
     /// Its bytes at the last sync, then after each call since.
     versions: Vec<Vec<u8>>,
     /// Ranges that were copied from another file. The trace does not show these bytes.
@@ -36,16 +36,16 @@ struct Text {
 }
 
 /// Names that change together.
-struct Change {
+struct NameChange {
     names: Vec<(PathBuf, Option<Number>)>,
 }
 
-impl Change {
+impl NameChange {
     fn is_in(&self, folder: &Path) -> bool {
         self.names.iter().any(|(name, _)| name.parent() == Some(folder))
     }
 
-    fn happen(&self, names: &mut Names) {
+    fn happen(&self, names: &mut FolderNames) {
         for (name, inode) in &self.names {
             match inode {
                 Some(inode) => names.insert(name.clone(), *inode),
@@ -62,14 +62,14 @@ pub(super) struct Disk {
     current: PathBuf,
     inodes: Vec<Inode>,
     /// Names as programs see them.
-    names: Names,
+    names: FolderNames,
     /// Files without a name, by what strace calls them, and the descriptors that they were opened with.
     unnamed: HashMap<PathBuf, Number>,
     descriptors: HashMap<usize, Number>,
     /// Names that are certainly on disk.
-    lasting: Names,
+    lasting: FolderNames,
     /// Changes that may be on disk, oldest first.
-    pending: Vec<Change>,
+    pending: Vec<NameChange>,
     /// Names whose removal was faked. A cut can bring them back with their inodes.
     ghosts: HashMap<PathBuf, Number>,
     /// Whether a program found such a name, which no real disk would have shown.
@@ -85,15 +85,15 @@ pub(super) struct Left {
 
 impl Disk {
     /// Everything that exists now, as if synced.
-    pub(super) fn of(roots: &[PathBuf], current: &Path) -> Self {
+    pub(super) fn read(roots: &[PathBuf], current: &Path) -> Self {
         let mut disk = Self {
             roots: roots.to_vec(),
             current: current.to_path_buf(),
             inodes: Vec::new(),
-            names: Names::new(),
+            names: FolderNames::new(),
             unnamed: HashMap::new(),
             descriptors: HashMap::new(),
-            lasting: Names::new(),
+            lasting: FolderNames::new(),
             pending: Vec::new(),
             ghosts: HashMap::new(),
             haunted: false,
@@ -103,7 +103,7 @@ impl Disk {
             for path in below(root) {
                 let folder = path.is_dir();
                 let inode =
-                    if folder { Inode::Folder } else { Inode::File(Text::new(fs::read(&path).unwrap())) };
+                    if folder { Inode::Folder } else { Inode::File(FileText::new(fs::read(&path).unwrap())) };
                 disk.add(&path, inode);
             }
         }
@@ -127,7 +127,7 @@ impl Disk {
         text.theirs = whole;
     }
 
-    fn text(&mut self, path: &Path) -> Option<&mut Text> {
+    fn text(&mut self, path: &Path) -> Option<&mut FileText> {
         let path = normal(&self.current.join(path));
         let number = *self.names.get(&path).or_else(|| self.unnamed.get(&path))?;
         match &mut self.inodes[number] {
@@ -138,8 +138,8 @@ impl Disk {
 
     /// Replays a trace. Where calls overlap, the trace does not tell their order. So a write takes effect when it
     /// begins and a sync when it ends: the disk may then hold more than the model demands, but never less.
-    pub(super) fn replay(&mut self, calls: &[Call]) {
-        let mut events: Vec<(usize, bool, &Call)> = Vec::new();
+    pub(super) fn replay(&mut self, calls: &[SystemCall]) {
+        let mut events: Vec<(usize, bool, &SystemCall)> = Vec::new();
         for call in calls {
             let at = if call.is_write() { call.begun } else { call.ended };
             events.push((at, call.is_write(), call));
@@ -150,7 +150,7 @@ impl Disk {
         }
     }
 
-    fn write(&mut self, call: &Call) {
+    fn write(&mut self, call: &SystemCall) {
         let list = call.list();
         let place = usize::from(["copy_file_range", "splice"].contains(&call.name.as_str())) * 2;
         let Some(path) = path_of(list[place]) else { return };
@@ -186,7 +186,7 @@ impl Disk {
         text.versions.push(now);
     }
 
-    fn other(&mut self, call: &Call) {
+    fn other(&mut self, call: &SystemCall) {
         let list = call.list();
         let at = |folder: usize| self.path(path_of(list[folder]).as_deref(), list[folder + 1]);
         match call.name.as_str() {
@@ -229,13 +229,13 @@ impl Disk {
                 text.versions.push(Vec::new());
             }
         } else if flags.contains("O_CREAT") {
-            self.create(path, Inode::File(Text::new(Vec::new())));
+            self.create(path, Inode::File(FileText::new(Vec::new())));
         }
     }
 
-    fn open_unnamed(&mut self, folder: &Path, call: &Call) {
+    fn open_unnamed(&mut self, folder: &Path, call: &SystemCall) {
         if let Some(path) = path_of(&call.result).filter(|_| self.has(folder)) {
-            self.inodes.push(Inode::File(Text::new(Vec::new())));
+            self.inodes.push(Inode::File(FileText::new(Vec::new())));
             self.unnamed.insert(path, self.inodes.len() - 1);
             self.descriptors.insert(call.number(), self.inodes.len() - 1);
         }
@@ -244,7 +244,7 @@ impl Disk {
     fn create(&mut self, path: &Path, inode: Inode) {
         if self.has(path) {
             let inode = self.add(path, inode);
-            self.pending.push(Change { names: vec![(path.to_path_buf(), Some(inode))] });
+            self.pending.push(NameChange { names: vec![(path.to_path_buf(), Some(inode))] });
         }
     }
 
@@ -253,7 +253,7 @@ impl Disk {
     }
 
     fn change(&mut self, names: Vec<(PathBuf, Option<Number>)>) {
-        let change = Change { names };
+        let change = NameChange { names };
         change.happen(&mut self.names);
         self.pending.push(change);
     }
@@ -353,7 +353,7 @@ impl Disk {
     }
 
     /// Names that are on disk after a cut.
-    fn names_after(&self, rng: &mut Rng, places: &BTreeMap<Number, PathBuf>) -> Names {
+    fn names_after(&self, rng: &mut Rng, places: &BTreeMap<Number, PathBuf>) -> FolderNames {
         let mut names = self.lasting.clone();
         let luck = rng.below(4);
         for change in &self.pending {
@@ -373,7 +373,7 @@ impl Disk {
     }
 }
 
-impl Text {
+impl FileText {
     fn new(bytes: Vec<u8>) -> Self {
         Self { versions: vec![bytes], copied: Vec::new(), theirs: Vec::new() }
     }
@@ -458,7 +458,7 @@ mod tests {
         let dir = Dir::in_memory();
         let root = dir.files().canonicalize().unwrap();
         fs::write(root.join("a"), vec![b'x'; 3 * PAGE_BYTES]).unwrap();
-        let mut disk = Disk::of(std::slice::from_ref(&root), &root);
+        let mut disk = Disk::read(std::slice::from_ref(&root), &root);
         disk.appended(Path::new("a"), [PAGE_BYTES, 3 * PAGE_BYTES]);
         disk.replay(&calls(&trace.replace("ROOT", root.to_str().unwrap())));
         if trace.contains("rename(") {

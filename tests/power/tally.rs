@@ -7,7 +7,7 @@ const EXAMPLES: usize = 3;
 
 /// How all cases ended.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct CutTally {
     well: u64,
     in_vault: u64,
     pub(super) unclear: u64,
@@ -21,20 +21,20 @@ pub(super) struct Tally {
     pub(super) wrong: BTreeMap<&'static str, Vec<(u64, String)>>,
 }
 
-impl Tally {
+impl CutTally {
     pub(super) fn add(&mut self, seed: u64, ended: Ended) {
         self.killed += u64::from(ended.killed);
         self.left += u64::from(ended.left);
         self.late += u64::from(ended.late);
         self.lost_by_disk += ended.lost_by_disk;
         match ended.verdict {
-            Verdict::Well => self.well += 1,
-            Verdict::InVault => self.in_vault += 1,
-            Verdict::Unclear(why) => {
+            CutVerdict::Well => self.well += 1,
+            CutVerdict::InVault => self.in_vault += 1,
+            CutVerdict::Unclear(why) => {
                 self.unclear += 1;
                 self.example = format!("{seed}: {why}");
             }
-            Verdict::Wrong(what, why) => self.wrong.entry(what).or_default().push((seed, why)),
+            CutVerdict::Wrong(what, why) => self.wrong.entry(what).or_default().push((seed, why)),
         }
     }
 
@@ -71,10 +71,10 @@ pub(super) struct Ended {
     pub(super) late: bool,
     /// The number of lines that survived only in a new text that never reached its place. The disk lost them.
     pub(super) lost_by_disk: u64,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: CutVerdict,
 }
 
-pub(super) enum Verdict {
+pub(super) enum CutVerdict {
     Well,
     /// The recovery dropped lines from a leftover, and undo brings them back.
     InVault,

@@ -3,37 +3,43 @@
 //!
 //! Like the oracle, this shares no code with the crate under test.
 
-use super::oracle::{Message, Part, Refusal, text};
+use super::oracle::{ContentPart, RequestMessage, RequestRefusal, text};
 use super::reader::{blocks, rows_with_lone};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A loader that refuses any line that is not an object, except a torn last one.
-pub(crate) fn each_line_is_read(bytes: &[u8], out: &mut Vec<Refusal>) {
+pub(crate) fn each_line_is_read(bytes: &[u8], out: &mut Vec<RequestRefusal>) {
     let ended = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     for (n, line) in ended.enumerate() {
         let is_object = matches!(&rows_with_lone(line)[..], [row] if row.alone);
         if !line.trim_ascii().is_empty() && !is_object {
-            out.push(Refusal { class: "B9", text: format!("Session file is corrupted (line {})", n + 1) });
+            out.push(RequestRefusal {
+                class: "B9",
+                text: format!("Session file is corrupted (line {})", n + 1),
+            });
         }
     }
 }
 
-fn said(assistant: bool, said: &Value) -> Message {
-    Message { assistant, parts: vec![Part::Text(text(said))] }
+fn said(assistant: bool, said: &Value) -> RequestMessage {
+    RequestMessage { assistant, parts: vec![ContentPart::Text(text(said))] }
 }
 
-fn call(id: &Value, name: &Value, arguments: &Value) -> Part {
-    Part::Call { id: text(id), name: text(name), arguments: arguments.clone() }
+fn call(id: &Value, name: &Value, arguments: &Value) -> ContentPart {
+    ContentPart::Call { id: text(id), name: text(name), arguments: arguments.clone() }
 }
 
-fn result(id: &Value, said: &Value) -> Message {
-    Message { assistant: false, parts: vec![Part::Result { id: text(id), text: said.to_string() }] }
+fn result(id: &Value, said: &Value) -> RequestMessage {
+    RequestMessage {
+        assistant: false,
+        parts: vec![ContentPart::Result { id: text(id), text: said.to_string() }],
+    }
 }
 
 /// What the main agent of Copilot CLI sends: the events after the last compaction, up to a rewind. A result answers its
 /// call wherever it is.
-pub(crate) fn copilot(rows: &[&Value]) -> Vec<Message> {
+pub(crate) fn copilot(rows: &[&Value]) -> Vec<RequestMessage> {
     let mut events: Vec<&Value> = Vec::new();
     for row in rows {
         if row["type"] == "session.snapshot_rewind" {
@@ -60,8 +66,8 @@ pub(crate) fn copilot(rows: &[&Value]) -> Vec<Message> {
                 let calls =
                     requests.iter().map(|one| call(&one["toolCallId"], &one["name"], &one["arguments"]));
                 let spoken = data["content"].as_str().filter(|text| !text.is_empty());
-                let spoken = spoken.map(|text| Part::Text(text.into()));
-                Message { assistant: true, parts: spoken.into_iter().chain(calls).collect() }
+                let spoken = spoken.map(|text| ContentPart::Text(text.into()));
+                RequestMessage { assistant: true, parts: spoken.into_iter().chain(calls).collect() }
             }
             "tool.execution_complete" => {
                 let said = [&data["result"], &data["error"]].into_iter().find(|said| !said.is_null());
@@ -75,9 +81,9 @@ pub(crate) fn copilot(rows: &[&Value]) -> Vec<Message> {
 
 /// Kimi Code itself answers calls that stayed open and drops results of unknown calls. So the only possible problem is
 /// a call that is written twice while it is open.
-pub(crate) fn kimi_code(rows: &[&Value], out: &mut Vec<Refusal>) {
+pub(crate) fn kimi_code(rows: &[&Value], out: &mut Vec<RequestRefusal>) {
     if rows.first().is_some_and(|row| row["type"] != "metadata" || row["protocol_version"].is_null()) {
-        out.push(Refusal { class: "B10", text: "the first record is no metadata".into() });
+        out.push(RequestRefusal { class: "B10", text: "the first record is no metadata".into() });
     }
     let mut open = BTreeSet::new();
     for row in rows {
@@ -85,7 +91,7 @@ pub(crate) fn kimi_code(rows: &[&Value], out: &mut Vec<Refusal>) {
         match event["type"].as_str() {
             Some("tool.call") if !open.insert(text(&event["toolCallId"])) => {
                 let text = format!("`tool_use` ids must be unique: {}", event["toolCallId"]);
-                out.push(Refusal { class: "P6", text });
+                out.push(RequestRefusal { class: "P6", text });
             }
             Some("tool.result") => _ = open.remove(&text(&event["toolCallId"])),
             _ if row["type"] != "context.append_loop_event" => open.clear(),
@@ -95,7 +101,7 @@ pub(crate) fn kimi_code(rows: &[&Value], out: &mut Vec<Refusal>) {
 }
 
 /// The messages that Kimi Code makes of its records: those after the last compaction, and its summary.
-pub(crate) fn kimi_code_messages(rows: &[&Value]) -> Vec<Message> {
+pub(crate) fn kimi_code_messages(rows: &[&Value]) -> Vec<RequestMessage> {
     let summed_up = rows.iter().rposition(|row| row["type"] == "context.apply_compaction");
     let message = |row: &&Value| {
         let (own, event) = (&row["message"], &row["event"]);
@@ -103,18 +109,20 @@ pub(crate) fn kimi_code_messages(rows: &[&Value]) -> Vec<Message> {
             ("context.apply_compaction", _) => said(false, &row["summary"]),
             ("context.append_message", _) => {
                 let texts = blocks(&own["content"]).iter().filter_map(|part| part["text"].as_str());
-                let texts = texts.chain(own["content"].as_str()).map(|text| Part::Text(text.into()));
+                let texts = texts.chain(own["content"].as_str()).map(|text| ContentPart::Text(text.into()));
                 let calls = blocks(&own["toolCalls"]);
                 let calls = calls.iter().map(|one| call(&one["id"], &one["name"], &Value::Null));
                 match own["role"].as_str()? {
                     "tool" => result(&own["toolCallId"], &own["content"]),
-                    role => Message { assistant: role == "assistant", parts: texts.chain(calls).collect() },
+                    role => {
+                        RequestMessage { assistant: role == "assistant", parts: texts.chain(calls).collect() }
+                    }
                 }
             }
             ("context.append_loop_event", Some("content.part")) => said(true, &event["part"]["text"]),
             ("context.append_loop_event", Some("tool.call")) => {
                 let call = call(&event["toolCallId"], &event["name"], &event["args"]);
-                Message { assistant: true, parts: vec![call] }
+                RequestMessage { assistant: true, parts: vec![call] }
             }
             ("context.append_loop_event", Some("tool.result")) => {
                 result(&event["toolCallId"], &event["result"]["output"])
@@ -126,12 +134,14 @@ pub(crate) fn kimi_code_messages(rows: &[&Value]) -> Vec<Message> {
 }
 
 /// The AI SDK's messages for the model, as its OpenAI provider sends them: a message for each result.
-pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<Message> {
+pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<RequestMessage> {
     let mut messages = Vec::new();
     for row in rows {
         let parts = blocks(&row["content"]);
         match row["role"].as_str() {
-            Some("user") => messages.push(Message { assistant: false, parts: vec![Part::Other] }),
+            Some("user") => {
+                messages.push(RequestMessage { assistant: false, parts: vec![ContentPart::Other] })
+            }
             Some("assistant") => {
                 let calls = parts.iter().filter(|part| part["type"] == "tool-call");
                 // The SDK used the name `args` up to version 4.
@@ -139,8 +149,8 @@ pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<Message> {
                     |part: &'_ Value| part.get("input").or(part.get("args")).cloned().unwrap_or_default();
                 let calls = calls.map(|part| call(&part["toolCallId"], &part["toolName"], &input(part)));
                 let texts = parts.iter().filter_map(|part| part["text"].as_str());
-                let texts = texts.chain(row["content"].as_str()).map(|text| Part::Text(text.into()));
-                messages.push(Message { assistant: true, parts: texts.chain(calls).collect() });
+                let texts = texts.chain(row["content"].as_str()).map(|text| ContentPart::Text(text.into()));
+                messages.push(RequestMessage { assistant: true, parts: texts.chain(calls).collect() });
             }
             Some("tool") => {
                 let results = parts.iter().filter(|part| part["type"] == "tool-result");
@@ -154,11 +164,11 @@ pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<Message> {
 
 /// Converts messages for the screen as `convertToModelMessages` does: for each step the calls, and after them the
 /// results. A call whose input is incomplete is left out.
-pub(crate) fn ai_sdk_ui(rows: &[&Value]) -> Vec<Message> {
+pub(crate) fn ai_sdk_ui(rows: &[&Value]) -> Vec<RequestMessage> {
     let mut messages = Vec::new();
     for row in rows.iter().filter(|row| row["role"] != "system") {
         if row["role"] == "user" {
-            messages.push(Message { assistant: false, parts: vec![Part::Other] });
+            messages.push(RequestMessage { assistant: false, parts: vec![ContentPart::Other] });
             continue;
         }
         let parts = blocks(&row["parts"]);
@@ -168,7 +178,7 @@ pub(crate) fn ai_sdk_ui(rows: &[&Value]) -> Vec<Message> {
                 let kind = text(&part["type"]);
                 let name = kind.strip_prefix("tool-").map_or(part["toolName"].clone(), Value::from);
                 if !kind.starts_with("tool-") && kind != "dynamic-tool" {
-                    spoken.extend(part["text"].as_str().map(|text| Part::Text(text.into())));
+                    spoken.extend(part["text"].as_str().map(|text| ContentPart::Text(text.into())));
                 } else if part["state"] != "input-streaming" {
                     spoken.push(call(&part["toolCallId"], &name, &part["input"]));
                     let said = [&part["output"], &part["errorText"]].into_iter().find(|said| !said.is_null());
@@ -176,7 +186,7 @@ pub(crate) fn ai_sdk_ui(rows: &[&Value]) -> Vec<Message> {
                 }
             }
             if !spoken.is_empty() {
-                messages.push(Message { assistant: true, parts: spoken });
+                messages.push(RequestMessage { assistant: true, parts: spoken });
             }
             messages.extend(results);
         }
@@ -185,7 +195,7 @@ pub(crate) fn ai_sdk_ui(rows: &[&Value]) -> Vec<Message> {
 }
 
 /// What trainers require of `ShareGPT`: texts by known speakers, and tool texts after assistant texts.
-pub(crate) fn sharegpt(rows: &[&Value], out: &mut Vec<Refusal>) {
+pub(crate) fn sharegpt(rows: &[&Value], out: &mut Vec<RequestRefusal>) {
     const SPEAKERS: [&str; 6] = ["system", "human", "user", "gpt", "assistant", "tool"];
     for row in rows {
         let turns = blocks(&row["conversations"]);
@@ -193,10 +203,10 @@ pub(crate) fn sharegpt(rows: &[&Value], out: &mut Vec<Refusal>) {
         for turn in turns {
             let from = turn["from"].as_str().unwrap_or_default();
             if !SPEAKERS.contains(&from) || !turn["value"].is_string() {
-                out.push(Refusal { class: "B8", text: format!("{from:?} says no text") });
+                out.push(RequestRefusal { class: "B8", text: format!("{from:?} says no text") });
             }
             if from == "tool" && !["gpt", "assistant", "tool"].contains(&before) {
-                out.push(Refusal { class: "P2", text: format!("a tool answers {before:?}") });
+                out.push(RequestRefusal { class: "P2", text: format!("a tool answers {before:?}") });
             }
             before = from;
         }

@@ -1,13 +1,13 @@
 //! What a summariser gets, and what remains of a session that was too long, computed from the rows alone.
 
-use super::reader::{self, Kind, Spoken};
+use super::reader::{self, Speaker, Spoken};
 use super::story::Dialect;
 use super::{Case, Checked, lossy, problems, read_all};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use transcript::chunk::{CHARS_MIN, Chunk, Limits, TOKENS_MIN, chars4, chunks};
+use transcript::chunk::{CHARS_MIN, Chunk, ChunkBounds, TOKENS_MIN, chars4, chunks};
 use transcript::policy::{Policy, SignedThinking};
-use transcript::recover::{Level, recover};
+use transcript::recover::{RecoverLevel, recover};
 use transcript::shorten::{Length, shorten};
 use transcript::tokens::context_tokens;
 use transcript::{Rendered, Severity, examine};
@@ -18,11 +18,11 @@ fn by_bytes(text: &str) -> u64 {
 }
 
 /// Limits that generated sessions exceed.
-pub(crate) fn limits() -> impl Strategy<Value = Limits<'static>> {
+pub(crate) fn limits() -> impl Strategy<Value = ChunkBounds<'static>> {
     let count = prop::sample::select(vec![chars4 as fn(&str) -> u64, by_bytes]);
     let small = |least: u64| prop_oneof![Just(least), least..least * 3];
     (small(TOKENS_MIN), small(CHARS_MIN), 0u64..400, 0u64..600, count).prop_map(
-        |(tokens_max, chars_max, message_chars_max, window_tokens, count)| Limits {
+        |(tokens_max, chars_max, message_chars_max, window_tokens, count)| ChunkBounds {
             tokens_max,
             chars_max,
             message_chars_max,
@@ -33,7 +33,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits<'static>> {
     )
 }
 
-fn all(bytes: &[u8], limits: &Limits<'_>) -> Option<Vec<Chunk>> {
+fn all(bytes: &[u8], limits: &ChunkBounds<'_>) -> Option<Vec<Chunk>> {
     let mut all = Vec::new();
     let totals = chunks(&bytes, limits, None, &mut |chunk| {
         all.push(chunk.clone());
@@ -51,7 +51,7 @@ fn in_context(case: &Case, bytes: &[u8]) -> Vec<Spoken> {
 }
 
 /// No chunk is too large, every message is in exactly one, and no call is separated from its result.
-pub(crate) fn chunks_fit_and_cover(case: &Case, limits: &Limits<'_>) -> Checked {
+pub(crate) fn chunks_fit_and_cover(case: &Case, limits: &ChunkBounds<'_>) -> Checked {
     let Some(all) = all(&case.bytes, limits) else { return Ok(()) };
     let mut seen: BTreeMap<u64, u64> = BTreeMap::new();
     let mut chunk_of = BTreeMap::new();
@@ -74,12 +74,12 @@ pub(crate) fn chunks_fit_and_cover(case: &Case, limits: &Limits<'_>) -> Checked 
         return Ok(());
     }
     let spoken = in_context(case, &case.bytes);
-    let speaks = |spoken: &&Spoken| matches!(spoken.kind, Kind::User | Kind::Assistant | Kind::Tool);
+    let speaks = |spoken: &&Spoken| matches!(spoken.kind, Speaker::User | Speaker::Assistant | Speaker::Tool);
     for message in spoken.iter().filter(speaks) {
         let here = || spoken.iter().filter(|other| other.line == message.line);
         // Notes count if they have text.
         let least = here().filter(speaks).count() as u64;
-        let most = here().filter(|other| other.kind != Kind::Quiet).count() as u64;
+        let most = here().filter(|other| other.kind != Speaker::Quiet).count() as u64;
         let count = seen.get(&message.line).copied().unwrap_or(0);
         prop_assert!(least <= count && count <= most, "line {}: {} {:?}", message.line, count, all);
     }
@@ -100,10 +100,10 @@ pub(crate) fn chunks_fit_and_cover(case: &Case, limits: &Limits<'_>) -> Checked 
 }
 
 /// A budget is kept, and the result is the end of what there would be without one.
-pub(crate) fn a_budget_keeps_the_newest(case: &Case, limits: &Limits<'_>, budget: u64) -> Checked {
+pub(crate) fn a_budget_keeps_the_newest(case: &Case, limits: &ChunkBounds<'_>, budget: u64) -> Checked {
     let Some(whole) = all(&case.bytes, limits) else { return Ok(()) };
     let mut text = String::new();
-    let with = Limits { budget_tokens: budget, ..*limits };
+    let with = ChunkBounds { budget_tokens: budget, ..*limits };
     let totals = chunks(&&case.bytes[..], &with, None, &mut |chunk| {
         text += &chunk.text();
         true
@@ -118,25 +118,25 @@ pub(crate) fn a_budget_keeps_the_newest(case: &Case, limits: &Limits<'_>, budget
 
 /// The result of a level is no worse than before, begins where a conversation can begin, and does not change when the
 /// level is applied again.
-pub(crate) fn recovery_is_sound(case: &Case, level: Level, keep: u64) -> Checked {
+pub(crate) fn recovery_is_sound(case: &Case, level: RecoverLevel, keep: u64) -> Checked {
     let done = recover(&case.bytes.as_slice(), &case.policy, level, keep).expect("memory can always be read");
     let Ok(repair) = done.repair else { return Ok(()) };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
     has_no_new_problems(case, &after)?;
-    if repair.plan.is_empty() || level == Level::One {
+    if repair.plan.is_empty() || level == RecoverLevel::One {
         return Ok(());
     }
-    let said = |spoken: &&Spoken| matches!(spoken.kind, Kind::User | Kind::Assistant | Kind::Tool);
+    let said = |spoken: &&Spoken| matches!(spoken.kind, Speaker::User | Speaker::Assistant | Speaker::Tool);
     let spoken = in_context(case, &after);
     if let Some(shares) = done.shares.filter(|shares| shares.left_out > 0) {
         prop_assert!(shares.kept > 0);
         let first = spoken.iter().find(said).map(|first| first.kind);
-        let begins = matches!(first, Some(Kind::User | Kind::Assistant));
+        let begins = matches!(first, Some(Speaker::User | Speaker::Assistant));
         prop_assert!(begins, "begins with {:?}\n{}", first, lossy(&after));
     }
     let tree = matches!(case.dialect, Dialect::Pi | Dialect::ClaudeCode);
     if tree
-        && level == Level::Two
+        && level == RecoverLevel::Two
         && case.policy.thinking == SignedThinking::Ignore
         && case.damages.is_empty()
     {
@@ -179,9 +179,10 @@ pub(crate) fn shortening_is_sound(case: &Case, percent: u64) -> Checked {
     prop_assert!(done.tokens < length.tokens, "{}", lossy(&after));
     let spoken = in_context(case, &after);
     if done.recovered.shares.is_some_and(|shares| shares.left_out > 0) {
-        let said = |spoken: &&Spoken| matches!(spoken.kind, Kind::User | Kind::Assistant | Kind::Tool);
+        let said =
+            |spoken: &&Spoken| matches!(spoken.kind, Speaker::User | Speaker::Assistant | Speaker::Tool);
         let first = spoken.iter().find(said).map(|first| first.kind);
-        prop_assert!(matches!(first, Some(Kind::User | Kind::Assistant)), "{}", lossy(&after));
+        prop_assert!(matches!(first, Some(Speaker::User | Speaker::Assistant)), "{}", lossy(&after));
     }
     Ok(())
 }

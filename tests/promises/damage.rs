@@ -1,13 +1,13 @@
 //! Damage to a file: by crashes, races, other tools, bad disks.
 
-use super::spell::Line;
+use super::spell::SpelledLine;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// One damage.
 #[derive(Clone, Debug)]
-pub(crate) enum Damage {
+pub(crate) enum LineDamage {
     Drop(Index),
     Duplicate(Index, Index),
     Swap(Index, Index),
@@ -44,30 +44,30 @@ pub(crate) enum Damage {
 }
 
 /// Damage whose effect on agents is known: no overwritten bytes.
-pub(crate) fn plain() -> impl Strategy<Value = Damage> {
+pub(crate) fn plain() -> impl Strategy<Value = LineDamage> {
     let at = any::<Index>;
     let glue = prop::sample::select(vec!["", " ", "\t", "\r"]);
     let litter = prop::sample::select(vec!["null", "[1,2]", "warning: disk", "{", "{\"a\":1}x", "\u{feff}"]);
     prop_oneof![
-        4 => at().prop_map(Damage::Drop),
-        3 => (at(), at()).prop_map(|(a, b)| Damage::Duplicate(a, b)),
-        4 => (at(), at()).prop_map(|(a, b)| Damage::Swap(a, b)),
-        2 => (0u16..300).prop_map(Damage::TearEnd),
-        2 => (at(), glue).prop_map(|(at, with)| Damage::Glue(at, with)),
-        1 => (at(), 0u8..3).prop_map(|(at, how)| Damage::Nuls(at, how)),
-        3 => (at(), at()).prop_map(|(a, b)| Damage::Reparent(a, b)),
-        1 => at().prop_map(Damage::Dangle),
-        1 => at().prop_map(Damage::Uproot),
-        1 => prop::option::of(at()).prop_map(Damage::Crlf),
-        1 => Just(Damage::NoFinalNewline),
-        1 => any::<bool>().prop_map(Damage::Bom),
-        1 => at().prop_map(Damage::Blank),
-        1 => (at(), litter).prop_map(|(at, what)| Damage::Litter(at, what)),
+        4 => at().prop_map(LineDamage::Drop),
+        3 => (at(), at()).prop_map(|(a, b)| LineDamage::Duplicate(a, b)),
+        4 => (at(), at()).prop_map(|(a, b)| LineDamage::Swap(a, b)),
+        2 => (0u16..300).prop_map(LineDamage::TearEnd),
+        2 => (at(), glue).prop_map(|(at, with)| LineDamage::Glue(at, with)),
+        1 => (at(), 0u8..3).prop_map(|(at, how)| LineDamage::Nuls(at, how)),
+        3 => (at(), at()).prop_map(|(a, b)| LineDamage::Reparent(a, b)),
+        1 => at().prop_map(LineDamage::Dangle),
+        1 => at().prop_map(LineDamage::Uproot),
+        1 => prop::option::of(at()).prop_map(LineDamage::Crlf),
+        1 => Just(LineDamage::NoFinalNewline),
+        1 => any::<bool>().prop_map(LineDamage::Bom),
+        1 => at().prop_map(LineDamage::Blank),
+        1 => (at(), litter).prop_map(|(at, what)| LineDamage::Litter(at, what)),
     ]
 }
 
 /// The known kinds of damage to a healthy session.
-pub(crate) fn known() -> impl Strategy<Value = Damage> {
+pub(crate) fn known() -> impl Strategy<Value = LineDamage> {
     let at = any::<Index>;
     let inside = prop::sample::select(vec![
         &b"\n"[..],
@@ -83,32 +83,32 @@ pub(crate) fn known() -> impl Strategy<Value = Damage> {
     let overwrite = (at(), at(), vec(any::<u8>(), 1..6));
     prop_oneof![
         12 => plain(),
-        3 => (at(), at(), at()).prop_map(|(a, b, c)| Damage::Splice(a, b, c)),
-        3 => (at(), at()).prop_map(|(a, b)| Damage::Cut(a, b)),
-        4 => (at(), inside).prop_map(|(a, what)| Damage::Inside(a, what)),
-        2 => (at(), 1000u16..9000).prop_map(|(a, chars)| Damage::Oversize(a, chars)),
-        2 => overwrite.prop_map(|(line, at, bytes)| Damage::Overwrite(line, at, bytes)),
+        3 => (at(), at(), at()).prop_map(|(a, b, c)| LineDamage::Splice(a, b, c)),
+        3 => (at(), at()).prop_map(|(a, b)| LineDamage::Cut(a, b)),
+        4 => (at(), inside).prop_map(|(a, what)| LineDamage::Inside(a, what)),
+        2 => (at(), 1000u16..9000).prop_map(|(a, chars)| LineDamage::Oversize(a, chars)),
+        2 => overwrite.prop_map(|(line, at, bytes)| LineDamage::Overwrite(line, at, bytes)),
     ]
 }
 
 /// All kinds of damage.
-pub(crate) fn any_kind() -> impl Strategy<Value = Damage> {
+pub(crate) fn any_kind() -> impl Strategy<Value = LineDamage> {
     let overwrite = (any::<Index>(), any::<Index>(), vec(any::<u8>(), 1..6));
     prop_oneof![
         9 => plain(),
-        1 => overwrite.prop_map(|(line, at, bytes)| Damage::Overwrite(line, at, bytes)),
+        1 => overwrite.prop_map(|(line, at, bytes)| LineDamage::Overwrite(line, at, bytes)),
     ]
 }
 
 /// A line and its line end.
-struct Row {
-    line: Line,
+struct EndedLine {
+    line: SpelledLine,
     end: &'static str,
 }
 
 /// The bytes of the damaged file.
-pub(crate) fn befall(lines: Vec<Line>, damages: &[Damage]) -> Vec<u8> {
-    let mut rows: Vec<Row> = lines.into_iter().map(|line| Row { line, end: "\n" }).collect();
+pub(crate) fn befall(lines: Vec<SpelledLine>, damages: &[LineDamage]) -> Vec<u8> {
+    let mut rows: Vec<EndedLine> = lines.into_iter().map(|line| EndedLine { line, end: "\n" }).collect();
     for damage in damages {
         if rows.is_empty() {
             break;
@@ -123,27 +123,27 @@ pub(crate) fn befall(lines: Vec<Line>, damages: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-fn happen(rows: &mut Vec<Row>, damage: &Damage) {
+fn happen(rows: &mut Vec<EndedLine>, damage: &LineDamage) {
     let count = rows.len();
     match damage {
-        Damage::Drop(at) => _ = rows.remove(at.index(count)),
-        Damage::Duplicate(from, to) => {
+        LineDamage::Drop(at) => _ = rows.remove(at.index(count)),
+        LineDamage::Duplicate(from, to) => {
             let line = rows[from.index(count)].line.clone();
-            rows.insert(to.index(count + 1), Row { line, end: "\n" });
+            rows.insert(to.index(count + 1), EndedLine { line, end: "\n" });
         }
-        Damage::Swap(one, two) => {
+        LineDamage::Swap(one, two) => {
             let (one, two) = (one.index(count), two.index(count));
             let line = rows[one].line.clone();
             rows[one].line = std::mem::replace(&mut rows[two].line, line);
         }
-        Damage::TearEnd(bytes) => {
+        LineDamage::TearEnd(bytes) => {
             let last = &mut rows[count - 1];
             let length = last.line.bytes.len();
             last.line.bytes.truncate(length.saturating_sub(usize::from(*bytes)));
             last.end = "";
         }
-        Damage::Glue(at, with) => rows[at.index(count)].end = with,
-        Damage::Nuls(at, how) => {
+        LineDamage::Glue(at, with) => rows[at.index(count)].end = with,
+        LineDamage::Nuls(at, how) => {
             let bytes = &mut rows[at.index(count)].line.bytes;
             match how {
                 0 => drop(bytes.splice(0..0, [0; 5])),
@@ -151,20 +151,22 @@ fn happen(rows: &mut Vec<Row>, damage: &Damage) {
                 _ => bytes.fill(0),
             }
         }
-        Damage::Reparent(of, to) => {
+        LineDamage::Reparent(of, to) => {
             let to = rows[to.index(count)].line.id.clone();
             relink(&mut rows[of.index(count)].line, to.as_deref().unwrap_or("nobody"));
         }
-        Damage::Dangle(at) => relink(&mut rows[at.index(count)].line, "nobody"),
-        Damage::Uproot(at) => relink(&mut rows[at.index(count)].line, ""),
-        Damage::Crlf(None) => rows.iter_mut().filter(|row| row.end == "\n").for_each(|row| row.end = "\r\n"),
-        Damage::Crlf(Some(at)) => rows[at.index(count)].end = "\r\n",
-        Damage::NoFinalNewline => rows[count - 1].end = "",
-        Damage::Bom(true) => insert(rows, 0, "\u{feff}"),
-        Damage::Bom(false) => drop(rows[0].line.bytes.splice(0..0, *b"\xef\xbb\xbf")),
-        Damage::Blank(at) => insert(rows, at.index(count + 1), ""),
-        Damage::Litter(at, what) => insert(rows, at.index(count + 1), what),
-        Damage::Splice(line, other, at) => {
+        LineDamage::Dangle(at) => relink(&mut rows[at.index(count)].line, "nobody"),
+        LineDamage::Uproot(at) => relink(&mut rows[at.index(count)].line, ""),
+        LineDamage::Crlf(None) => {
+            rows.iter_mut().filter(|row| row.end == "\n").for_each(|row| row.end = "\r\n")
+        }
+        LineDamage::Crlf(Some(at)) => rows[at.index(count)].end = "\r\n",
+        LineDamage::NoFinalNewline => rows[count - 1].end = "",
+        LineDamage::Bom(true) => insert(rows, 0, "\u{feff}"),
+        LineDamage::Bom(false) => drop(rows[0].line.bytes.splice(0..0, *b"\xef\xbb\xbf")),
+        LineDamage::Blank(at) => insert(rows, at.index(count + 1), ""),
+        LineDamage::Litter(at, what) => insert(rows, at.index(count + 1), what),
+        LineDamage::Splice(line, other, at) => {
             let other = rows.remove(other.index(count)).line.bytes;
             if let Some(row) = (count > 1).then(|| line.index(count - 1)) {
                 let bytes = &mut rows[row].line.bytes;
@@ -172,20 +174,20 @@ fn happen(rows: &mut Vec<Row>, damage: &Damage) {
                 bytes.splice(at..at, other);
             }
         }
-        Damage::Cut(line, at) => {
+        LineDamage::Cut(line, at) => {
             let row = &mut rows[line.index(count)];
             let length = at.index(row.line.bytes.len() + 1);
             row.line.bytes.truncate(length);
             row.end = "";
         }
-        Damage::Inside(line, what) => insert_text(&mut rows[line.index(count)].line.bytes, what),
-        Damage::Oversize(line, chars) => {
+        LineDamage::Inside(line, what) => insert_text(&mut rows[line.index(count)].line.bytes, what),
+        LineDamage::Oversize(line, chars) => {
             insert_text(
                 &mut rows[line.index(count)].line.bytes,
                 "long ".repeat(usize::from(*chars)).as_bytes(),
             );
         }
-        Damage::Overwrite(line, at, with) => {
+        LineDamage::Overwrite(line, at, with) => {
             let bytes = &mut rows[line.index(count)].line.bytes;
             let at = at.index(bytes.len() + 1);
             let end = (at + with.len()).min(bytes.len());
@@ -194,8 +196,8 @@ fn happen(rows: &mut Vec<Row>, damage: &Damage) {
     }
 }
 
-fn insert(rows: &mut Vec<Row>, at: usize, what: &str) {
-    rows.insert(at, Row { line: Line { id: None, bytes: what.into() }, end: "\n" });
+fn insert(rows: &mut Vec<EndedLine>, at: usize, what: &str) {
+    rows.insert(at, EndedLine { line: SpelledLine { id: None, bytes: what.into() }, end: "\n" });
 }
 
 /// Inserts bytes into the first text of a line.
@@ -209,7 +211,7 @@ fn insert_text(line: &mut Vec<u8>, what: &[u8]) {
 }
 
 /// Replaces the parent in a line that has one; removes it if `to` is empty.
-fn relink(line: &mut Line, to: &str) {
+fn relink(line: &mut SpelledLine, to: &str) {
     let text = String::from_utf8_lossy(&line.bytes).into_owned();
     for key in ["\"parentId\":", "\"parentUuid\":"] {
         let Some(from) = text.find(key).map(|at| at + key.len()) else { continue };

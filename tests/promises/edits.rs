@@ -1,6 +1,6 @@
 //! A repair that is verified by its edits is the one that a look at the whole result gives.
 
-use super::story::{Step, Thinking, Turn};
+use super::story::{StoryStep, StoryThinking, StoryTurn};
 use super::{Case, Checked, config, damage, lossy, small_limits, small_profiles, spell, story, thinking};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,17 +15,17 @@ use transcript::{Examination, Fault, Mended, Source, mend_scanned};
 /// not, all of the file is read.
 const PLAIN_TURNS: usize = 24;
 
-fn plain_turns() -> impl Iterator<Item = Step> {
+fn plain_turns() -> impl Iterator<Item = StoryStep> {
     (0..PLAIN_TURNS).flat_map(|n| {
-        let turn = Turn {
-            thinking: Thinking::None,
+        let turn = StoryTurn {
+            thinking: StoryThinking::None,
             text: Some(format!("answer {n}")),
             calls: Vec::new(),
             aborted: false,
             grouped: false,
             trailing: None,
         };
-        [Step::Says(format!("question {n}")), Step::Turn(turn)]
+        [StoryStep::Says(format!("question {n}")), StoryStep::Turn(turn)]
     })
 }
 
@@ -34,7 +34,7 @@ fn long_case() -> impl Strategy<Value = Case> {
     let limits = prop_oneof![2 => small_limits().boxed(), 1 => small_profiles().boxed()];
     (dialect, story::story(), vec(damage::any_kind(), 0..5), limits, thinking()).prop_map(
         |(dialect, story, damages, policy, thinking)| {
-            let story: Vec<Step> = plain_turns().chain(story).collect();
+            let story: Vec<StoryStep> = plain_turns().chain(story).collect();
             let bytes = damage::befall(spell::spell(dialect, &story), &damages);
             Case { dialect, damages, policy: Policy { thinking, ..policy }, bytes }
         },
@@ -87,9 +87,9 @@ fn same_as_by_whole_looks(case: &Case) -> Checked {
 }
 
 /// Counts how much is read.
-struct Counted<'b>(&'b [u8], Cell<u64>);
+struct CountingSource<'b>(&'b [u8], Cell<u64>);
 
-impl Source for Counted<'_> {
+impl Source for CountingSource<'_> {
     fn len(&self) -> u64 {
         self.0.len() as u64
     }
@@ -103,7 +103,7 @@ impl Source for Counted<'_> {
 
 /// Whether a repair is found, and how many bytes are read for it.
 fn effort(case: &Case, is_document: bool) -> (bool, u64) {
-    let source = Counted(&case.bytes, Cell::new(0));
+    let source = CountingSource(&case.bytes, Cell::new(0));
     let mut read = scan(&case.bytes.as_slice()).unwrap();
     read.transcript.is_document |= is_document;
     let mended = mend_scanned(read, &source, &case.policy, &mut |_| {}).unwrap();

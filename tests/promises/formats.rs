@@ -3,13 +3,13 @@
 //! Nothing here knows a format except by its name, its level and what counts its lines. User text is recognised by a
 //! few words that all these formats share.
 
-use super::damage::{self, Damage};
+use super::damage::{self, LineDamage};
 use super::judge;
 use super::plainer::is_plainer;
 use super::reader::{is_broken, rows};
 use super::requests;
 use super::rescue::{folders, unannounced, undone};
-use super::spell::Line;
+use super::spell::SpelledLine;
 use super::stories;
 use super::story::Dialect;
 use super::{
@@ -25,7 +25,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
-use transcript::format::{Counted, FORMATS, Format, Level};
+use transcript::format::{FORMATS, Format, OutsideCount, SupportLevel};
 use transcript::scan::scan;
 use transcript::{Policy, examine};
 
@@ -33,13 +33,13 @@ use transcript::{Policy, examine};
 const FIXTURE_BYTES_MAX: usize = 10_000;
 
 /// A format, and its fixtures before repair.
-pub(crate) struct Kind {
+pub(crate) struct FormatFixtures {
     pub format: &'static Format,
     pub files: Vec<Vec<u8>>,
 }
 
 /// All formats except the dialects of random stories.
-pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+pub(crate) static KINDS: LazyLock<Vec<FormatFixtures>> = LazyLock::new(|| {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let others = FORMATS.iter().filter(|format| !["pi", "claude-code"].contains(&format.name));
     let kind = |format: &&'static Format| {
@@ -47,13 +47,13 @@ pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         let recorded = cases.filter_map(|case| std::fs::read(case.join("in.jsonl")).ok());
         let told = stories::all().into_iter().filter(|told| told.format == format.name);
         let files = recorded.chain(told.map(|told| told.bytes));
-        Kind { format, files: files.filter(|bytes| bytes.len() < FIXTURE_BYTES_MAX).collect() }
+        FormatFixtures { format, files: files.filter(|bytes| bytes.len() < FIXTURE_BYTES_MAX).collect() }
     };
     others.map(kind).collect()
 });
 
 /// A fixture of a format, perhaps with lines of another fixture in between, and damaged.
-fn damaged(kind: &'static Kind) -> impl Strategy<Value = Case> {
+fn damaged(kind: &'static FormatFixtures) -> impl Strategy<Value = Case> {
     let file = || select(kind.files.iter().collect::<Vec<_>>());
     let other = prop_oneof![4 => Just(None), 1 => (file(), vec(any::<bool>(), 1..9)).prop_map(Some)];
     let policy = prop_oneof![
@@ -75,18 +75,18 @@ fn damaged(kind: &'static Kind) -> impl Strategy<Value = Case> {
 }
 
 /// The lines of a file, with the ids that other lines may name as their parent.
-pub(crate) fn lines(bytes: &[u8]) -> Vec<Line> {
+pub(crate) fn lines(bytes: &[u8]) -> Vec<SpelledLine> {
     let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|&byte| byte == b'\n');
     let line = |bytes: &[u8]| {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let id = value["id"].as_str().or(value["uuid"].as_str()).map(str::to_string);
-        Line { id, bytes: bytes.to_vec() }
+        SpelledLine { id, bytes: bytes.to_vec() }
     };
     lines.map(line).collect()
 }
 
 /// Two programs write into one file.
-fn interleaved(one: Vec<Line>, two: Vec<Line>, turns: &[bool]) -> Vec<Line> {
+fn interleaved(one: Vec<SpelledLine>, two: Vec<SpelledLine>, turns: &[bool]) -> Vec<SpelledLine> {
     let (mut one, mut two, mut out) = (one.into_iter(), two.into_iter(), Vec::new());
     for first in turns.iter().cycle() {
         let (now, then) = if *first { (&mut one, &mut two) } else { (&mut two, &mut one) };
@@ -126,7 +126,7 @@ fn all_said(bytes: &[u8]) -> BTreeSet<String> {
 }
 
 /// A file is recognised correctly or not at all, before and after the repair.
-fn is_told_apart(kind: &Kind, case: &Case) -> Checked {
+fn is_told_apart(kind: &FormatFixtures, case: &Case) -> Checked {
     let claimed = |bytes: &[u8]| scan(&bytes).unwrap().format.map(|format| format.name);
     let (before, own) = (claimed(&case.bytes), kind.format.name);
     let right = |name: &str| name == own || is_plainer(name, own);
@@ -175,12 +175,12 @@ fn stays_within_its_level(case: &Case) -> Checked {
     let (old, new) = (rows(&case.bytes), rows(&after));
     let broken = is_broken(&case.bytes);
     let same = |old: usize, new: usize| old == new || (broken && old < new);
-    let compacted = |rows: &[super::reader::Row]| {
+    let compacted = |rows: &[super::reader::FileObject]| {
         rows.iter().rposition(|row| row.value["type"] == "session.compaction_complete").unwrap_or(0)
     };
     match (format.level, format.counted) {
-        (Level::ReadOnly(_), _) => prop_assert!(plan.is_empty(), "{plan:?}"),
-        (_, Some(Counted::Lines(_))) => {
+        (SupportLevel::ReadOnly(_), _) => prop_assert!(plan.is_empty(), "{plan:?}"),
+        (_, Some(OutsideCount::Lines(_))) => {
             let (old, new) = (whole_lines(&case.bytes), whole_lines(&after));
             let ended = !case.bytes.ends_with(b"\n");
             // Repairs may join what its writer wrote, and counted, as one line and damage tore apart.
@@ -192,13 +192,13 @@ fn stays_within_its_level(case: &Case) -> Checked {
                 lossy(&after)
             );
         }
-        (_, Some(Counted::Records(_))) => {
+        (_, Some(OutsideCount::Records(_))) => {
             prop_assert!(same(old.len(), new.len()), "{}, {}\n{}", old.len(), new.len(), lossy(&after));
         }
-        (_, Some(Counted::UpToCompaction(_))) => {
+        (_, Some(OutsideCount::UpToCompaction(_))) => {
             prop_assert!(same(compacted(&old), compacted(&new)), "{}", lossy(&after));
         }
-        (Level::LiveTruncate, None) if case.policy.selection.allow.is_empty() => {
+        (SupportLevel::LiveTruncate, None) if case.policy.selection.allow.is_empty() => {
             prop_assert!(same(old.len(), new.len()), "{}, {}\n{}", old.len(), new.len(), lossy(&after));
         }
         _ => {}
@@ -207,17 +207,17 @@ fn stays_within_its_level(case: &Case) -> Checked {
 }
 
 /// If the provider's answer is known, each remaining refusal has a finding.
-fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
+fn is_accepted_or_said_not_to_be(kind: &FormatFixtures, case: &Case) -> Checked {
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let found = examine(&after.as_slice(), &Policy::default()).unwrap();
     // It is unknown what agents make of broken lines and overwritten names.
-    let overwritten = case.damages.iter().any(|damage| matches!(damage, Damage::Overwrite(..)));
+    let overwritten = case.damages.iter().any(|damage| matches!(damage, LineDamage::Overwrite(..)));
     let read = !overwritten && counts(&found).keys().all(|code| !code.starts_with('B'));
     let known = found.facts.format.map(|format| format.name).filter(|name| read && *name == kind.format.name);
     let Some(refusals) = known.and_then(|name| requests::refusals(name, &after)) else { return Ok(()) };
     let rows = rows(&after);
     // Two sessions in one file share their records' ids, so it is unknown which one is meant.
-    let begins = |row: &&super::reader::Row| {
+    let begins = |row: &&super::reader::FileObject| {
         row.value["type"] == "session.start" || row.value["projectHash"].is_string()
     };
     if rows.iter().filter(begins).count() > 1 {
@@ -244,7 +244,7 @@ fn has_unnamed_result(value: &Value) -> bool {
     }
 }
 
-fn keeps_the_promises(kind: &Kind, case: &Case) -> Checked {
+fn keeps_the_promises(kind: &FormatFixtures, case: &Case) -> Checked {
     is_told_apart(kind, case)?;
     nothing_is_lost(case)?;
     stays_within_its_level(case)?;
@@ -254,7 +254,7 @@ fn keeps_the_promises(kind: &Kind, case: &Case) -> Checked {
     finds_no_more(case)?;
     lines_stay_readable(case)?;
     is_accepted_or_said_not_to_be(kind, case)?;
-    judge::follow(&case.bytes, &judge::line_ends(&case.bytes), &case.policy, &mut judge::Counts::new())
+    judge::follow(&case.bytes, &judge::line_ends(&case.bytes), &case.policy, &mut judge::JudgeCounts::new())
 }
 
 /// Each format has its own cases, so that none is missed.
@@ -273,7 +273,7 @@ fn every_format_keeps_the_promises() {
 #[test]
 fn every_format_has_fixtures_to_damage() {
     for kind in KINDS.iter() {
-        let few = if let Level::ReadOnly(_) = kind.format.level { 2 } else { 6 };
+        let few = if let SupportLevel::ReadOnly(_) = kind.format.level { 2 } else { 6 };
         assert!(kind.files.len() >= few, "{:?}: {}", kind.format, kind.files.len());
     }
 }

@@ -3,7 +3,7 @@
 use super::damage;
 use super::folder::real_files;
 use super::spell::spell;
-use super::story::{CallId, DIALECTS, Step, story};
+use super::story::{CallId, DIALECTS, StoryStep, story};
 use super::{
     Case, Checked, any_policy, case, config, lossy, plain_case, profile_case, read_all, thinking, tried,
 };
@@ -32,10 +32,10 @@ fn told(found: &Examination) -> (Vec<Told>, i128) {
 }
 
 /// How often appends were judged in each way.
-pub(crate) type Counts = BTreeMap<String, usize>;
+pub(crate) type JudgeCounts = BTreeMap<String, usize>;
 
 /// Appends the text between the places, and compares each answer with a look.
-pub(crate) fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &mut Counts) -> Checked {
+pub(crate) fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &mut JudgeCounts) -> Checked {
     let policy = Arc::new(policy.clone());
     let mut places = places.iter().copied();
     let first = &bytes[..places.next().unwrap_or(0)];
@@ -64,8 +64,14 @@ pub(crate) fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &m
         // The counts that need no look, and the stored form of the judge.
         if let Some(counted) = judge.counted() {
             prop_assert_eq!(counted, (look.messages, look.context_tokens), "{}", context());
-            let digest = Digest::of(&report, &[]).map(|known| known.grown(*judge.facts(), counted));
-            prop_assert_eq!(written(&digest), written(&Digest::of(&look, &[])), "{}", context());
+            let digest =
+                Digest::from_examination(&report, &[]).map(|known| known.grown(*judge.facts(), counted));
+            prop_assert_eq!(
+                written(&digest),
+                written(&Digest::from_examination(&look, &[])),
+                "{}",
+                context()
+            );
             *counts.entry("counted".into()).or_default() += 1;
         }
         let restored: Judge = serde_json::from_str(&written(&judge)).unwrap();
@@ -131,15 +137,15 @@ fn sound(text: &str) -> String {
 }
 
 /// A session without problems.
-pub(crate) fn healthy() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn healthy() -> impl Strategy<Value = Vec<StoryStep>> {
     vec(story(), 1..4).prop_map(|stories| {
-        let mut steps: Vec<Step> = stories.into_iter().flatten().collect();
-        steps.retain(|step| !matches!(step, Step::Compaction(_) | Step::Aside(..)));
+        let mut steps: Vec<StoryStep> = stories.into_iter().flatten().collect();
+        steps.retain(|step| !matches!(step, StoryStep::Compaction(_) | StoryStep::Aside(..)));
         for step in &mut steps {
-            if let Step::Says(text) | Step::Note(text) = step {
+            if let StoryStep::Says(text) | StoryStep::Note(text) = step {
                 *text = sound(text);
             }
-            let Step::Turn(turn) = step else { continue };
+            let StoryStep::Turn(turn) = step else { continue };
             turn.text = Some(sound(turn.text.as_deref().unwrap_or_default()));
             turn.aborted = false;
             turn.trailing = None;
@@ -170,12 +176,12 @@ proptest! {
     ) {
         let Case { bytes, policy, .. } = &case;
         let policy = if small { policy.clone() } else { Policy { thinking: policy.thinking, ..generous() } };
-        follow(bytes, &places(bytes, &skip, &anywhere), &policy, &mut Counts::new())?;
+        follow(bytes, &places(bytes, &skip, &anywhere), &policy, &mut JudgeCounts::new())?;
     }
 
     #[test]
     fn an_append_is_judged_whatever_is_asked_for(case in case(), policy in any_policy()) {
-        follow(&case.bytes, &places(&case.bytes, &[false], &[]), &policy, &mut Counts::new())?;
+        follow(&case.bytes, &places(&case.bytes, &[false], &[]), &policy, &mut JudgeCounts::new())?;
     }
 
     #[test]
@@ -184,7 +190,7 @@ proptest! {
         if in_use {
             policy.leave_history();
         }
-        follow(&case.bytes, &places(&case.bytes, &[false], &[]), &policy, &mut Counts::new())?;
+        follow(&case.bytes, &places(&case.bytes, &[false], &[]), &policy, &mut JudgeCounts::new())?;
     }
 
     #[test]
@@ -234,7 +240,7 @@ fn which_of_two_calls_a_result_answers_is_not_guessed() {
         ..Policy::default()
     };
     let bytes = text.concat().into_bytes();
-    follow(&bytes, &line_ends(&bytes), &policy, &mut Counts::new()).unwrap();
+    follow(&bytes, &line_ends(&bytes), &policy, &mut JudgeCounts::new()).unwrap();
 }
 
 /// Cases that are too rare in generated sessions.
@@ -259,7 +265,7 @@ fn what_only_a_look_can_tell_is_not_called_the_same() {
         let policy = Policy::default();
         let found = examine(&bytes.as_slice(), &policy).unwrap().findings;
         assert!(found.iter().any(|finding| finding.rule.code() == code), "no {code} in {}", lossy(&bytes));
-        follow(&bytes, &line_ends(&bytes), &policy, &mut Counts::new()).unwrap();
+        follow(&bytes, &line_ends(&bytes), &policy, &mut JudgeCounts::new()).unwrap();
     }
 }
 
@@ -301,7 +307,7 @@ fn what_is_told_otherwise_later_is_looked_at() {
             selection: Selection { ignore: vec![ignored.to_string()], ..Selection::default() },
             ..Policy::default()
         };
-        follow(text.as_bytes(), &line_ends(text.as_bytes()), &policy, &mut Counts::new()).unwrap();
+        follow(text.as_bytes(), &line_ends(text.as_bytes()), &policy, &mut JudgeCounts::new()).unwrap();
     }
 }
 
@@ -321,14 +327,14 @@ fn asked() -> Vec<(&'static str, Policy)> {
 #[test]
 fn most_appends_to_healthy_sessions_need_no_look() {
     let mut runner = TestRunner::new(config());
-    let mut all: BTreeMap<String, Counts> = BTreeMap::new();
+    let mut all: BTreeMap<String, JudgeCounts> = BTreeMap::new();
     let mut asked = asked().into_iter().cycle();
     for _ in 0..runner.config().cases {
         let story = healthy().new_tree(&mut runner).expect("no case is rejected").current();
         let (name, policy) = asked.next().expect("there are profiles");
         for dialect in DIALECTS {
             let bytes = damage::befall(spell(dialect, &story), &[]);
-            let mut counts = Counts::new();
+            let mut counts = JudgeCounts::new();
             follow(&bytes, &line_ends(&bytes), &policy, &mut counts).unwrap();
             for of in [format!("{dialect:?}"), name.to_string()] {
                 let sum = all.entry(of).or_default();
@@ -390,7 +396,7 @@ fn no_append_to_a_healthy_codex_session_needs_a_look() {
     for (name, policy) in asked() {
         // At the beginning there is no user message yet.
         let ends = line_ends(&bytes).split_off(2);
-        let mut counts = Counts::new();
+        let mut counts = JudgeCounts::new();
         follow(&bytes, &ends, &policy, &mut counts).unwrap();
         let same = counts.get("Same").copied().unwrap_or(0);
         assert_eq!(same, ends.len() - 1, "{name}: {counts:?}");
@@ -408,7 +414,7 @@ fn a_log_that_goes_wrong_is_looked_at() {
             let line = lines.remove(left_out);
             moved_to.filter(|to| *to < lines.len()).into_iter().for_each(|to| lines.insert(to, line));
             let bytes = lines.concat().into_bytes();
-            follow(&bytes, &line_ends(&bytes), &generous(), &mut Counts::new()).unwrap();
+            follow(&bytes, &line_ends(&bytes), &generous(), &mut JudgeCounts::new()).unwrap();
         }
     }
 }
@@ -431,7 +437,7 @@ fn a_title_is_missed_once() {
     let from = line_ends(text.as_bytes()).into_iter().skip(6);
     for (more, looks) in [("", 1), (title, 2)] {
         let bytes = [text.as_bytes(), more.as_bytes()].concat();
-        let mut counts = Counts::new();
+        let mut counts = JudgeCounts::new();
         let places: Vec<usize> = from.clone().chain(Some(bytes.len())).collect();
         follow(&bytes, &places, &Policy::default(), &mut counts).unwrap();
         let looked: usize = counts
@@ -472,7 +478,7 @@ fn behind(base: &(String, Vec<u8>), other: &(String, Vec<u8>), lines_max: usize)
     let bytes = [&before[..], &more[..]].concat();
     let ends = line_ends(&bytes);
     let places: Vec<usize> = ends.into_iter().filter(|&end| end >= before.len()).take(lines_max).collect();
-    let mut counts = Counts::new();
+    let mut counts = JudgeCounts::new();
     let held = follow(&bytes, &places, &Policy::default(), &mut counts);
     assert!(held.is_ok(), "{added} behind {base}: {held:?}");
     counts.remove("counted");
@@ -522,7 +528,7 @@ fn the_lines_of_every_fixture_are_judged() {
         }
         let ends: Vec<usize> = Some(0).into_iter().chain(line_ends(&bytes)).take(100).collect();
         for (asked, policy) in others.next().into_iter().chain([("default", Policy::default())]) {
-            let held = follow(&bytes, &ends, &policy, &mut Counts::new());
+            let held = follow(&bytes, &ends, &policy, &mut JudgeCounts::new());
             assert!(held.is_ok(), "{name}, {asked}: {held:?}");
         }
     }
@@ -534,7 +540,7 @@ fn the_lines_of_every_fixture_are_judged() {
 fn most_lines_of_real_sessions_need_no_look() {
     let Some(files) = real_files() else { return };
     let policy = Arc::new(Policy::default());
-    let mut all: BTreeMap<&str, Counts> = BTreeMap::new();
+    let mut all: BTreeMap<&str, JudgeCounts> = BTreeMap::new();
     for path in files {
         let bytes = std::fs::read(&path).unwrap();
         let ends = line_ends(&bytes);

@@ -1,7 +1,7 @@
 //! What a repair may remove and what not, computed from the rows alone.
 
 use super::oracle::refusals;
-use super::reader::{Row, blocks, is_marred, is_odd, lines, live, message, parse, rows_before_tear};
+use super::reader::{FileObject, blocks, is_marred, is_odd, lines, live, message, parse, rows_before_tear};
 use super::story::Dialect;
 use serde_json::{Value, json};
 use spans::literal::Unit;
@@ -189,7 +189,7 @@ pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: 
 }
 
 /// The results of a transcript: for each call id, their texts.
-fn results(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, Vec<Vec<String>>> {
+fn results(dialect: Dialect, rows: &[FileObject]) -> BTreeMap<String, Vec<Vec<String>>> {
     let mut results: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
     for row in rows {
         let message = message(dialect, &row.value);
@@ -212,7 +212,7 @@ fn results(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, Vec<Vec<String>>>
 
 /// How many calls have each id. One that is not on the live branch, or was interrupted, counts twice, so that it is
 /// never the certain half of a pair.
-fn calls(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, usize> {
+fn calls(dialect: Dialect, rows: &[FileObject]) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
     for row in rows {
         let message = message(dialect, &row.value);

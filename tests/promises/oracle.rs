@@ -5,14 +5,14 @@
 //! refusal names the code of the rule that it belongs to. Left out is what only a running conversation can break
 //! (prefill, prefix binding, images), and what agents repair when they send (ids that pi cleans).
 
-use super::reader::{Kind, LONE, Row, Spoken, blocks, live, message, rows_with_lone};
+use super::reader::{FileObject, LONE, Speaker, Spoken, blocks, live, message, rows_with_lone};
 use super::story::Dialect;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Why a request would be refused.
 #[derive(Clone, Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct RequestRefusal {
     /// The code of the rule that it belongs to.
     pub class: &'static str,
     /// In the provider's words.
@@ -21,7 +21,7 @@ pub(crate) struct Refusal {
 
 /// The content of a message, in words that all providers share.
 #[derive(Clone, Debug)]
-pub(crate) enum Part {
+pub(crate) enum ContentPart {
     Text(String),
     Thinking,
     Call {
@@ -40,14 +40,14 @@ pub(crate) enum Part {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Message {
+pub(crate) struct RequestMessage {
     pub assistant: bool,
-    pub parts: Vec<Part>,
+    pub parts: Vec<ContentPart>,
 }
 
 /// Everything that the dialect's providers would object to in the conversation in these bytes.
-pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
-    let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
+pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<RequestRefusal> {
+    let rows: Vec<FileObject> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
     let messages = request(dialect, &rows);
     let mut out = Vec::new();
     match dialect {
@@ -78,7 +78,7 @@ pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
 }
 
 /// DeepSeek and Kimi, in thinking mode: if one call has reasoning before it, each must.
-pub(crate) fn reasoning_back(messages: &[&Value], out: &mut Vec<Refusal>) {
+pub(crate) fn reasoning_back(messages: &[&Value], out: &mut Vec<RequestRefusal>) {
     let calls =
         |message: &&&Value| message["role"] == "assistant" && !blocks(&message["tool_calls"]).is_empty();
     let thought: Vec<bool> =
@@ -87,12 +87,12 @@ pub(crate) fn reasoning_back(messages: &[&Value], out: &mut Vec<Refusal>) {
         let text = format!(
             "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}"
         );
-        out.push(Refusal { class: "M13", text });
+        out.push(RequestRefusal { class: "M13", text });
     }
 }
 
 /// Anthropic: a document of type PDF must be one. `JVBERi0` is `%PDF-` in base64.
-pub(crate) fn documents(messages: &[&Value], out: &mut Vec<Refusal>) {
+pub(crate) fn documents(messages: &[&Value], out: &mut Vec<RequestRefusal>) {
     let within = |message: &&Value| {
         let own = blocks(&message["content"]);
         let of_results = own.iter().flat_map(|block| blocks(&block["content"])).cloned();
@@ -102,7 +102,7 @@ pub(crate) fn documents(messages: &[&Value], out: &mut Vec<Refusal>) {
         let source = &block["source"];
         let is_pdf = source["data"].as_str().is_some_and(|data| data.starts_with("JVBERi0"));
         if source["media_type"] == "application/pdf" && source["type"] == "base64" && !is_pdf {
-            out.push(Refusal { class: "S20", text: "The PDF specified was not valid.".into() });
+            out.push(RequestRefusal { class: "S20", text: "The PDF specified was not valid.".into() });
         }
     }
 }
@@ -112,7 +112,7 @@ pub(crate) const UNFINISHED: &str = "unfinished";
 
 /// Tools start while Claude Code still writes the lines of a message, so their results do not end it: until the user or
 /// the model speaks, the newest message may continue after its thinking.
-fn unfinished(messages: &[Message], out: &mut [Refusal]) {
+fn unfinished(messages: &[RequestMessage], out: &mut [RequestRefusal]) {
     let messages = merged(messages);
     let newest = messages.iter().rposition(|message| message.assistant);
     let Some(newest) = newest.filter(|&newest| running(&messages, newest)) else { return };
@@ -123,43 +123,46 @@ fn unfinished(messages: &[Message], out: &mut [Refusal]) {
 }
 
 /// If messages are sent as they are, each needs a known role.
-fn roles(rows: &[Row], out: &mut Vec<Refusal>) {
+fn roles(rows: &[FileObject], out: &mut Vec<RequestRefusal>) {
     const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
     let unknown =
         rows.iter().map(|row| &row.value["role"]).filter(|own| !ROLES.iter().any(|role| *own == role));
     let text = |role: &Value| format!("Invalid value: {role}. Supported values are: {ROLES:?}");
-    out.extend(unknown.map(|role| Refusal { class: "B9", text: text(role) }));
+    out.extend(unknown.map(|role| RequestRefusal { class: "B9", text: text(role) }));
 }
 
 /// How many messages with a text, a call or a result the model is sent, without interrupted turns; and how many
 /// compactions there are.
 pub(crate) fn heard(dialect: Dialect, bytes: &[u8]) -> [usize; 2] {
-    let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
+    let rows: Vec<FileObject> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
     let mut live = live(dialect, &rows);
-    let compactions = live.iter().filter(|spoken| spoken.kind == Kind::Boundary).count();
+    let compactions = live.iter().filter(|spoken| spoken.kind == Speaker::Boundary).count();
     live.retain(|spoken| spoken.in_context && !spoken.aborted);
     let messages = messages(dialect, &rows, &live);
     let mut asked: Vec<String> = messages.iter().flat_map(calls).collect();
-    let mut says = |part: &Part| match part {
-        Part::Text(text) => !text.trim().is_empty(),
-        Part::Call { .. } => true,
-        Part::Result { id, .. } => {
+    let mut says = |part: &ContentPart| match part {
+        ContentPart::Text(text) => !text.trim().is_empty(),
+        ContentPart::Call { .. } => true,
+        ContentPart::Result { id, .. } => {
             let call = asked.iter().position(|own| own == id);
             call.map(|call| asked.swap_remove(call)).is_some()
         }
-        Part::Thinking | Part::ServerCall(_) | Part::ServerResult(_) | Part::Other => false,
+        ContentPart::Thinking
+        | ContentPart::ServerCall(_)
+        | ContentPart::ServerResult(_)
+        | ContentPart::Other => false,
     };
     [messages.iter().filter(|message| message.parts.iter().any(&mut says)).count(), compactions]
 }
 
 /// The messages of the live context.
-pub(crate) fn request(dialect: Dialect, rows: &[Row]) -> Vec<Message> {
+pub(crate) fn request(dialect: Dialect, rows: &[FileObject]) -> Vec<RequestMessage> {
     let live: Vec<Spoken> = live(dialect, rows).into_iter().filter(|spoken| spoken.in_context).collect();
     messages(dialect, rows, &live)
 }
 
 /// The messages on these lines.
-fn messages(dialect: Dialect, rows: &[Row], live: &[Spoken]) -> Vec<Message> {
+fn messages(dialect: Dialect, rows: &[FileObject], live: &[Spoken]) -> Vec<RequestMessage> {
     match dialect {
         Dialect::Pi | Dialect::PiFlat => pi(rows, live),
         Dialect::ClaudeCode => claude(rows, live),
@@ -183,32 +186,32 @@ pub(crate) fn text(value: &Value) -> String {
 const CALL_IDS: [&str; 6] = ["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
 
 /// A message as its program wrote it.
-pub(crate) fn said(dialect: Dialect, row: &Value) -> Message {
+pub(crate) fn said(dialect: Dialect, row: &Value) -> RequestMessage {
     let message = message(dialect, row);
     let role = role(message);
     if ["toolResult", "tool"].contains(&role) {
         let id = CALL_IDS.iter().find_map(|key| message.get(key)).map(text).unwrap_or_default();
-        let part = Part::Result { id, text: texts(&message["content"]) };
-        return Message { assistant: false, parts: vec![part] };
+        let part = ContentPart::Result { id, text: texts(&message["content"]) };
+        return RequestMessage { assistant: false, parts: vec![part] };
     }
-    let mut parts: Vec<Part> =
-        message["content"].as_str().into_iter().map(|t| Part::Text(t.into())).collect();
+    let mut parts: Vec<ContentPart> =
+        message["content"].as_str().into_iter().map(|t| ContentPart::Text(t.into())).collect();
     parts.extend(blocks(&message["content"]).iter().map(part));
     for call in blocks(&message["tool_calls"]) {
         let function = call.get("function").unwrap_or(call);
         let (id, name) = (text(&call["id"]), text(&function["name"]));
         let arguments =
             if function["arguments"].is_null() { Value::Null } else { Value::Object(Default::default()) };
-        parts.push(Part::Call { id, name, arguments });
+        parts.push(ContentPart::Call { id, name, arguments });
     }
     // Beside calls, Chat Completions ignores empty content.
     if dialect == Dialect::OpenAiChat {
-        parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+        parts.retain(|part| !matches!(part, ContentPart::Text(text) if text.is_empty()));
     }
     // Claude Code sends the role of the line.
     let speaker =
         if dialect == Dialect::ClaudeCode { row["type"].as_str().unwrap_or_default() } else { role };
-    Message { assistant: speaker == "assistant", parts }
+    RequestMessage { assistant: speaker == "assistant", parts }
 }
 
 fn texts(content: &Value) -> String {
@@ -216,36 +219,38 @@ fn texts(content: &Value) -> String {
     alone.chain(blocks(content).iter().filter_map(|block| block["text"].as_str())).collect()
 }
 
-fn part(block: &Value) -> Part {
+fn part(block: &Value) -> ContentPart {
     match block["type"].as_str() {
-        Some("text") => Part::Text(text(&block["text"])),
-        Some("thinking" | "redacted_thinking") => Part::Thinking,
-        Some("tool_use") => Part::Call {
+        Some("text") => ContentPart::Text(text(&block["text"])),
+        Some("thinking" | "redacted_thinking") => ContentPart::Thinking,
+        Some("tool_use") => ContentPart::Call {
             id: text(&block["id"]),
             name: text(&block["name"]),
             arguments: block["input"].clone(),
         },
         Some("toolCall" | "toolUse" | "functionCall" | "tool_call" | "function_call") => {
             let arguments = block.get("arguments").or(block.get("input")).cloned().unwrap_or_default();
-            Part::Call { id: text(&block["id"]), name: text(&block["name"]), arguments }
+            ContentPart::Call { id: text(&block["id"]), name: text(&block["name"]), arguments }
         }
         Some("tool_result") => {
-            Part::Result { id: text(&block["tool_use_id"]), text: texts(&block["content"]) }
+            ContentPart::Result { id: text(&block["tool_use_id"]), text: texts(&block["content"]) }
         }
-        Some("server_tool_use" | "mcp_tool_use") => Part::ServerCall(text(&block["id"])),
-        Some(kind) if kind.ends_with("_tool_result") => Part::ServerResult(text(&block["tool_use_id"])),
-        _ => Part::Other,
+        Some("server_tool_use" | "mcp_tool_use") => ContentPart::ServerCall(text(&block["id"])),
+        Some(kind) if kind.ends_with("_tool_result") => {
+            ContentPart::ServerResult(text(&block["tool_use_id"]))
+        }
+        _ => ContentPart::Other,
     }
 }
 
-fn user(text: &Value) -> Message {
-    Message { assistant: false, parts: vec![Part::Text(texts(text))] }
+fn user(text: &Value) -> RequestMessage {
+    RequestMessage { assistant: false, parts: vec![ContentPart::Text(texts(text))] }
 }
 
 /// pi: the newest compaction's summary comes first; older ones and interrupted turns are not sent.
-fn pi(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
+fn pi(rows: &[FileObject], live: &[Spoken]) -> Vec<RequestMessage> {
     let mut messages = Vec::new();
-    let newest = live.iter().rev().find(|spoken| spoken.kind == Kind::Boundary);
+    let newest = live.iter().rev().find(|spoken| spoken.kind == Speaker::Boundary);
     messages.extend(newest.map(|spoken| user(&rows[spoken.row].value["summary"])));
     for spoken in live {
         let value = &rows[spoken.row].value;
@@ -264,20 +269,21 @@ fn pi(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
 }
 
 /// What agents send of an interrupted turn: nothing, unless tools have answered.
-fn interrupted(message: Message, live: &[Spoken]) -> Option<Message> {
+fn interrupted(message: RequestMessage, live: &[Spoken]) -> Option<RequestMessage> {
     let answered = |id: &String| live.iter().any(|spoken| spoken.results.contains(id));
     let any = calls(&message).iter().any(answered);
-    let stays = |part: &Part| {
-        !matches!(part, Part::Call { id, .. } if !answered(id)) && !matches!(part, Part::Thinking)
+    let stays = |part: &ContentPart| {
+        !matches!(part, ContentPart::Call { id, .. } if !answered(id))
+            && !matches!(part, ContentPart::Thinking)
     };
-    let parts: Vec<Part> = message.parts.into_iter().filter(stays).collect();
-    any.then_some(Message { assistant: true, parts })
+    let parts: Vec<ContentPart> = message.parts.into_iter().filter(stays).collect();
+    any.then_some(RequestMessage { assistant: true, parts })
 }
 
 /// Claude Code: the blocks of one message are joined. Results come after the message with their call, wherever their
 /// line is, and before the user's text in the same message.
-fn claude(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
-    let mut messages: Vec<(String, Message)> = Vec::new();
+fn claude(rows: &[FileObject], live: &[Spoken]) -> Vec<RequestMessage> {
+    let mut messages: Vec<(String, RequestMessage)> = Vec::new();
     let mut results = Vec::new();
     for spoken in live {
         let value = &rows[spoken.row].value;
@@ -295,30 +301,31 @@ fn claude(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
             messages[known].1.parts.append(&mut message.parts);
             continue;
         }
-        let (own, rest) = message.parts.into_iter().partition(|part| matches!(part, Part::Result { .. }));
-        let own: Vec<Part> = own;
+        let (own, rest) =
+            message.parts.into_iter().partition(|part| matches!(part, ContentPart::Result { .. }));
+        let own: Vec<ContentPart> = own;
         results.extend(own.into_iter().map(|part| (messages.len(), part)));
-        let parts: Vec<Part> = rest;
+        let parts: Vec<ContentPart> = rest;
         if !parts.is_empty() || message.assistant {
-            messages.push((spoken.group.clone(), Message { assistant: message.assistant, parts }));
+            messages.push((spoken.group.clone(), RequestMessage { assistant: message.assistant, parts }));
         }
     }
-    let mut messages: Vec<Message> = messages.into_iter().map(|(_, message)| message).collect();
+    let mut messages: Vec<RequestMessage> = messages.into_iter().map(|(_, message)| message).collect();
     // A call that the API never finished is left out.
-    let of_all: Vec<Part> = messages.iter().flat_map(|message| message.parts.clone()).collect();
+    let of_all: Vec<ContentPart> = messages.iter().flat_map(|message| message.parts.clone()).collect();
     let finished =
-        |id: &String| of_all.iter().any(|part| matches!(part, Part::ServerResult(own) if own == id));
+        |id: &String| of_all.iter().any(|part| matches!(part, ContentPart::ServerResult(own) if own == id));
     for message in &mut messages {
-        message.parts.retain(|part| !matches!(part, Part::ServerCall(id) if !finished(id)));
+        message.parts.retain(|part| !matches!(part, ContentPart::ServerCall(id) if !finished(id)));
     }
     messages.retain(|message| !message.parts.is_empty() || !message.assistant);
-    let mut answers: Vec<Vec<Part>> = vec![Vec::new(); messages.len() + 1];
+    let mut answers: Vec<Vec<ContentPart>> = vec![Vec::new(); messages.len() + 1];
     for (place, part) in results {
-        let Part::Result { id, .. } = &part else { continue };
+        let ContentPart::Result { id, .. } = &part else { continue };
         let open = |at: usize| {
             let taken = answers[at + 1]
                 .iter()
-                .filter(|part| matches!(part, Part::Result { id: own, .. } if own == id));
+                .filter(|part| matches!(part, ContentPart::Result { id: own, .. } if own == id));
             let calls = calls(&messages[at]).into_iter().filter(|own| own == id);
             calls.count() > taken.count()
         };
@@ -331,30 +338,34 @@ fn claude(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
     let mut out = Vec::new();
     for (at, parts) in answers.into_iter().enumerate() {
         if !parts.is_empty() {
-            out.push(Message { assistant: false, parts });
+            out.push(RequestMessage { assistant: false, parts });
         }
         if at < messages.len() {
-            out.push(std::mem::replace(&mut messages[at], Message { assistant: false, parts: Vec::new() }));
+            out.push(std::mem::replace(
+                &mut messages[at],
+                RequestMessage { assistant: false, parts: Vec::new() },
+            ));
         }
     }
     out
 }
 
-fn calls(message: &Message) -> Vec<String> {
+fn calls(message: &RequestMessage) -> Vec<String> {
     let ids = message
         .parts
         .iter()
-        .filter_map(|part| if let Part::Call { id, .. } = part { Some(id) } else { None });
+        .filter_map(|part| if let ContentPart::Call { id, .. } = part { Some(id) } else { None });
     ids.cloned().collect()
 }
 
-fn results(message: &Message) -> Vec<String> {
-    let id = |part: &Part| if let Part::Result { id, .. } = part { Some(id.clone()) } else { None };
+fn results(message: &RequestMessage) -> Vec<String> {
+    let id =
+        |part: &ContentPart| if let ContentPart::Result { id, .. } = part { Some(id.clone()) } else { None };
     message.parts.iter().filter_map(id).collect()
 }
 
-fn merged(messages: &[Message]) -> Vec<Message> {
-    let mut out: Vec<Message> = Vec::new();
+fn merged(messages: &[RequestMessage]) -> Vec<RequestMessage> {
+    let mut out: Vec<RequestMessage> = Vec::new();
     for message in messages {
         match out.last_mut().filter(|last| last.assistant == message.assistant) {
             Some(last) => last.parts.extend(message.parts.iter().cloned()),
@@ -365,16 +376,18 @@ fn merged(messages: &[Message]) -> Vec<Message> {
 }
 
 /// Whether the calls of the message at this place may still be running: only results follow.
-fn running(messages: &[Message], at: usize) -> bool {
-    let results = |message: &Message| message.parts.iter().all(|part| matches!(part, Part::Result { .. }));
+fn running(messages: &[RequestMessage], at: usize) -> bool {
+    let results = |message: &RequestMessage| {
+        message.parts.iter().all(|part| matches!(part, ContentPart::Result { .. }))
+    };
     messages[at + 1..].iter().all(|message| !message.assistant && results(message))
 }
 
 /// Anthropic's Messages API. `strict`: messages are sent as they are, including ids.
-pub(crate) fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusal>) {
+pub(crate) fn anthropic(messages: &[RequestMessage], strict: bool, out: &mut Vec<RequestRefusal>) {
     let messages = merged(messages);
     let mut seen = BTreeSet::new();
-    let mut say = |class, text: String| out.push(Refusal { class, text });
+    let mut say = |class, text: String| out.push(RequestRefusal { class, text });
     for (n, message) in messages.iter().enumerate() {
         let (own, next) = (calls(message), messages.get(n + 1).map(results).unwrap_or_default());
         let missing: Vec<&String> = own.iter().filter(|id| !next.contains(id)).collect();
@@ -403,7 +416,7 @@ pub(crate) fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusa
                 );
             }
         }
-        let is_result = |part: &Part| matches!(part, Part::Result { .. });
+        let is_result = |part: &ContentPart| matches!(part, ContentPart::Result { .. });
         let last = message.parts.iter().rposition(is_result);
         if message.parts.iter().position(|part| !is_result(part)).is_some_and(|other| Some(other) < last) {
             say(
@@ -429,26 +442,26 @@ pub(crate) fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusa
     of_server(&messages, out);
 }
 
-fn is_of_server(part: &Part) -> bool {
-    matches!(part, Part::ServerCall(_) | Part::ServerResult(_))
+fn is_of_server(part: &ContentPart) -> bool {
+    matches!(part, ContentPart::ServerCall(_) | ContentPart::ServerResult(_))
 }
 
 /// Anthropic: a tool that the API ran itself has its result in the same turn. Only results of other tools may come
 /// between, because code that the API runs may call them.
-fn of_server(messages: &[Message], out: &mut Vec<Refusal>) {
+fn of_server(messages: &[RequestMessage], out: &mut Vec<RequestRefusal>) {
     let mut open: Vec<&String> = Vec::new();
-    let mut say = |text: String| out.push(Refusal { class: "P13", text });
+    let mut say = |text: String| out.push(RequestRefusal { class: "P13", text });
     for (n, message) in messages.iter().enumerate() {
         for part in &message.parts {
             match part {
-                Part::ServerCall(id) => open.push(id),
-                Part::ServerResult(id) => match open.iter().position(|own| *own == id) {
+                ContentPart::ServerCall(id) => open.push(id),
+                ContentPart::ServerResult(id) => match open.iter().position(|own| *own == id) {
                     Some(at) => _ = open.remove(at),
                     None => say(format!(
                         "messages.{n}: unexpected `tool_use_id` found in `advisor_tool_result` blocks: {id}. Each `advisor_tool_result` block must have a corresponding `server_tool_use` block before it."
                     )),
                 },
-                Part::Result { .. } => {}
+                ContentPart::Result { .. } => {}
                 _ if !message.assistant => {
                     open.drain(..).for_each(|id| {
                         say(format!("messages.{n}: tool use with id `{id}` was found without a corresponding `web_search_tool_result` block"));
@@ -463,7 +476,7 @@ fn of_server(messages: &[Message], out: &mut Vec<Refusal>) {
 /// What Anthropic requires of the content of one message.
 fn contents(
     n: usize,
-    message: &Message,
+    message: &RequestMessage,
     last: bool,
     strict: bool,
     say: &mut dyn FnMut(&'static str, String),
@@ -472,18 +485,18 @@ fn contents(
         say("M1", format!("messages.{n}: all messages must have non-empty content"));
     }
     // The last message may still be incomplete.
-    if message.assistant && !last && matches!(message.parts.last(), Some(Part::Thinking)) {
+    if message.assistant && !last && matches!(message.parts.last(), Some(ContentPart::Thinking)) {
         say("M3", format!("messages.{n}: The final block in an assistant message cannot be `thinking`"));
     }
     for part in &message.parts {
         match part {
-            Part::Text(text) if text.trim().is_empty() => {
+            ContentPart::Text(text) if text.trim().is_empty() => {
                 say("M2", format!("messages.{n}: text content blocks must contain non-whitespace text"));
             }
-            Part::Call { arguments, id, .. } if !arguments.is_object() => {
+            ContentPart::Call { arguments, id, .. } if !arguments.is_object() => {
                 say("P9", format!("messages.{n}: tool_use.input: Input should be a valid dictionary ({id})"));
             }
-            Part::Call { name, .. } => {
+            ContentPart::Call { name, .. } => {
                 // Agents whose tools have names that the API refuses change these when they send.
                 let own = |b: u8| !strict && [b'.', b':', b'/'].contains(&b);
                 let fits =
@@ -498,8 +511,8 @@ fn contents(
 }
 
 /// OpenAI's Chat Completions API.
-pub(crate) fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
-    let mut say = |class, text: String| out.push(Refusal { class, text });
+pub(crate) fn openai_chat(messages: &[RequestMessage], out: &mut Vec<RequestRefusal>) {
+    let mut say = |class, text: String| out.push(RequestRefusal { class, text });
     // Each result is a message of its own; user text comes after them.
     let mut open: Vec<String> = Vec::new();
     let mut asked: Vec<String> = Vec::new();
@@ -519,7 +532,7 @@ pub(crate) fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
             }
         }
         let only_results =
-            !message.assistant && message.parts.iter().all(|p| matches!(p, Part::Result { .. }));
+            !message.assistant && message.parts.iter().all(|p| matches!(p, ContentPart::Result { .. }));
         if !only_results || message.parts.is_empty() {
             if !open.is_empty() {
                 say(
@@ -533,7 +546,7 @@ pub(crate) fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
             asked.clone_from(&open);
         }
         for part in &message.parts {
-            if let Part::Call { id, arguments: Value::Null, .. } = part {
+            if let ContentPart::Call { id, arguments: Value::Null, .. } = part {
                 let what = "Missing required parameter: 'function.arguments'";
                 say("P9", format!("messages.[{n}]: {what} ({id})"));
             }
@@ -542,7 +555,7 @@ pub(crate) fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
 }
 
 /// OpenAI's Responses API: pairs, wherever they are.
-fn openai_responses(messages: &[Message], out: &mut Vec<Refusal>) {
+fn openai_responses(messages: &[RequestMessage], out: &mut Vec<RequestRefusal>) {
     let mut open: Vec<(usize, String)> = Vec::new();
     for (n, message) in messages.iter().enumerate() {
         for id in results(message) {
@@ -550,7 +563,7 @@ fn openai_responses(messages: &[Message], out: &mut Vec<Refusal>) {
                 Some(at) => _ = open.remove(at),
                 None => {
                     let text = format!("No tool call found for function call output with call_id {id}.");
-                    out.push(Refusal { class: "P2", text });
+                    out.push(RequestRefusal { class: "P2", text });
                 }
             }
         }
@@ -558,38 +571,41 @@ fn openai_responses(messages: &[Message], out: &mut Vec<Refusal>) {
     }
     open.retain(|(n, _)| !running(messages, *n));
     let text = |(_, id): (usize, String)| format!("No tool output found for function call {id}.");
-    out.extend(open.into_iter().map(|call| Refusal { class: "P1", text: text(call) }));
+    out.extend(open.into_iter().map(|call| RequestRefusal { class: "P1", text: text(call) }));
 }
 
 /// Gemini's API: as many responses as calls, in the turn directly after.
-pub(crate) fn gemini(messages: &[Message], out: &mut Vec<Refusal>) {
+pub(crate) fn gemini(messages: &[RequestMessage], out: &mut Vec<RequestRefusal>) {
     let messages = merged(messages);
     for (n, message) in messages.iter().enumerate() {
         let (asked, next) = (calls(message).len(), messages.get(n + 1).map_or(0, |next| results(next).len()));
         if asked != next && asked > 0 && !running(&messages, n) {
             let text = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.";
             let class = if next < asked { "P1" } else { "P5" };
-            out.push(Refusal { class, text: text.into() });
+            out.push(RequestRefusal { class, text: text.into() });
         }
         let before = n.checked_sub(1).map_or(0, |before| calls(&messages[before]).len());
         if !results(message).is_empty() && before == 0 {
             let text =
                 "Please ensure that function response turn comes immediately after a function call turn.";
-            out.push(Refusal { class: "P2", text: text.into() });
+            out.push(RequestRefusal { class: "P2", text: text.into() });
         }
     }
 }
 
 /// What no provider can read.
-pub(crate) fn body(messages: &[Message], out: &mut Vec<Refusal>) {
+pub(crate) fn body(messages: &[RequestMessage], out: &mut Vec<RequestRefusal>) {
     let lone = |text: &str| text.contains(LONE);
     let bad = messages.iter().flat_map(|message| &message.parts).any(|part| match part {
-        Part::Text(text) | Part::Result { text, .. } => lone(text),
-        Part::Call { arguments, .. } => lone(&arguments.to_string()),
-        Part::Thinking | Part::ServerCall(_) | Part::ServerResult(_) | Part::Other => false,
+        ContentPart::Text(text) | ContentPart::Result { text, .. } => lone(text),
+        ContentPart::Call { arguments, .. } => lone(&arguments.to_string()),
+        ContentPart::Thinking
+        | ContentPart::ServerCall(_)
+        | ContentPart::ServerResult(_)
+        | ContentPart::Other => false,
     });
     if bad {
         let text = "The request body is not valid JSON: no low surrogate in string".to_string();
-        out.push(Refusal { class: "B5", text });
+        out.push(RequestRefusal { class: "B5", text });
     }
 }

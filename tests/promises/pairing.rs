@@ -1,6 +1,6 @@
 //! Whether calls and results on the live branch are as the APIs require, computed from the rows alone.
 
-use super::reader::{Kind, Row, Spoken, blocks, live};
+use super::reader::{FileObject, Speaker, Spoken, blocks, live};
 use super::story::Dialect;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(crate) struct Violation {
     pub what: &'static str,
 }
 
-pub(crate) fn violations(dialect: Dialect, rows: &[Row]) -> Vec<Violation> {
+pub(crate) fn violations(dialect: Dialect, rows: &[FileObject]) -> Vec<Violation> {
     let live = live(dialect, rows);
     if dialect == Dialect::ClaudeCode { by_id(rows, &live) } else { in_order(&live) }
 }
@@ -21,20 +21,20 @@ pub(crate) fn violations(dialect: Dialect, rows: &[Row]) -> Vec<Violation> {
 fn moved_on(live: &[Spoken], place: usize) -> bool {
     let group = &live[place].group;
     live[place + 1..].iter().any(|later| match later.kind {
-        Kind::User => true,
-        Kind::Assistant => later.group != *group,
+        Speaker::User => true,
+        Speaker::Assistant => later.group != *group,
         _ => false,
     })
 }
 
 /// The first item after a turn that is neither a result nor part of the turn.
-fn closer(live: &[Spoken], place: usize) -> Option<Kind> {
+fn closer(live: &[Spoken], place: usize) -> Option<Speaker> {
     let group = &live[place].group;
     let mut later = live[place + 1..].iter();
     let next = later.find(|later| match later.kind {
-        Kind::Quiet | Kind::Tool => false,
-        Kind::Assistant => later.group != *group,
-        Kind::User | Kind::Note | Kind::Boundary => true,
+        Speaker::Quiet | Speaker::Tool => false,
+        Speaker::Assistant => later.group != *group,
+        Speaker::User | Speaker::Note | Speaker::Boundary => true,
     });
     next.map(|next| next.kind)
 }
@@ -42,7 +42,7 @@ fn closer(live: &[Spoken], place: usize) -> Option<Kind> {
 /// A call needs no result if its turn was interrupted, is the newest one, or is right before a compaction that leaves
 /// it out.
 fn excused(live: &[Spoken], place: usize) -> bool {
-    let summed_up = closer(live, place) == Some(Kind::Boundary) && !live[place].in_context;
+    let summed_up = closer(live, place) == Some(Speaker::Boundary) && !live[place].in_context;
     live[place].aborted || !moved_on(live, place) || summed_up
 }
 
@@ -72,7 +72,7 @@ fn in_order(live: &[Spoken]) -> Vec<Violation> {
                 }
             }
         }
-        if matches!(spoken.kind, Kind::Quiet | Kind::Tool) {
+        if matches!(spoken.kind, Speaker::Quiet | Speaker::Tool) {
             continue;
         }
         close(live, &mut open, &mut found);
@@ -94,7 +94,7 @@ fn close(live: &[Spoken], open: &mut Vec<Open<'_>>, found: &mut Vec<Violation>) 
 }
 
 /// Results find their calls wherever they are.
-fn by_id(rows: &[Row], live: &[Spoken]) -> Vec<Violation> {
+fn by_id(rows: &[FileObject], live: &[Spoken]) -> Vec<Violation> {
     let mut results: BTreeMap<&str, usize> = BTreeMap::new();
     for spoken in live {
         spoken.results.iter().for_each(|id| *results.entry(id).or_default() += 1);

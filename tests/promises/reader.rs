@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// An object of the file.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct FileObject {
     /// Line, from 1.
     pub line: u64,
     /// It is alone on its line, so that agents can read it.
@@ -52,7 +52,7 @@ pub(crate) fn lines(bytes: &[u8]) -> Vec<&[u8]> {
 }
 
 /// All objects that agents read, and those that a repair may make readable: on lines that hold nothing else.
-pub(crate) fn rows(bytes: &[u8]) -> Vec<Row> {
+pub(crate) fn rows(bytes: &[u8]) -> Vec<FileObject> {
     rows_of(bytes, false, '\u{fffd}')
 }
 
@@ -60,16 +60,16 @@ pub(crate) fn rows(bytes: &[u8]) -> Vec<Row> {
 pub(crate) const LONE: char = '\u{fdd0}';
 
 /// Rows in which lone surrogates stay visible.
-pub(crate) fn rows_with_lone(bytes: &[u8]) -> Vec<Row> {
+pub(crate) fn rows_with_lone(bytes: &[u8]) -> Vec<FileObject> {
     rows_of(bytes, false, LONE)
 }
 
 /// These rows, and the whole objects before a torn end.
-pub(crate) fn rows_before_tear(bytes: &[u8]) -> Vec<Row> {
+pub(crate) fn rows_before_tear(bytes: &[u8]) -> Vec<FileObject> {
     rows_of(bytes, true, '\u{fffd}')
 }
 
-fn rows_of(bytes: &[u8], before_tear: bool, lone: char) -> Vec<Row> {
+fn rows_of(bytes: &[u8], before_tear: bool, lone: char) -> Vec<FileObject> {
     let mut rows = Vec::new();
     let lines = lines(bytes);
     let last = lines.len() as u64;
@@ -78,7 +78,7 @@ fn rows_of(bytes: &[u8], before_tear: bool, lone: char) -> Vec<Row> {
         let torn = before_tear && line == last && !bytes.ends_with(b"\n");
         if parsed.whole || torn {
             let alone = parsed.whole && parsed.objects.len() == 1;
-            rows.extend(parsed.objects.into_iter().map(|value| Row { line, alone, value }));
+            rows.extend(parsed.objects.into_iter().map(|value| FileObject { line, alone, value }));
         }
     }
     rows
@@ -190,7 +190,7 @@ pub(crate) struct Spoken {
     /// Index of the row.
     pub row: usize,
     pub line: u64,
-    pub kind: Kind,
+    pub kind: Speaker,
     /// Ids of complete calls, and of incomplete ones.
     pub calls: Vec<String>,
     pub partial: Vec<String>,
@@ -204,7 +204,7 @@ pub(crate) struct Spoken {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Speaker {
     /// Not part of the conversation.
     #[default]
     Quiet,
@@ -219,7 +219,7 @@ pub(crate) enum Kind {
 }
 
 /// The live branch as the agent loads it.
-pub(crate) fn live(dialect: Dialect, rows: &[Row]) -> Vec<Spoken> {
+pub(crate) fn live(dialect: Dialect, rows: &[FileObject]) -> Vec<Spoken> {
     match dialect {
         Dialect::Pi | Dialect::PiFlat => pi(rows),
         Dialect::ClaudeCode => claude(rows),
@@ -233,7 +233,7 @@ fn strings<'v>(values: impl Iterator<Item = &'v Value>) -> Vec<String> {
     values.filter_map(Value::as_str).filter(|text| !text.is_empty()).map(str::to_string).collect()
 }
 
-fn spoken(dialect: Dialect, rows: &[Row], at: usize) -> Spoken {
+fn spoken(dialect: Dialect, rows: &[FileObject], at: usize) -> Spoken {
     let row = &rows[at];
     let value = &row.value;
     let message = message(dialect, value);
@@ -268,25 +268,25 @@ fn spoken(dialect: Dialect, rows: &[Row], at: usize) -> Spoken {
     spoken
 }
 
-fn kind(dialect: Dialect, value: &Value, message: &Value, spoken: &Spoken) -> Kind {
+fn kind(dialect: Dialect, value: &Value, message: &Value, spoken: &Spoken) -> Speaker {
     if dialect == Dialect::ClaudeCode {
         return match value["type"].as_str() {
-            Some("assistant") => Kind::Assistant,
-            Some("user") if value["isCompactSummary"] == true => Kind::Note,
-            Some("user") if pure(message, spoken) => Kind::Tool,
-            Some("user") => Kind::User,
-            Some("system") if says(value, "subtype", "compact_boundary") => Kind::Boundary,
-            _ => Kind::Quiet,
+            Some("assistant") => Speaker::Assistant,
+            Some("user") if value["isCompactSummary"] == true => Speaker::Note,
+            Some("user") if pure(message, spoken) => Speaker::Tool,
+            Some("user") => Speaker::User,
+            Some("system") if says(value, "subtype", "compact_boundary") => Speaker::Boundary,
+            _ => Speaker::Quiet,
         };
     }
     match (value["type"].as_str(), message["role"].as_str()) {
-        (Some("compaction"), _) => Kind::Boundary,
-        (Some("custom_message"), _) => Kind::Note,
-        (_, Some("assistant")) => Kind::Assistant,
-        (_, Some("tool" | "toolResult")) => Kind::Tool,
-        (_, Some("user")) if pure(message, spoken) => Kind::Tool,
-        (_, Some("user" | "system")) => Kind::User,
-        _ => Kind::Quiet,
+        (Some("compaction"), _) => Speaker::Boundary,
+        (Some("custom_message"), _) => Speaker::Note,
+        (_, Some("assistant")) => Speaker::Assistant,
+        (_, Some("tool" | "toolResult")) => Speaker::Tool,
+        (_, Some("user")) if pure(message, spoken) => Speaker::Tool,
+        (_, Some("user" | "system")) => Speaker::User,
+        _ => Speaker::Quiet,
     }
 }
 
@@ -295,7 +295,7 @@ fn pure(message: &Value, spoken: &Spoken) -> bool {
 }
 
 /// pi: the last entry of the file is the leaf; its ancestors are the branch.
-fn pi(rows: &[Row]) -> Vec<Spoken> {
+fn pi(rows: &[FileObject]) -> Vec<Spoken> {
     let by_id: BTreeMap<&str, usize> = rows
         .iter()
         .enumerate()
@@ -330,7 +330,7 @@ fn pi(rows: &[Row]) -> Vec<Spoken> {
         path.reverse();
     }
     let mut live: Vec<Spoken> = path.iter().map(|&at| spoken(Dialect::Pi, rows, at)).collect();
-    let boundary = live.iter().rposition(|spoken| spoken.kind == Kind::Boundary);
+    let boundary = live.iter().rposition(|spoken| spoken.kind == Speaker::Boundary);
     let from = boundary.map_or(0, |boundary| {
         let compaction = &rows[path[boundary]].value;
         let kept = compaction["firstKeptEntryId"].as_str().and_then(|id| by_id.get(id)).copied();
@@ -346,12 +346,12 @@ fn pi(rows: &[Row]) -> Vec<Spoken> {
 
 /// Claude Code's rows that are part of its tree.
 struct Chain<'r> {
-    rows: &'r [Row],
+    rows: &'r [FileObject],
     by_id: BTreeMap<&'r str, usize>,
 }
 
 impl<'r> Chain<'r> {
-    fn new(rows: &'r [Row]) -> Self {
+    fn new(rows: &'r [FileObject]) -> Self {
         const TYPES: [&str; 5] = ["user", "assistant", "progress", "system", "attachment"];
         let chained = rows
             .iter()
@@ -420,7 +420,7 @@ impl<'r> Chain<'r> {
         let results = all().filter(|&at| {
             let parent = self.parent(at).filter(|parent| live.contains(parent));
             let answers = |at: usize| calls(at) || group(at).is_some_and(|group| calling.contains(group));
-            spoken(Dialect::ClaudeCode, self.rows, at).kind == Kind::Tool && parent.is_some_and(answers)
+            spoken(Dialect::ClaudeCode, self.rows, at).kind == Speaker::Tool && parent.is_some_and(answers)
         });
         let results: Vec<usize> = results.collect();
         live.extend(results);
@@ -428,13 +428,13 @@ impl<'r> Chain<'r> {
     }
 }
 
-fn claude(rows: &[Row]) -> Vec<Spoken> {
+fn claude(rows: &[FileObject]) -> Vec<Spoken> {
     let chain = Chain::new(rows);
     let Some(leaf) = chain.leaf() else { return Vec::new() };
     let gathered = chain.gathered(&chain.ancestors(leaf)).into_iter();
     let told = by_links(rows, gathered.map(|at| spoken(Dialect::ClaudeCode, rows, at)).collect());
     // The path ends at the compaction, wherever the lines are.
-    let boundary = told.iter().rposition(|spoken| spoken.kind == Kind::Boundary);
+    let boundary = told.iter().rposition(|spoken| spoken.kind == Speaker::Boundary);
     let kept = boundary.map_or_else(BTreeSet::new, |boundary| chain.preserved(told[boundary].row));
     let sent: BTreeSet<usize> = told[boundary.unwrap_or(0)..].iter().map(|spoken| spoken.row).collect();
     let live: BTreeSet<usize> = told.iter().map(|spoken| spoken.row).chain(kept.iter().copied()).collect();
@@ -447,7 +447,7 @@ fn claude(rows: &[Row]) -> Vec<Spoken> {
 }
 
 /// The same in the order of the links, which is that of the conversation and not of the lines.
-fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
+fn by_links(rows: &[FileObject], mut live: Vec<Spoken>) -> Vec<Spoken> {
     let chain = Chain::new(rows);
     let path = chain.leaf().map_or_else(Vec::new, |leaf| chain.ancestors(leaf));
     let group = |at: usize| rows[at].value["message"]["id"].as_str();
@@ -465,7 +465,7 @@ fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
 }
 
 /// The id that the agent's next entry would have as its parent.
-pub(crate) fn leaf(dialect: Dialect, rows: &[Row]) -> Option<String> {
+pub(crate) fn leaf(dialect: Dialect, rows: &[FileObject]) -> Option<String> {
     match dialect {
         Dialect::Pi => {
             let entries = rows.iter().filter(|row| !says(&row.value, "type", "session"));

@@ -4,8 +4,8 @@ use super::damage::{self, befall};
 use super::folder::real_files;
 use super::formats::{lines, nothing_is_lost};
 use super::requests::{dialect, refusals_of};
-use super::rescue::{End, end, rescue_policy, shown_in_short, unannounced, undone};
-use super::spell::Line;
+use super::rescue::{RescueEnd, end, rescue_policy, shown_in_short, unannounced, undone};
+use super::spell::SpelledLine;
 use super::story::Dialect;
 use super::{Case, config, lossy, read_all, tried};
 use proptest::collection::vec;
@@ -14,7 +14,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use transcript::format::{Answer, FORMATS};
+use transcript::format::{FORMATS, ResultPlace};
 use transcript::plan::{Plan, Rendered};
 use transcript::scan::detect;
 use transcript::{Awaits, Policy, examine};
@@ -30,14 +30,14 @@ const STAND_IN: &[u8] = b"[trimmed for fixture]";
 const LINES_MIN: usize = 7;
 
 /// The beginning of a real session that is healthy.
-struct Session {
+struct RealSession {
     name: String,
     format: &'static str,
-    lines: Vec<Line>,
+    lines: Vec<SpelledLine>,
 }
 
 /// All that are recognised and that their providers would accept, without duplicates.
-fn healthy_sessions(files: Vec<PathBuf>) -> Vec<Session> {
+fn healthy_sessions(files: Vec<PathBuf>) -> Vec<RealSession> {
     let mut sessions = Vec::new();
     for path in files {
         let bytes = std::fs::read(&path).unwrap();
@@ -61,7 +61,7 @@ fn healthy_sessions(files: Vec<PathBuf>) -> Vec<Session> {
             let Some(format) = format else { continue };
             if refusals_of(format, &whole).is_some_and(|refusals| refusals.is_empty()) {
                 let name = format!("{}[..{end}]", path.display());
-                sessions.push(Session { name, format, lines });
+                sessions.push(RealSession { name, format, lines });
             }
         }
     }
@@ -69,8 +69,8 @@ fn healthy_sessions(files: Vec<PathBuf>) -> Vec<Session> {
 }
 
 /// The most lines at whose end no tool is awaited, because an open turn is never changed.
-fn at_rest(mut lines: Vec<Line>) -> Vec<Line> {
-    let waits = |lines: &[Line]| {
+fn at_rest(mut lines: Vec<SpelledLine>) -> Vec<SpelledLine> {
+    let waits = |lines: &[SpelledLine]| {
         let bytes = befall(lines.to_vec(), &[]);
         examine(&bytes.as_slice(), &Policy::default()).unwrap().facts.awaits == Some(Awaits::Tool)
     };
@@ -81,12 +81,12 @@ fn at_rest(mut lines: Vec<Line>) -> Vec<Line> {
 }
 
 /// How a session ends whose format has no dialect here.
-fn end_of_other(format: &str, case: &Case) -> Result<End, TestCaseError> {
+fn end_of_other(format: &str, case: &Case) -> Result<RescueEnd, TestCaseError> {
     let mended = tried(&case.bytes, &case.policy);
     if mended.before.facts.format.map(|format| format.name) != Some(format) {
-        return Ok(End::Unknown);
+        return Ok(RescueEnd::Unknown);
     }
-    let Ok(repair) = mended.repair else { return Ok(End::NoPlan) };
+    let Ok(repair) = mended.repair else { return Ok(RescueEnd::NoPlan) };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
     prop_assert_eq!(undone(&case.bytes, &after, &repair.plan), case.bytes.clone());
     let again = tried(&after, &case.policy).repair.map(|repair| repair.plan);
@@ -95,10 +95,10 @@ fn end_of_other(format: &str, case: &Case) -> Result<End, TestCaseError> {
     let refusals = refusals_of(format, &after).unwrap_or_default();
     let left = unannounced(refusals.clone(), &after, &case.policy);
     prop_assert!(left.is_empty(), "{left:#?}\n{}", lossy(&after));
-    Ok(if refusals.is_empty() { End::Accepted } else { End::Announced })
+    Ok(if refusals.is_empty() { RescueEnd::Accepted } else { RescueEnd::Announced })
 }
 
-fn become_of(session: &Session, case: &Case) -> Result<End, TestCaseError> {
+fn become_of(session: &RealSession, case: &Case) -> Result<RescueEnd, TestCaseError> {
     if dialect(session.format).is_some() { end(case) } else { end_of_other(session.format, case) }
 }
 
@@ -106,7 +106,7 @@ fn become_of(session: &Session, case: &Case) -> Result<End, TestCaseError> {
 /// missing ones are only reported.
 fn is_mended_whole(name: &str) -> bool {
     let format = FORMATS.iter().find(|format| format.name == name);
-    format.is_some_and(|format| format.counted.is_none() && format.answer != Answer::Nowhere)
+    format.is_some_and(|format| format.counted.is_none() && format.answer != ResultPlace::Nowhere)
 }
 
 /// Of real sessions, at least 99 of 100 end accepted where lines may be added and removed; in all formats, nothing is
@@ -119,7 +119,7 @@ fn real_sessions_are_rescued() {
     let shown = std::env::var_os("SHOW_REFUSED").is_some();
     let (mut runner, strategy) =
         (TestRunner::new(config), (any::<prop::sample::Index>(), vec(damage::known(), 1..6)));
-    let (mut ends, mut silent) = (BTreeMap::<(&str, End), usize>::new(), Vec::new());
+    let (mut ends, mut silent) = (BTreeMap::<(&str, RescueEnd), usize>::new(), Vec::new());
     for number in 0..runner.config().cases {
         let (which, damages) = strategy.new_tree(&mut runner).expect("nothing is rejected").current();
         let session = &sessions[which.index(sessions.len())];
@@ -130,18 +130,18 @@ fn real_sessions_are_rescued() {
         match become_of(session, &case) {
             Ok(end) => {
                 *ends.entry((session.format, end)).or_default() += 1;
-                if end != End::Accepted && shown {
+                if end != RescueEnd::Accepted && shown {
                     eprintln!("{end:?} {}\n{}", told(), shown_in_short(session.format, &case));
                 }
             }
             Err(why) => silent.push(format!("{}\n{:.3000}", told(), why.to_string())),
         }
     }
-    let of = |counts: &dyn Fn(&str, End) -> bool| -> usize {
+    let of = |counts: &dyn Fn(&str, RescueEnd) -> bool| -> usize {
         let counted = ends.iter().filter(|((format, end), _)| counts(format, *end));
         counted.map(|(_, count)| count).sum()
     };
-    let accepted = of(&|format, end| is_mended_whole(format) && end == End::Accepted);
+    let accepted = of(&|format, end| is_mended_whole(format) && end == RescueEnd::Accepted);
     let all = of(&|format, _| is_mended_whole(format)) + silent.len();
     eprintln!("{accepted} of {all} are accepted where lines may come and go: {ends:?}");
     assert!(silent.is_empty(), "{} are wrong:\n{}", silent.len(), silent.join("\n\n"));

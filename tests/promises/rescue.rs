@@ -3,7 +3,7 @@
 use super::damage;
 use super::folder::real_files;
 use super::judge::healthy;
-use super::oracle::{Refusal, UNFINISHED, refusals};
+use super::oracle::{RequestRefusal, UNFINISHED, refusals};
 use super::reader::{leaf, rows};
 use super::requests::refusals_of;
 use super::spell::spell;
@@ -35,7 +35,11 @@ pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
 const PAIRING: [&str; 8] = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"];
 
 /// Refusals without a finding.
-pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Policy) -> Vec<Refusal> {
+pub(crate) fn unannounced(
+    mut refusals: Vec<RequestRefusal>,
+    bytes: &[u8],
+    policy: &Policy,
+) -> Vec<RequestRefusal> {
     let found = examine(&bytes, policy).unwrap();
     let codes: BTreeSet<&str> = found.findings.iter().map(|finding| finding.rule.code()).collect();
     let said = |class: &str| {
@@ -145,7 +149,7 @@ pub(crate) fn undone(before: &[u8], after: &[u8], plan: &Plan) -> Vec<u8> {
 
 /// How a damaged session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum End {
+pub(crate) enum RescueEnd {
     Accepted,
     /// Not accepted, and there is a finding.
     Announced,
@@ -157,12 +161,12 @@ pub(crate) enum End {
 
 /// How the session ends. If its newest turn waits for a tool, the conversation is continued first: until then nothing
 /// is sent, and that turn is never changed.
-pub(crate) fn end(case: &Case) -> Result<End, TestCaseError> {
+pub(crate) fn end(case: &Case) -> Result<RescueEnd, TestCaseError> {
     let (mut end, after) = end_now(case)?;
     let found = || examine(&after.as_slice(), &case.policy).unwrap();
     let unfinished = || refusals(case.dialect, &after).iter().any(|refusal| refusal.class == UNFINISHED);
     let waiting = || found().findings.iter().any(waits) || found().facts.awaits == Some(Awaits::Tool);
-    if end == End::Announced && (waiting() || unfinished()) {
+    if end == RescueEnd::Announced && (waiting() || unfinished()) {
         let bytes = goes_on(case.dialect, after);
         end = end_now(&Case { bytes, ..case.clone() })?.0;
     }
@@ -199,12 +203,12 @@ fn goes_on(dialect: Dialect, mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// How the session ends at once, and its text.
-fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
+fn end_now(case: &Case) -> Result<(RescueEnd, Vec<u8>), TestCaseError> {
     let mended = tried(&case.bytes, &case.policy);
     if mended.before.facts.format.is_none() {
-        return Ok((End::Unknown, Vec::new()));
+        return Ok((RescueEnd::Unknown, Vec::new()));
     }
-    let Ok(repair) = mended.repair else { return Ok((End::NoPlan, Vec::new())) };
+    let Ok(repair) = mended.repair else { return Ok((RescueEnd::NoPlan, Vec::new())) };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
     prop_assert_eq!(undone(&case.bytes, &after, &repair.plan), case.bytes.clone());
     let again = tried(&after, &case.policy).repair.map(|repair| repair.plan);
@@ -219,7 +223,7 @@ fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
         unannounced.retain(|refusal| refusal.class != "P1");
     }
     prop_assert!(unannounced.is_empty(), "{:#?}\n{}", unannounced, lossy(&after));
-    Ok((if refusals.is_empty() { End::Accepted } else { End::Announced }, after))
+    Ok((if refusals.is_empty() { RescueEnd::Accepted } else { RescueEnd::Announced }, after))
 }
 
 proptest! {
@@ -248,7 +252,7 @@ const SMALL: usize = 6;
 fn nearly_all_damaged_sessions_end_accepted() {
     let mut runner = TestRunner::new(config());
     let (strategy, shown) = (damaged(), std::env::var_os("SHOW_REFUSED").is_some());
-    let (mut ends, mut sizes) = (Ends::new(), BTreeMap::<usize, Ends>::new());
+    let (mut ends, mut sizes) = (RescueEnds::new(), BTreeMap::<usize, RescueEnds>::new());
     let mut silent = Vec::new();
     for number in 0..runner.config().cases * 5 {
         let (lines, case) = strategy.new_tree(&mut runner).expect("most stories are recognised").current();
@@ -263,7 +267,7 @@ fn nearly_all_damaged_sessions_end_accepted() {
         *ends.entry((case.dialect, end)).or_default() += 1;
         let size = SIZES.into_iter().find(|most| lines <= *most).unwrap_or_default();
         *sizes.entry(size).or_default().entry((case.dialect, end)).or_default() += 1;
-        if end != End::Accepted && shown {
+        if end != RescueEnd::Accepted && shown {
             eprintln!("case {number} {end:?} of {lines} {}", told(&case));
         }
     }
@@ -279,11 +283,11 @@ fn nearly_all_damaged_sessions_end_accepted() {
 }
 
 /// How many sessions of each dialect ended in each way.
-type Ends = BTreeMap<(Dialect, End), usize>;
+type RescueEnds = BTreeMap<(Dialect, RescueEnd), usize>;
 
 /// How many sessions are accepted, and how many there are.
-fn accepted(ends: &Ends) -> (usize, usize) {
-    let accepted = ends.iter().filter(|((_, end), _)| *end == End::Accepted);
+fn accepted(ends: &RescueEnds) -> (usize, usize) {
+    let accepted = ends.iter().filter(|((_, end), _)| *end == RescueEnd::Accepted);
     (accepted.map(|(_, count)| count).sum(), ends.values().sum())
 }
 

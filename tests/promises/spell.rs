@@ -1,17 +1,19 @@
 //! Spells stories the way agents write them, byte for byte and in their key order.
 
-use super::story::{Answer, Call, CallId, Dialect, Step, TOOLS, Text, Thinking, Turn};
+use super::story::{
+    CallId, Dialect, StoryCall, StoryResult, StoryStep, StoryText, StoryThinking, StoryTurn, TOOLS,
+};
 
 /// A line without its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct SpelledLine {
     /// The id of the entry, if it has one.
     pub id: Option<String>,
     pub bytes: Vec<u8>,
 }
 
 /// Spells a story.
-pub(crate) fn spell(dialect: Dialect, story: &[Step]) -> Vec<Line> {
+pub(crate) fn spell(dialect: Dialect, story: &[StoryStep]) -> Vec<SpelledLine> {
     let mut pen = Pen {
         dialect,
         lines: Vec::new(),
@@ -25,7 +27,7 @@ pub(crate) fn spell(dialect: Dialect, story: &[Step]) -> Vec<Line> {
     pen.begin();
     for step in story {
         pen.step(step);
-        if matches!(step, Step::Says(_) | Step::Turn(_)) && !pen.late.is_empty() {
+        if matches!(step, StoryStep::Says(_) | StoryStep::Turn(_)) && !pen.late.is_empty() {
             for (call, answer) in std::mem::take(&mut pen.late) {
                 pen.result(&call, &answer);
             }
@@ -43,7 +45,7 @@ struct Asked {
 
 struct Pen {
     dialect: Dialect,
-    lines: Vec<Line>,
+    lines: Vec<SpelledLine>,
     /// Ids of the conversation, in order.
     main: Vec<String>,
     parent: Option<String>,
@@ -52,7 +54,7 @@ struct Pen {
     flagged: bool,
     calls: usize,
     /// Results that come late.
-    late: Vec<(Asked, Answer)>,
+    late: Vec<(Asked, StoryResult)>,
 }
 
 fn literal(text: &str) -> String {
@@ -74,11 +76,11 @@ impl Pen {
             }
             _ => return,
         };
-        self.lines.push(Line { id: None, bytes: header.into() });
+        self.lines.push(SpelledLine { id: None, bytes: header.into() });
     }
 
     fn raw(&mut self, line: String) {
-        self.lines.push(Line { id: None, bytes: line.into_bytes() });
+        self.lines.push(SpelledLine { id: None, bytes: line.into_bytes() });
     }
 
     fn time(&self) -> String {
@@ -109,7 +111,7 @@ impl Pen {
             }
             Dialect::OpenAiChat | Dialect::Anthropic => (None, format!("{{{fields}{tail}}}")),
         };
-        self.lines.push(Line { id: id.clone(), bytes: line.into_bytes() });
+        self.lines.push(SpelledLine { id: id.clone(), bytes: line.into_bytes() });
         if let Some(id) = &id {
             self.parent = Some(id.clone());
             if !self.aside {
@@ -119,14 +121,14 @@ impl Pen {
         id
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &StoryStep) {
         match step {
-            Step::Says(text) => self.says(&literal(text)),
-            Step::Turn(turn) => self.turn(turn),
-            Step::Compaction(keeps) => self.compaction(usize::from(*keeps)),
-            Step::Quiet => self.quiet(),
-            Step::Note(text) => self.note(text),
-            Step::Aside(back, turn) => self.side_branch(usize::from(*back), turn),
+            StoryStep::Says(text) => self.says(&literal(text)),
+            StoryStep::Turn(turn) => self.turn(turn),
+            StoryStep::Compaction(keeps) => self.compaction(usize::from(*keeps)),
+            StoryStep::Quiet => self.quiet(),
+            StoryStep::Note(text) => self.note(text),
+            StoryStep::Aside(back, turn) => self.side_branch(usize::from(*back), turn),
         }
     }
 
@@ -220,7 +222,7 @@ impl Pen {
         self.entry(fields, "");
     }
 
-    fn side_branch(&mut self, back: usize, turn: &Turn) {
+    fn side_branch(&mut self, back: usize, turn: &StoryTurn) {
         if matches!(self.dialect, Dialect::OpenAiChat | Dialect::Anthropic | Dialect::PiFlat) {
             return;
         }
@@ -232,7 +234,7 @@ impl Pen {
         self.parent = from;
     }
 
-    fn asked(&mut self, calls: &[Call]) -> Vec<Asked> {
+    fn asked(&mut self, calls: &[StoryCall]) -> Vec<Asked> {
         let mut asked: Vec<Asked> = Vec::new();
         for (n, call) in calls.iter().enumerate() {
             if call.id != CallId::Again {
@@ -247,7 +249,7 @@ impl Pen {
         asked
     }
 
-    fn turn(&mut self, turn: &Turn) {
+    fn turn(&mut self, turn: &StoryTurn) {
         let mut asked = self.asked(&turn.calls);
         match self.dialect {
             Dialect::Pi | Dialect::PiFlat => self.pi_turn(turn, &asked),
@@ -268,7 +270,7 @@ impl Pen {
         self.results(turn, asked);
     }
 
-    fn results(&mut self, turn: &Turn, asked: Vec<Asked>) {
+    fn results(&mut self, turn: &StoryTurn, asked: Vec<Asked>) {
         let mut now = Vec::new();
         for (call, asked) in turn.calls.iter().zip(asked) {
             for answer in &call.answers {
@@ -293,7 +295,7 @@ impl Pen {
         }
     }
 
-    fn result(&mut self, asked: &Asked, answer: &Answer) {
+    fn result(&mut self, asked: &Asked, answer: &StoryResult) {
         let texts = texts_of(answer);
         match self.dialect {
             Dialect::Pi | Dialect::PiFlat => {
@@ -332,9 +334,9 @@ impl Pen {
         }
     }
 
-    fn pi_turn(&mut self, turn: &Turn, asked: &[Asked]) {
+    fn pi_turn(&mut self, turn: &StoryTurn, asked: &[Asked]) {
         let mut content = Vec::new();
-        if turn.thinking != Thinking::None {
+        if turn.thinking != StoryThinking::None {
             content.push(r#"{"type":"thinking","thinking":"hm","thinkingSignature":"RXFC"}"#.to_string());
         }
         content.extend(turn.text.as_ref().map(|text| block(text)));
@@ -346,8 +348,8 @@ impl Pen {
             ));
         }
         let stop = match turn {
-            Turn { aborted: true, .. } => "aborted",
-            Turn { calls, .. } if calls.is_empty() => "stop",
+            StoryTurn { aborted: true, .. } => "aborted",
+            StoryTurn { calls, .. } if calls.is_empty() => "stop",
             _ => "toolUse",
         };
         let message = format!(
@@ -359,10 +361,11 @@ impl Pen {
     }
 
     /// A line for each block, all with one `message.id`, each the child of the one before.
-    fn claude_turn(&mut self, turn: &Turn, asked: &mut [Asked]) {
+    fn claude_turn(&mut self, turn: &StoryTurn, asked: &mut [Asked]) {
         let message = self.lines.len();
         let stop = if turn.calls.is_empty() { "\"end_turn\"" } else { "\"tool_use\"" };
-        let before_calls = usize::from(turn.thinking != Thinking::None) + usize::from(turn.text.is_some());
+        let before_calls =
+            usize::from(turn.thinking != StoryThinking::None) + usize::from(turn.text.is_some());
         for (n, content) in anthropic_content(turn, asked).into_iter().enumerate() {
             let fields = format!(
                 r#""message":{{"id":"msg_{message}","type":"message","role":"assistant","model":"{}","content":[{content}],"stop_reason":{stop},"usage":{{"input_tokens":3}}}},"requestId":"req_{message}","type":"assistant""#,
@@ -376,7 +379,7 @@ impl Pen {
         }
     }
 
-    fn openai_turn(&mut self, turn: &Turn, asked: &[Asked]) {
+    fn openai_turn(&mut self, turn: &StoryTurn, asked: &[Asked]) {
         let content = turn.text.as_ref().map_or("null".to_string(), |text| literal(text));
         let calls: Vec<String> = asked
             .iter()
@@ -393,11 +396,11 @@ impl Pen {
     }
 }
 
-fn model(turn: &Turn) -> &'static str {
-    if turn.thinking == Thinking::Bound { "claude-opus-5-5" } else { "claude-sonnet-4-5" }
+fn model(turn: &StoryTurn) -> &'static str {
+    if turn.thinking == StoryThinking::Bound { "claude-opus-5-5" } else { "claude-sonnet-4-5" }
 }
 
-fn texts_of(answer: &Answer) -> Vec<Text> {
+fn texts_of(answer: &StoryResult) -> Vec<StoryText> {
     if answer.synthetic {
         return vec![
             "[openclaw] missing tool result in session history; inserted synthetic error result.".to_string(),
@@ -406,9 +409,9 @@ fn texts_of(answer: &Answer) -> Vec<Text> {
     answer.texts.clone()
 }
 
-fn anthropic_content(turn: &Turn, asked: &[Asked]) -> Vec<String> {
+fn anthropic_content(turn: &StoryTurn, asked: &[Asked]) -> Vec<String> {
     let mut content = Vec::new();
-    if turn.thinking != Thinking::None {
+    if turn.thinking != StoryThinking::None {
         content.push(r#"{"type":"thinking","thinking":"","signature":"RXFC"}"#.to_string());
     }
     content.extend(turn.text.as_ref().map(|text| block(text)));
@@ -419,7 +422,7 @@ fn anthropic_content(turn: &Turn, asked: &[Asked]) -> Vec<String> {
     content
 }
 
-fn result_block(id: &str, answer: &Answer) -> String {
+fn result_block(id: &str, answer: &StoryResult) -> String {
     let texts = texts_of(answer);
     let content = if let [text] = &texts[..] {
         literal(text)

@@ -24,42 +24,42 @@ pub(crate) const DIALECTS: [Dialect; 5] =
     [Dialect::Pi, Dialect::PiFlat, Dialect::ClaudeCode, Dialect::OpenAiChat, Dialect::Anthropic];
 
 /// A text as written between the quotes of a JSON string.
-pub(crate) type Text = String;
+pub(crate) type StoryText = String;
 
 /// An append.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum StoryStep {
     /// A user message.
-    Says(Text),
+    Says(StoryText),
     /// An assistant message, and results of its calls.
-    Turn(Turn),
+    Turn(StoryTurn),
     /// A compaction that keeps this many of the entries before.
     Compaction(u8),
     /// A record that is not part of the conversation.
     Quiet,
     /// A text that a program added.
-    Note(Text),
+    Note(StoryText),
     /// A turn on a branch that begins so many entries back, and is abandoned.
-    Aside(u8, Turn),
+    Aside(u8, StoryTurn),
 }
 
 /// An assistant message.
 #[derive(Clone, Debug)]
-pub(crate) struct Turn {
-    pub thinking: Thinking,
-    pub text: Option<Text>,
-    pub calls: Vec<Call>,
+pub(crate) struct StoryTurn {
+    pub thinking: StoryThinking,
+    pub text: Option<StoryText>,
+    pub calls: Vec<StoryCall>,
     /// It ends by being interrupted.
     pub aborted: bool,
     /// Results are in one entry, if the dialect allows it.
     pub grouped: bool,
     /// A user text in the message with the results, if the dialect allows it.
-    pub trailing: Option<Text>,
+    pub trailing: Option<StoryText>,
 }
 
 /// Signed thinking at the beginning of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thinking {
+pub(crate) enum StoryThinking {
     None,
     /// By a model that binds its signatures to all earlier messages.
     Bound,
@@ -69,13 +69,13 @@ pub(crate) enum Thinking {
 
 /// A tool call with its results.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct StoryCall {
     pub tool: usize,
     pub id: CallId,
     /// The arguments are incomplete.
     pub partial: bool,
     /// One result, if all is well.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<StoryResult>,
 }
 
 /// The id of a call.
@@ -90,13 +90,13 @@ pub(crate) enum CallId {
 
 /// The result of a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub texts: Vec<Text>,
+pub(crate) struct StoryResult {
+    pub texts: Vec<StoryText>,
     pub error: bool,
     /// A repair invented it.
     pub synthetic: bool,
     /// A copy for the screen.
-    pub side: Option<Text>,
+    pub side: Option<StoryText>,
     /// It comes after the next message.
     pub late: bool,
 }
@@ -136,20 +136,20 @@ fn fragment() -> impl Strategy<Value = String> {
     ]
 }
 
-pub(crate) fn text() -> impl Strategy<Value = Text> {
+pub(crate) fn text() -> impl Strategy<Value = StoryText> {
     let times = prop_oneof![8 => Just(1usize), 2 => Just(7), 1 => Just(40)];
     (vec(fragment(), 0..5), times).prop_map(|(fragments, times)| fragments.concat().repeat(times))
 }
 
 /// Long enough for a side copy to be cut.
-fn side() -> impl Strategy<Value = Text> {
+fn side() -> impl Strategy<Value = StoryText> {
     (vec(fragment(), 1..4), 900usize..2600).prop_map(|(fragments, bytes)| {
         let one = fragments.concat();
         one.repeat(bytes.div_ceil(one.len()))
     })
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
+fn answer() -> impl Strategy<Value = StoryResult> {
     (
         vec(text(), 1..3),
         prop::bool::weighted(0.2),
@@ -157,19 +157,24 @@ fn answer() -> impl Strategy<Value = Answer> {
         option::weighted(0.15, side()),
         prop::bool::weighted(0.06),
     )
-        .prop_map(|(texts, error, synthetic, side, late)| Answer { texts, error, synthetic, side, late })
+        .prop_map(|(texts, error, synthetic, side, late)| StoryResult {
+            texts,
+            error,
+            synthetic,
+            side,
+            late,
+        })
 }
 
-fn call() -> impl Strategy<Value = Call> {
+fn call() -> impl Strategy<Value = StoryCall> {
     let id = prop_oneof![18 => Just(CallId::Fresh), 1 => Just(CallId::Again), 2 => Just(CallId::Numbered)];
     let count = prop_oneof![16 => 1usize..2, 2 => 0usize..1, 1 => 2usize..4];
     (0..TOOLS.len(), id, prop::bool::weighted(0.4), count.prop_flat_map(|count| vec(answer(), count)))
-        .prop_map(|(tool, id, partial, answers)| Call { tool, id, partial, answers })
+        .prop_map(|(tool, id, partial, answers)| StoryCall { tool, id, partial, answers })
 }
 
-pub(crate) fn turn() -> impl Strategy<Value = Turn> {
-    let thinking =
-        prop_oneof![6 => Just(Thinking::None), 1 => Just(Thinking::Bound), 1 => Just(Thinking::Loose)];
+pub(crate) fn turn() -> impl Strategy<Value = StoryTurn> {
+    let thinking = prop_oneof![6 => Just(StoryThinking::None), 1 => Just(StoryThinking::Bound), 1 => Just(StoryThinking::Loose)];
     (
         thinking,
         option::weighted(0.5, text()),
@@ -180,21 +185,21 @@ pub(crate) fn turn() -> impl Strategy<Value = Turn> {
     )
         .prop_map(|(thinking, text, mut calls, aborted, grouped, trailing)| {
             calls.iter_mut().for_each(|call| call.partial &= aborted);
-            Turn { thinking, text, calls, aborted, grouped, trailing }
+            StoryTurn { thinking, text, calls, aborted, grouped, trailing }
         })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = StoryStep> {
     prop_oneof![
-        6 => text().prop_map(Step::Says),
-        9 => turn().prop_map(Step::Turn),
-        1 => (0u8..8).prop_map(Step::Compaction),
-        1 => Just(Step::Quiet),
-        1 => text().prop_map(Step::Note),
-        1 => (0u8..6, turn()).prop_map(|(back, turn)| Step::Aside(back, turn)),
+        6 => text().prop_map(StoryStep::Says),
+        9 => turn().prop_map(StoryStep::Turn),
+        1 => (0u8..8).prop_map(StoryStep::Compaction),
+        1 => Just(StoryStep::Quiet),
+        1 => text().prop_map(StoryStep::Note),
+        1 => (0u8..6, turn()).prop_map(|(back, turn)| StoryStep::Aside(back, turn)),
     ]
 }
 
-pub(crate) fn story() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn story() -> impl Strategy<Value = Vec<StoryStep>> {
     vec(step(), 0..12)
 }

@@ -7,7 +7,7 @@
 mod spell;
 mod table;
 
-use spell::{Event, Kind, Line, ROWS, Row};
+use spell::{FileForm, FormatSpelling, ROWS, StoryEvent, StoryLine};
 use std::mem::take;
 
 /// One story.
@@ -16,8 +16,8 @@ pub(crate) struct Story {
     pub(crate) name: &'static str,
     /// Arguments for `scan` and `fix`.
     pub(crate) arguments: &'static str,
-    tells: Vec<Event>,
-    damage: Damage,
+    tells: Vec<StoryEvent>,
+    damage: StoryDamage,
     /// What every format shows that has no row in `but`: `CODE@PLACE=OUTCOME`, separated by spaces. A place is the
     /// number of an event; or two of them (`1+2`) if the repair touches both; or a line of the file: `first`, `last`,
     /// `junk`, `nul`.
@@ -28,7 +28,7 @@ pub(crate) struct Story {
 
 /// Damage to a file.
 #[derive(Clone, Copy)]
-pub(crate) enum Damage {
+pub(crate) enum StoryDamage {
     None,
     /// CRLF line ends.
     Crlf,
@@ -52,7 +52,7 @@ pub(crate) enum Damage {
 
 /// What happens to a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Outcome {
+pub(crate) enum FindingOutcome {
     /// `fix` repairs it.
     Mended,
     /// `fix` repairs it if allowed.
@@ -65,20 +65,20 @@ pub(crate) enum Outcome {
 
 /// A finding that the spelled file has.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct StoryFinding {
     pub(crate) code: String,
     /// On one of these lines.
     pub(crate) lines: Vec<u64>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: FindingOutcome,
 }
 
 /// A story spelled in a format.
-pub(crate) struct Told {
+pub(crate) struct SpelledStory {
     pub(crate) format: &'static str,
     pub(crate) story: &'static str,
     pub(crate) arguments: Vec<String>,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) shown: Vec<Shown>,
+    pub(crate) shown: Vec<StoryFinding>,
     /// Lines without findings: a repair must keep them.
     pub(crate) texts: Vec<String>,
 }
@@ -102,7 +102,7 @@ const JUNK: usize = 90;
 const NULS: usize = 91;
 
 /// All stories in all formats.
-pub(crate) fn all() -> Vec<Told> {
+pub(crate) fn all() -> Vec<SpelledStory> {
     let stories = table::stories();
     let told = stories.iter().flat_map(|story| ROWS.iter().filter_map(|row| story.told(row)));
     told.collect()
@@ -110,7 +110,7 @@ pub(crate) fn all() -> Vec<Told> {
 
 impl Story {
     /// The story spelled in a format, if that is possible.
-    fn told(&self, row: &Row) -> Option<Told> {
+    fn told(&self, row: &FormatSpelling) -> Option<SpelledStory> {
         let of_format = |(formats, ..): &&(&str, &str, &str)| formats.split(' ').any(|name| name == row.name);
         let shows = self.but.iter().find(of_format).map_or(self.shows, |(_, shows, _)| shows);
         if shows == "-" || !self.tells.iter().all(|event| row.has(event)) {
@@ -119,21 +119,21 @@ impl Story {
         let mut lines = row.spell(&self.tells);
         let bytes = self.damage.befall(&mut lines);
         let shows = shows.split_whitespace().filter(|one| !row.is_opaque || is_of_bytes(one));
-        let mut found: Vec<Shown> = shows.map(|one| Shown::read(one, &lines)).collect();
+        let mut found: Vec<StoryFinding> = shows.map(|one| StoryFinding::read(one, &lines)).collect();
         if row.is_opaque {
             if found.is_empty() && !self.name.starts_with("ok-") {
                 return None;
             }
-            for shown in found.iter_mut().filter(|shown| shown.outcome != Outcome::Reported) {
-                shown.outcome = Outcome::Held;
+            for shown in found.iter_mut().filter(|shown| shown.outcome != FindingOutcome::Reported) {
+                shown.outcome = FindingOutcome::Held;
             }
         }
-        if row.kind == Kind::Upserts && !self.arguments.contains("--only") {
+        if row.kind == FileForm::Upserts && !self.arguments.contains("--only") {
             found.extend(superseded(&lines));
         }
         let wrong: Vec<u64> = found.iter().flat_map(|shown| shown.lines.clone()).collect();
         let sound = (1..).zip(&lines).filter(|(number, _)| !wrong.contains(number));
-        Some(Told {
+        Some(SpelledStory {
             format: row.name,
             story: self.name,
             arguments: self.arguments.split_whitespace().map(str::to_string).collect(),
@@ -144,9 +144,9 @@ impl Story {
     }
 }
 
-impl Shown {
+impl StoryFinding {
     /// Reads `CODE@PLACE=OUTCOME`.
-    fn read(text: &str, lines: &[Line]) -> Self {
+    fn read(text: &str, lines: &[StoryLine]) -> Self {
         let (code, rest) = text.split_once('@').unwrap();
         let (place, outcome) = rest.split_once('=').unwrap();
         let tells = |event: usize| -> Vec<u64> {
@@ -164,10 +164,10 @@ impl Shown {
             events => events.split('+').flat_map(|event| before(event.parse().unwrap())).collect(),
         };
         let outcome = match outcome {
-            "mended" => Outcome::Mended,
-            "asks" => Outcome::Asks,
-            "held" => Outcome::Held,
-            "reported" => Outcome::Reported,
+            "mended" => FindingOutcome::Mended,
+            "asks" => FindingOutcome::Asks,
+            "held" => FindingOutcome::Held,
+            "reported" => FindingOutcome::Reported,
             other => panic!("{other} is no outcome"),
         };
         assert!(!lines.is_empty(), "{text}: there is no such line");
@@ -181,20 +181,24 @@ fn is_of_bytes(shown: &str) -> bool {
 }
 
 /// Of a format that writes a record again with each result, the records that a later one replaces.
-fn superseded(lines: &[Line]) -> impl Iterator<Item = Shown> {
+fn superseded(lines: &[StoryLine]) -> impl Iterator<Item = StoryFinding> {
     let is_replaced = |at: usize| {
         let first = lines[at].events.first();
         first.is_some_and(|first| lines[at + 1..].iter().any(|line| line.events.contains(first)))
     };
     let replaced = (0..lines.len()).filter(move |at| is_replaced(*at));
-    replaced.map(|at| Shown { code: "S17".into(), lines: vec![at as u64 + 1], outcome: Outcome::Mended })
+    replaced.map(|at| StoryFinding {
+        code: "S17".into(),
+        lines: vec![at as u64 + 1],
+        outcome: FindingOutcome::Mended,
+    })
 }
 
-impl Damage {
+impl StoryDamage {
     /// Damages the lines and joins them.
-    fn befall(self, lines: &mut Vec<Line>) -> Vec<u8> {
-        let last_of = |lines: &[Line], event| {
-            let until = |line: &Line| line.events.iter().any(|own| *own <= event);
+    fn befall(self, lines: &mut Vec<StoryLine>) -> Vec<u8> {
+        let last_of = |lines: &[StoryLine], event| {
+            let until = |line: &StoryLine| line.events.iter().any(|own| *own <= event);
             lines.iter().rposition(until).unwrap()
         };
         let (mut end, mut begin, mut tail) = ("\n", "", "\n");
@@ -216,16 +220,16 @@ impl Damage {
             Self::Junk(junk, nuls) => {
                 for (event, of, text) in [(nuls, NULS, "\0\0\0\0"), (junk, JUNK, "undefined")] {
                     let at = last_of(lines, event);
-                    lines.insert(at + 1, Line { events: vec![of], text: text.into() });
+                    lines.insert(at + 1, StoryLine { events: vec![of], text: text.into() });
                 }
             }
             Self::Bom => begin = "\u{feff}",
             Self::Blank(event) => {
                 let at = last_of(lines, event);
-                lines.insert(at + 1, Line { events: Vec::new(), text: String::new() });
+                lines.insert(at + 1, StoryLine { events: Vec::new(), text: String::new() });
             }
             Self::Tail => {
-                lines.push(Line { events: vec![NULS], text: "\0\0\0\0".into() });
+                lines.push(StoryLine { events: vec![NULS], text: "\0\0\0\0".into() });
                 tail = "";
             }
             Self::Bare(event) => {

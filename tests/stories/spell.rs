@@ -16,7 +16,7 @@
 
 /// What happens in a session.
 #[derive(Clone, Debug)]
-pub(crate) enum Event {
+pub(crate) enum StoryEvent {
     /// A user message.
     User(String),
     /// An assistant message.
@@ -37,7 +37,7 @@ pub(crate) enum Event {
 pub(crate) type Picture = (&'static str, &'static str);
 
 /// How a format writes events.
-pub(crate) struct Row {
+pub(crate) struct FormatSpelling {
     pub(crate) name: &'static str,
     /// Lines before the first message.
     head: &'static str,
@@ -56,7 +56,7 @@ pub(crate) struct Row {
     shown: &'static str,
     seen: &'static str,
     thought: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileForm,
     /// Its files are recognised and never changed: only their bytes are checked.
     pub(crate) is_opaque: bool,
     /// The text that names the message before; in the first message it becomes `null`.
@@ -65,7 +65,7 @@ pub(crate) struct Row {
 
 /// How messages form a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileForm {
     /// Each message has lines of its own.
     Lines,
     /// A record of the assistant is written again with each result (`answered`).
@@ -76,7 +76,7 @@ pub(crate) enum Kind {
     Conversations,
 }
 
-const ROW: Row = Row {
+const ROW: FormatSpelling = FormatSpelling {
     name: "",
     head: "",
     user: "",
@@ -90,7 +90,7 @@ const ROW: Row = Row {
     shown: "",
     seen: "",
     thought: "",
-    kind: Kind::Lines,
+    kind: FileForm::Lines,
     root: "",
     is_opaque: false,
 };
@@ -100,8 +100,8 @@ const BARE_CALL: &str = r#"{"id":"$ID","name":"$TOOL","arguments":"{}"}"#;
 const ANTHROPIC_CALL: &str = r#"{"type":"tool_use","id":"$ID","name":"$TOOL","input":{}}"#;
 const GEMINI_CALL: &str = r#"{"functionCall":{"id":"$ID","name":"$TOOL","args":{}}}"#;
 
-pub(crate) const ROWS: &[Row] = &[
-    Row {
+pub(crate) const ROWS: &[FormatSpelling] = &[
+    FormatSpelling {
         name: "ai-sdk-model",
         user: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"}]}"#,
         said: r#"{"role":"assistant","content":[{"type":"text","text":"$TEXT"}]}"#,
@@ -112,18 +112,18 @@ pub(crate) const ROWS: &[Row] = &[
         seen: r#"{"role":"tool","content":[{"type":"tool-result","toolCallId":"$ID","toolName":"$TOOL","output":{"type":"content","value":[{"type":"text","text":"$TEXT"},{"type":"media","data":"$DATA","mediaType":"$MIME"}]}}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "ai-sdk-ui",
         user: r#"{"id":"m$NN","role":"user","parts":[{"type":"text","text":"$TEXT"}]}"#,
         said: r#"{"id":"m$NN","role":"assistant","parts":[{"type":"text","text":"$TEXT"}]}"#,
         asked: r#"{"id":"m$NN","role":"assistant","parts":[$CALLS]}"#,
         call: r#"{"type":"dynamic-tool","toolName":"$TOOL","toolCallId":"$ID","state":"input-available","input":{}}"#,
         answered: r#"{"type":"dynamic-tool","toolName":"$TOOL","toolCallId":"$ID","state":"output-available","input":{},"output":"$TEXT"}"#,
-        kind: Kind::Whole,
+        kind: FileForm::Whole,
         shown: r#"{"id":"m$NN","role":"user","parts":[{"type":"text","text":"$TEXT"},{"type":"file","mediaType":"$MIME","url":"data:$MIME;base64,$DATA"}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "anthropic",
         user: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"}]}"#,
         said: r#"{"role":"assistant","content":[{"type":"text","text":"$TEXT"}]}"#,
@@ -135,7 +135,7 @@ pub(crate) const ROWS: &[Row] = &[
         thought: r#"{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"c2lnbmVkLTEB"},{"type":"text","text":"$TEXT"}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "anthropic-dataset",
         head: r#"{"messages":[$MESSAGES],"system":"Be terse."}"#,
         user: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"}]}"#,
@@ -143,13 +143,13 @@ pub(crate) const ROWS: &[Row] = &[
         asked: r#"{"role":"assistant","content":[$CALLS]}"#,
         call: ANTHROPIC_CALL,
         result: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":"$TEXT"}]}"#,
-        kind: Kind::Conversations,
+        kind: FileForm::Conversations,
         shown: r#"{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}},{"type":"text","text":"$TEXT"}]}"#,
         seen: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":[{"type":"text","text":"$TEXT"},{"type":"image","source":{"type":"base64","media_type":"$MIME","data":"$DATA"}}]}]}"#,
         thought: r#"{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"c2lnbmVkLTEB"},{"type":"text","text":"$TEXT"}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "claude-code",
         user: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","type":"user","message":{"role":"user","content":"$TEXT"},"uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
         said: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","message":{"model":"claude-opus-4-6","id":"msg_$NN","type":"message","role":"assistant","content":[{"type":"text","text":"$TEXT"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":9}},"requestId":"req_$NN","type":"assistant","uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
@@ -163,7 +163,7 @@ pub(crate) const ROWS: &[Row] = &[
         thought: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","message":{"model":"claude-opus-5-5","id":"msg_$NN","type":"message","role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"c2lnbmVkLTEB"},{"type":"text","text":"$TEXT"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":9}},"requestId":"req_$NN","type":"assistant","uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "codex",
         head: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"session_meta","payload":{"id":"0198c0de-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:00.000Z","cwd":"/w","originator":"codex_cli_rs","cli_version":"0.140.0","source":"cli","model_provider":"openai","base_instructions":{"text":"You are terse."}}}"#,
         user: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"$TEXT"}]}}
@@ -178,7 +178,7 @@ pub(crate) const ROWS: &[Row] = &[
         seen: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"function_call_output","call_id":"$ID","output":[{"type":"input_text","text":"$TEXT"},{"type":"input_image","image_url":"data:$MIME;base64,$DATA"}]}}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "copilot-cli",
         head: r#"{"type":"session.start","data":{"sessionId":"5b0c","version":1,"producer":"copilot-agent","copilotVersion":"1.0.80","startTime":"2026-08-01T10:00:00.000Z","context":{"cwd":"/w"}},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":null}"#,
         user: r#"{"type":"user.message","data":{"content":"$TEXT","transformedContent":"$TEXT","attachments":[]},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
@@ -193,7 +193,7 @@ $STARTS"#,
         thought: r#"{"type":"assistant.message","data":{"messageId":"m$NN","model":"claude-opus-5.5","content":"$TEXT","toolRequests":[],"reasoningOpaque":"c2ln"},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "cursor",
         is_opaque: true,
         user: r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_query>\n$TEXT\n</user_query>"}]}}"#,
@@ -202,7 +202,7 @@ $STARTS"#,
         call: r#"{"type":"tool_use","name":"$TOOL","input":{"command":"ls"}}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "droid",
         head: r#"{"type":"session_start","id":"f1","title":"List files","sessionTitle":"List files","owner":"me","version":2,"cwd":"/w"}"#,
         user: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"user","content":[{"type":"text","text":"$TEXT"}]}}"#,
@@ -215,7 +215,7 @@ $STARTS"#,
         thought: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"c2lnbmVkLTEB"},{"type":"text","text":"$TEXT"}]}}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "gemini-cli",
         head: r#"{"sessionId":"7f2e","projectHash":"ab12","startTime":"2026-08-01T10:00:00.000Z","lastUpdated":"2026-08-01T10:00:00.000Z","kind":"main"}"#,
         user: r#"{"id":"u$NN","timestamp":"2026-08-01T10:00:$NN.000Z","type":"user","content":[{"text":"$TEXT"}]}"#,
@@ -223,11 +223,11 @@ $STARTS"#,
         asked: r#"{"id":"g_$MESSAGE","timestamp":"2026-08-01T10:00:$NN.000Z","type":"gemini","content":"","model":"gemini-3-pro","toolCalls":[$CALLS]}"#,
         call: r#"{"id":"$ID","name":"$TOOL","args":{},"status":"executing","timestamp":"2026-08-01T10:00:03.000Z","result":null}"#,
         answered: r#"{"id":"$ID","name":"$TOOL","args":{},"status":"success","timestamp":"2026-08-01T10:00:03.000Z","result":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}],"resultDisplay":"$TEXT"}"#,
-        kind: Kind::Upserts,
+        kind: FileForm::Upserts,
         shown: r#"{"id":"u$NN","timestamp":"2026-08-01T10:00:$NN.000Z","type":"user","content":[{"text":"$TEXT"},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "gemini-contents",
         user: r#"{"role":"user","parts":[{"text":"$TEXT"}]}"#,
         said: r#"{"role":"model","parts":[{"text":"$TEXT"}]}"#,
@@ -238,7 +238,7 @@ $STARTS"#,
         seen: r#"{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "gemini-dataset",
         head: r#"{"contents":[$MESSAGES]}"#,
         user: r#"{"role":"user","parts":[{"text":"$TEXT"}]}"#,
@@ -246,12 +246,12 @@ $STARTS"#,
         asked: r#"{"role":"model","parts":[$CALLS]}"#,
         call: GEMINI_CALL,
         result: r#"{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}]}"#,
-        kind: Kind::Conversations,
+        kind: FileForm::Conversations,
         shown: r#"{"role":"user","parts":[{"text":"$TEXT"},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}"#,
         seen: r#"{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "goose-legacy",
         is_opaque: true,
         head: r#"{"working_dir":"/w","description":"List files","message_count":2,"total_tokens":900}"#,
@@ -262,7 +262,7 @@ $STARTS"#,
         result: r#"{"role":"user","created":17501048$NN,"content":[{"type":"toolResponse","id":"$ID","toolResult":{"status":"success","value":[{"type":"text","text":"$TEXT"}]}}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "grok-build",
         head: r#"{"type":"system","content":"You are Grok"}"#,
         user: r#"{"type":"user","content":[{"type":"text","text":"$TEXT"}],"prompt_index":0}"#,
@@ -273,7 +273,7 @@ $STARTS"#,
         shown: r#"{"type":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"prompt_index":0}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "hermes",
         head: r#"{"role":"session_meta","model":"hermes-4","platform":"telegram","tools":[],"timestamp":"2026-04-03T15:36:20"}"#,
         user: r#"{"role":"user","content":"$TEXT","timestamp":"2026-08-01T10:00:$NN"}"#,
@@ -283,7 +283,7 @@ $STARTS"#,
         shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"timestamp":"2026-08-01T10:00:$NN"}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "kimi-cli",
         head: r#"{"role":"_system_prompt","content":"You are a coding agent."}"#,
         user: r#"{"role":"_checkpoint","id":$TURN}
@@ -297,7 +297,7 @@ $STARTS"#,
 {"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "kimi-cli-wire",
         is_opaque: true,
         head: r#"{"type":"metadata","protocol_version":"1.10"}"#,
@@ -309,7 +309,7 @@ $STARTS"#,
         result: r#"{"timestamp":17855784$NN.9,"message":{"type":"ToolResult","payload":{"tool_call_id":"$ID","return_value":{"is_error":false,"output":"$TEXT","message":"","display":[],"extras":null}}}}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "kimi-code",
         head: r#"{"type":"metadata","protocol_version":"1.4","created_at":1785578400000}"#,
         user: r#"{"type":"context.append_message","message":{"role":"user","content":[{"type":"text","text":"$TEXT"}],"toolCalls":[]},"time":17855784$NN000}"#,
@@ -322,7 +322,7 @@ $CALLS"#,
         result: r#"{"type":"context.append_loop_event","event":{"type":"tool.result","parentUuid":"c$ID","toolCallId":"$ID","result":{"output":"$TEXT","isError":false}},"time":17855784$NN000}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "kiro",
         is_opaque: true,
         user: r#"{"version":"v1","kind":"Prompt","data":{"message_id":"k$NN","content":[{"kind":"text","data":"$TEXT"}]}}"#,
@@ -332,7 +332,7 @@ $CALLS"#,
         result: r#"{"version":"v1","kind":"ToolResults","data":{"message_id":"k$NN","content":[{"kind":"toolResult","data":{"toolUseId":"$ID","content":[{"kind":"text","data":"$TEXT"}],"status":"success"}}]}}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "nanobot",
         head: r#"{"_type":"metadata","key":"telegram:42","created_at":"2026-08-01T10:00:00","updated_at":"2026-08-01T10:05:00","metadata":{},"last_consolidated":0}"#,
         user: r#"{"role":"user","content":"$TEXT","timestamp":"2026-08-01T10:00:$NN"}"#,
@@ -342,7 +342,7 @@ $CALLS"#,
         shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"timestamp":"2026-08-01T10:00:$NN"}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "openai-chat",
         head: r#"{"role":"system","content":"You are terse."}"#,
         user: r#"{"role":"user","content":"$TEXT"}"#,
@@ -352,18 +352,18 @@ $CALLS"#,
         shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "openai-dataset",
         head: r#"{"messages":[$MESSAGES],"tools":[]}"#,
         user: r#"{"role":"user","content":"$TEXT"}"#,
         said: r#"{"role":"assistant","content":"$TEXT"}"#,
         asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS]}"#,
         result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID"}"#,
-        kind: Kind::Conversations,
+        kind: FileForm::Conversations,
         shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "opencode",
         head: r#"{"store":"opencode","table":"session","id":"ses_1","parent_id":null,"cwd":"/w","title":"List files","version":"1.18.33"}"#,
         user: r#"{"store":"opencode","table":"message","id":"msg_$NN","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"user","time":{"created":17955784$NN000},"agent":"build"}}
@@ -375,12 +375,12 @@ $CALLS"#,
         call: r#"{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"tool","tool":"$TOOL","callID":"$ID","state":{"status":"running","input":{"command":"ls"},"time":{"start":1}}}}"#,
         between: "\n",
         answered: r#"{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"tool","tool":"$TOOL","callID":"$ID","state":{"status":"completed","input":{"command":"ls"},"output":"$TEXT","metadata":{"exit":0},"time":{"start":1,"end":2}}}}"#,
-        kind: Kind::Whole,
+        kind: FileForm::Whole,
         shown: r#"{"store":"opencode","table":"message","id":"msg_$NN","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"user","time":{"created":17955784$NN000},"agent":"build"}}
 {"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"user","model":null,"timestamp":17955784$NN000,"data":{"type":"file","mime":"$MIME","filename":"cat.png","url":"data:$MIME;base64,$DATA"}}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "pi",
         head: r#"{"type":"session","version":3,"id":"5f0c1a2e-0000-4000-8000-000000000001","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
         user: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"user","content":[{"type":"text","text":"$TEXT"}],"timestamp":17829000$NN000}}"#,
@@ -394,7 +394,7 @@ $CALLS"#,
         thought: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","thinkingSignature":"c2lnbmVkLTE="},{"type":"text","text":"$TEXT"}],"api":"anthropic-messages","provider":"anthropic","model":"claude-fable-5-1","stopReason":"stop","timestamp":17829000$NN000}}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "picoclaw",
         user: r#"{"role":"user","content":"$TEXT","created_at":"2026-08-01T10:00:$NNZ"}"#,
         said: r#"{"role":"assistant","content":"$TEXT","created_at":"2026-08-01T10:00:$NNZ"}"#,
@@ -403,7 +403,7 @@ $CALLS"#,
         shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"created_at":"2026-08-01T10:00:$NNZ"}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "qwen-code",
         user: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"user","cwd":"/w","version":"0.20.0","message":{"role":"user","parts":[{"text":"$TEXT"}]}}"#,
         said: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"assistant","cwd":"/w","version":"0.20.0","model":"qwen3-coder-plus","message":{"role":"model","parts":[{"text":"$TEXT"}]}}"#,
@@ -415,7 +415,7 @@ $CALLS"#,
         seen: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"tool_result","cwd":"/w","version":"0.20.0","message":{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}},{"inlineData":{"mimeType":"$MIME","data":"$DATA"}}]},"toolCallResult":{"callId":"$ID","status":"success","resultDisplay":"$TEXT"}}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "reasonix",
         user: r#"{"role":"user","content":"$TEXT"}"#,
         said: r#"{"role":"assistant","content":"$TEXT"}"#,
@@ -425,17 +425,17 @@ $CALLS"#,
         shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}]}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "sharegpt",
         head: r#"{"conversations":[$MESSAGES],"model":"hermes-4","completed":true}"#,
         user: r#"{"from":"human","value":"$TEXT"}"#,
         said: r#"{"from":"gpt","value":"$TEXT"}"#,
         asked: r#"{"from":"gpt","value":"<tool_call>{}</tool_call>"}"#,
         result: r#"{"from":"tool","value":"<tool_response>$TEXT</tool_response>"}"#,
-        kind: Kind::Conversations,
+        kind: FileForm::Conversations,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "vibe",
         user: r#"{"role":"user","content":"$TEXT","injected":false,"message_id":"m$NN"}"#,
         said: r#"{"role":"assistant","content":"$TEXT","injected":false,"message_id":"m$NN"}"#,
@@ -444,7 +444,7 @@ $CALLS"#,
         shown: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"injected":false,"message_id":"m$NN"}"#,
         ..ROW
     },
-    Row {
+    FormatSpelling {
         name: "vscode-chat",
         is_opaque: true,
         head: r#"{"kind":0,"v":{"version":3,"sessionId":"v1","requests":[]}}"#,
@@ -456,7 +456,7 @@ $CALLS"#,
 
 /// A line without its end, and its events.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct StoryLine {
     pub(crate) events: Vec<usize>,
     pub(crate) text: String,
 }
@@ -464,21 +464,21 @@ pub(crate) struct Line {
 /// The texts of a file's second conversation.
 const SECOND: [&str; 2] = ["thanks", "Any time."];
 
-impl Row {
+impl FormatSpelling {
     /// Whether the format has what happens.
-    pub(crate) fn has(&self, event: &Event) -> bool {
+    pub(crate) fn has(&self, event: &StoryEvent) -> bool {
         match event {
-            Event::Shown(..) => !self.shown.is_empty(),
-            Event::Seen(..) => !self.seen.is_empty(),
-            Event::Thought(_) => !self.thought.is_empty(),
+            StoryEvent::Shown(..) => !self.shown.is_empty(),
+            StoryEvent::Seen(..) => !self.seen.is_empty(),
+            StoryEvent::Thought(_) => !self.thought.is_empty(),
             _ => true,
         }
     }
 
     /// Spells a story.
-    pub(crate) fn spell(&self, story: &[Event]) -> Vec<Line> {
+    pub(crate) fn spell(&self, story: &[StoryEvent]) -> Vec<StoryLine> {
         let mut pen = Pen { row: self, story, lines: Vec::new(), turns: 0 };
-        if self.kind == Kind::Conversations {
+        if self.kind == FileForm::Conversations {
             return pen.conversations();
         }
         pen.write(&[], self.head);
@@ -494,15 +494,15 @@ impl Row {
 }
 
 struct Pen<'a> {
-    row: &'a Row,
-    story: &'a [Event],
-    lines: Vec<Line>,
+    row: &'a FormatSpelling,
+    story: &'a [StoryEvent],
+    lines: Vec<StoryLine>,
     turns: usize,
 }
 
 impl Pen<'_> {
-    fn conversations(mut self) -> Vec<Line> {
-        let second = [Event::User(SECOND[0].into()), Event::Said(SECOND[1].into())];
+    fn conversations(mut self) -> Vec<StoryLine> {
+        let second = [StoryEvent::User(SECOND[0].into()), StoryEvent::Said(SECOND[1].into())];
         let all: Vec<usize> = (0..self.story.len()).collect();
         for (story, events) in [(self.story, all), (&second[..], Vec::new())] {
             let messages: Vec<String> = story.iter().map(|event| self.template(story, event)).collect();
@@ -513,21 +513,21 @@ impl Pen<'_> {
 
     fn event(&mut self, at: usize) {
         let (story, event) = (self.story, &self.story[at]);
-        if let Event::User(_) | Event::Shown(..) = event {
+        if let StoryEvent::User(_) | StoryEvent::Shown(..) = event {
             self.turns += 1;
         }
         match (event, self.row.kind) {
-            (Event::Result(..), Kind::Whole) => {}
-            (Event::Asked(calls), Kind::Whole) => {
+            (StoryEvent::Result(..), FileForm::Whole) => {}
+            (StoryEvent::Asked(calls), FileForm::Whole) => {
                 let results = answers(story, at + 1..story.len(), calls);
                 let events: Vec<usize> =
                     [at].into_iter().chain(results.iter().map(|(event, ..)| *event)).collect();
                 let line = self.with_calls(calls, &results);
                 self.write(&events, &line.replace("$MESSAGE", &at.to_string()));
             }
-            (Event::Result(id, _), Kind::Upserts) => {
+            (StoryEvent::Result(id, _), FileForm::Upserts) => {
                 let Some(asked) = call_of(story, at, id) else { return };
-                let Event::Asked(calls) = &story[asked] else { return };
+                let StoryEvent::Asked(calls) = &story[asked] else { return };
                 let line = self.with_calls(calls, &answers(story, asked..at + 1, calls));
                 self.write(&[asked, at], &line.replace("$MESSAGE", &asked.to_string()));
             }
@@ -538,15 +538,15 @@ impl Pen<'_> {
         }
     }
 
-    fn template(&self, story: &[Event], event: &Event) -> String {
+    fn template(&self, story: &[StoryEvent], event: &StoryEvent) -> String {
         match event {
-            Event::User(text) => self.row.user.replace("$TEXT", text),
-            Event::Said(text) => self.row.said.replace("$TEXT", text),
-            Event::Asked(calls) => self.with_calls(calls, &[]),
-            Event::Thought(text) => self.row.thought.replace("$TEXT", text),
-            Event::Shown(text, picture) => pictured(self.row.shown, *picture).replace("$TEXT", text),
-            Event::Result(id, text) => result(self.row.result, story, id).replace("$TEXT", text),
-            Event::Seen(id, text, picture) => {
+            StoryEvent::User(text) => self.row.user.replace("$TEXT", text),
+            StoryEvent::Said(text) => self.row.said.replace("$TEXT", text),
+            StoryEvent::Asked(calls) => self.with_calls(calls, &[]),
+            StoryEvent::Thought(text) => self.row.thought.replace("$TEXT", text),
+            StoryEvent::Shown(text, picture) => pictured(self.row.shown, *picture).replace("$TEXT", text),
+            StoryEvent::Result(id, text) => result(self.row.result, story, id).replace("$TEXT", text),
+            StoryEvent::Seen(id, text, picture) => {
                 pictured(&result(self.row.seen, story, id), *picture).replace("$TEXT", text)
             }
         }
@@ -577,12 +577,12 @@ impl Pen<'_> {
             let line =
                 line.replace("$NN", &format!("{number:02}")).replace("$PP", &format!("{:02}", number - 1));
             let text = line.replace("$TURN", &self.turns.to_string());
-            self.lines.push(Line { events: events.to_vec(), text });
+            self.lines.push(StoryLine { events: events.to_vec(), text });
         }
     }
 }
 
-fn result(template: &str, story: &[Event], id: &str) -> String {
+fn result(template: &str, story: &[StoryEvent], id: &str) -> String {
     template.replace("$ID", id).replace("$TOOL", tool_of(story, id))
 }
 
@@ -591,15 +591,15 @@ fn pictured(template: &str, (mime, data): Picture) -> String {
 }
 
 /// The newest message before `at` with a call of this id.
-fn call_of(story: &[Event], at: usize, id: &str) -> Option<usize> {
-    story[..at]
-        .iter()
-        .rposition(|event| matches!(event, Event::Asked(calls) if calls.iter().any(|(own, _)| *own == id)))
+fn call_of(story: &[StoryEvent], at: usize, id: &str) -> Option<usize> {
+    story[..at].iter().rposition(
+        |event| matches!(event, StoryEvent::Asked(calls) if calls.iter().any(|(own, _)| *own == id)),
+    )
 }
 
-fn tool_of(story: &[Event], id: &str) -> &'static str {
+fn tool_of(story: &[StoryEvent], id: &str) -> &'static str {
     let mut calls = story.iter().filter_map(|event| match event {
-        Event::Asked(calls) => calls.iter().find(|(own, _)| *own == id),
+        StoryEvent::Asked(calls) => calls.iter().find(|(own, _)| *own == id),
         _ => None,
     });
     calls.next().map_or("ls", |(_, tool)| tool)
@@ -607,15 +607,15 @@ fn tool_of(story: &[Event], id: &str) -> &'static str {
 
 /// The results of these calls among some events, up to where an id is used again.
 fn answers<'a>(
-    story: &'a [Event],
+    story: &'a [StoryEvent],
     among: std::ops::Range<usize>,
     calls: &[(&'static str, &'static str)],
 ) -> Vec<(usize, &'static str, &'a str)> {
     let first = among.start;
-    let again = |event: &Event| matches!(event, Event::Asked(more) if more.iter().any(|(id, _)| calls.iter().any(|(own, _)| own == id)));
+    let again = |event: &StoryEvent| matches!(event, StoryEvent::Asked(more) if more.iter().any(|(id, _)| calls.iter().any(|(own, _)| own == id)));
     let own = among.take_while(|at| *at == first || !again(&story[*at]));
     let results = own.filter_map(|at| match &story[at] {
-        Event::Result(id, text) => Some((at, *id, text.as_str())),
+        StoryEvent::Result(id, text) => Some((at, *id, text.as_str())),
         _ => None,
     });
     results.filter(|(_, id, _)| calls.iter().any(|(own, _)| own == id)).collect()

@@ -1,26 +1,26 @@
 //! The stories.
 
-use super::spell::{Event, Picture};
-use super::{Damage, Story};
+use super::spell::{Picture, StoryEvent};
+use super::{Story, StoryDamage};
 
-fn user(text: &str) -> Event {
-    Event::User(text.into())
+fn user(text: &str) -> StoryEvent {
+    StoryEvent::User(text.into())
 }
 
-fn said(text: &str) -> Event {
-    Event::Said(text.into())
+fn said(text: &str) -> StoryEvent {
+    StoryEvent::Said(text.into())
 }
 
-fn asked(calls: &[(&'static str, &'static str)]) -> Event {
-    Event::Asked(calls.to_vec())
+fn asked(calls: &[(&'static str, &'static str)]) -> StoryEvent {
+    StoryEvent::Asked(calls.to_vec())
 }
 
-fn result(id: &'static str, text: &str) -> Event {
-    Event::Result(id, text.into())
+fn result(id: &'static str, text: &str) -> StoryEvent {
+    StoryEvent::Result(id, text.into())
 }
 
 /// What happens after a call and its result, by which the format is recognised.
-fn behind_a_pair(more: Vec<Event>) -> Vec<Event> {
+fn behind_a_pair(more: Vec<StoryEvent>) -> Vec<StoryEvent> {
     [listed(), more].concat()
 }
 
@@ -31,7 +31,7 @@ fn rows(count: usize) -> String {
 }
 
 /// A call of `ls` and its result.
-fn listed() -> Vec<Event> {
+fn listed() -> Vec<StoryEvent> {
     vec![user("list files"), asked(&[("call_A", "ls")]), result("call_A", "a.txt"), said("One file.")]
 }
 
@@ -72,7 +72,7 @@ const LOST_BOTH: &[(&str, &str, &str)] = &[
 ];
 
 const STORY: Story =
-    Story { name: "", arguments: "", tells: Vec::new(), damage: Damage::None, shows: "", but: &[] };
+    Story { name: "", arguments: "", tells: Vec::new(), damage: StoryDamage::None, shows: "", but: &[] };
 
 /// All stories.
 pub(crate) fn stories() -> Vec<Story> {
@@ -108,25 +108,25 @@ pub(crate) fn stories() -> Vec<Story> {
 fn from_ok_nothing_wrong() -> Vec<Story> {
     vec![
         Story { name: "ok-nothing-wrong", tells: listed(), ..STORY },
-        Story { name: "ok-crlf", tells: listed(), damage: Damage::Crlf, ..STORY },
+        Story { name: "ok-crlf", tells: listed(), damage: StoryDamage::Crlf, ..STORY },
         Story {
             name: "b1-no-final-newline",
             tells: listed(),
-            damage: Damage::Open,
+            damage: StoryDamage::Open,
             shows: "B1@last=mended",
             ..STORY
         },
         Story {
             name: "b1-torn-line",
             tells: listed(),
-            damage: Damage::Torn,
+            damage: StoryDamage::Torn,
             shows: "B1@last=mended",
             ..STORY
         },
         Story {
             name: "b2-two-on-a-line",
             tells: listed(),
-            damage: Damage::Glued(2),
+            damage: StoryDamage::Glued(2),
             shows: "B2@2=mended",
             but: &[("picoclaw", "B2@2=held", "its agent counts the lines")],
             ..STORY
@@ -134,7 +134,7 @@ fn from_ok_nothing_wrong() -> Vec<Story> {
         Story {
             name: "b9-b3-junk-and-nul-run",
             tells: listed(),
-            damage: Damage::Junk(1, 2),
+            damage: StoryDamage::Junk(1, 2),
             shows: "B9@junk=mended B3@nul=mended",
             but: &[("picoclaw", "B9@junk=held B3@nul=held", "its agent counts the lines")],
             ..STORY
@@ -153,7 +153,7 @@ fn from_ok_nothing_wrong() -> Vec<Story> {
         Story {
             name: "b7-byte-order-mark",
             tells: listed(),
-            damage: Damage::Bom,
+            damage: StoryDamage::Bom,
             shows: "B7@first=mended",
             ..STORY
         },
@@ -540,22 +540,28 @@ const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
 const PICTURE: Picture = ("image/png", PNG);
 const MISLABELLED: Picture = ("image/png", GIF);
 
-fn shown(text: &str, picture: Picture) -> Event {
-    Event::Shown(text.into(), picture)
+fn shown(text: &str, picture: Picture) -> StoryEvent {
+    StoryEvent::Shown(text.into(), picture)
 }
 
-fn seen(id: &'static str, text: &str, picture: Picture) -> Event {
-    Event::Seen(id, text.into(), picture)
+fn seen(id: &'static str, text: &str, picture: Picture) -> StoryEvent {
+    StoryEvent::Seen(id, text.into(), picture)
 }
 
-fn thought(text: &str) -> Event {
-    Event::Thought(text.into())
+fn thought(text: &str) -> StoryEvent {
+    StoryEvent::Thought(text.into())
 }
 
 fn from_b3_nul_tail() -> Vec<Story> {
     vec![
-        Story { name: "b3-nul-tail", tells: listed(), damage: Damage::Tail, shows: "B3@nul=mended", ..STORY },
-        Story { name: "ok-empty-line", tells: listed(), damage: Damage::Blank(2), ..STORY },
+        Story {
+            name: "b3-nul-tail",
+            tells: listed(),
+            damage: StoryDamage::Tail,
+            shows: "B3@nul=mended",
+            ..STORY
+        },
+        Story { name: "ok-empty-line", tells: listed(), damage: StoryDamage::Blank(2), ..STORY },
         Story {
             name: "b4-not-utf8-in-a-result",
             tells: vec![
@@ -913,7 +919,7 @@ fn from_ok_several_turns() -> Vec<Story> {
                 result("call_B", "a.txt"),
                 said("Still one."),
             ],
-            damage: Damage::Bare(1),
+            damage: StoryDamage::Bare(1),
             shows: "P9@1=mended",
             but: &[
                 (
@@ -1143,7 +1149,7 @@ fn from_s4_too_large_in_a_result_only_images() -> Vec<Story> {
 }
 
 /// A long result before thinking that is signed over it.
-fn bound() -> Vec<Event> {
+fn bound() -> Vec<StoryEvent> {
     vec![
         user("build"),
         asked(&[("call_A", "make")]),

@@ -4,7 +4,7 @@
 
 use crate::spawned::NO_FORKS;
 use crate::step::Step;
-use crate::step::fault::{self, Fault, HERE, Leases, Names, System};
+use crate::step::fault::{self, FaultySystem, HERE, Leases, NameCalls, StepFault};
 use crate::{
     Deferral, Ending, Extent, Guarantee, Mode, Options, Outcome, Refusal, Vault, finish_all, maintain, undo,
 };
@@ -47,9 +47,9 @@ enum Action {
     /// A writer takes the last line back.
     WriterTruncates,
     /// Tailor, while a disk fails, it dies, or others do something in the middle.
-    Maintain(Option<Fault>, Vec<Meanwhile>),
+    Maintain(Option<StepFault>, Vec<Meanwhile>),
     /// The newest run is taken back, in the same ways.
-    Undo(Option<Fault>, Vec<Meanwhile>),
+    Undo(Option<StepFault>, Vec<Meanwhile>),
     /// The next start.
     Restart,
 }
@@ -274,7 +274,7 @@ impl World {
 
     fn run(
         &mut self,
-        fault: Option<Fault>,
+        fault: Option<StepFault>,
         meanwhile: &[Meanwhile],
         work: impl FnOnce(&Self) -> Result<Outcome, crate::Error>,
     ) {
@@ -385,7 +385,7 @@ fn ids_of(bytes: &[u8]) -> Vec<String> {
 }
 
 /// A line with its id.
-type Text = (String, Vec<u8>);
+type IdLine = (String, Vec<u8>);
 
 /// What a writer in a thread did.
 #[derive(Default)]
@@ -402,7 +402,7 @@ struct Landed {
 struct Others {
     path: PathBuf,
     /// What is to be done, and the lines for it.
-    todo: Vec<(Meanwhile, Vec<Text>)>,
+    todo: Vec<(Meanwhile, Vec<IdLine>)>,
     /// What writers have found, and how many old files had lost their last name by then.
     found: BTreeMap<usize, (File, usize)>,
     unlinked: usize,
@@ -504,7 +504,7 @@ impl Others {
     }
 
     /// Appends line after line, each with an open and a close of its own.
-    fn append(&mut self, writer: usize, lines: Vec<Text>, path: PathBuf) {
+    fn append(&mut self, writer: usize, lines: Vec<IdLine>, path: PathBuf) {
         let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
         self.start(writer, ids, move || {
             let put = |text: &Vec<u8>| appender(&path).and_then(|mut file| file.write_all(text)).is_ok();
@@ -513,7 +513,7 @@ impl Others {
     }
 
     /// Appends a line and keeps the file open.
-    fn hold(&mut self, writer: usize, lines: Vec<Text>, path: PathBuf) {
+    fn hold(&mut self, writer: usize, lines: Vec<IdLine>, path: PathBuf) {
         let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
         self.start(writer, ids, move || {
             let held =
@@ -523,7 +523,7 @@ impl Others {
     }
 
     /// Claude Code takes a message back like this: cuts the file off where it began and writes what follows anew.
-    fn edit(&mut self, writer: usize, lines: Vec<Text>, path: PathBuf) {
+    fn edit(&mut self, writer: usize, lines: Vec<IdLine>, path: PathBuf) {
         let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
         self.start(writer, ids, move || {
             let edit = || -> std::io::Result<Option<String>> {
@@ -540,7 +540,7 @@ impl Others {
         });
     }
 
-    fn rename(&mut self, writer: usize, lines: Vec<Text>) {
+    fn rename(&mut self, writer: usize, lines: Vec<IdLine>) {
         let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
         rename_over(&self.path, &texts.concat());
         self.model.borrow_mut().expected.entry(writer).or_default().extend(ids);
@@ -617,11 +617,11 @@ fn errno() -> impl Strategy<Value = i32> {
     prop::sample::select(vec![libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EACCES])
 }
 
-fn fault() -> impl Strategy<Value = Option<Fault>> {
+fn fault() -> impl Strategy<Value = Option<StepFault>> {
     prop_oneof![
         3 => Just(None),
-        2 => (0..STEPS).prop_map(|at| Some(Fault::Death { at })),
-        1 => (0..STEPS, errno()).prop_map(|(at, errno)| Some(Fault::Error { at, errno })),
+        2 => (0..STEPS).prop_map(|at| Some(StepFault::Death { at })),
+        1 => (0..STEPS, errno()).prop_map(|(at, errno)| Some(StepFault::Error { at, errno })),
     ]
 }
 
@@ -684,12 +684,12 @@ proptest! {
     #[test]
     fn no_line_is_lost_where_names_are_exchanged_in_steps(actions in vec(action(), 1..14), leases in leases()) {
         let _alone = NO_FORKS.read();
-        fault::on(System { leases, names: Names::Linked, ..HERE }, || take_turns(&actions));
+        fault::on(FaultySystem { leases, names: NameCalls::Linked, ..HERE }, || take_turns(&actions));
     }
 }
 
-const SEEN: System = System { leases: Leases::Seen, ..HERE };
-const UNSEEN: System = System { leases: Leases::Unseen, ..HERE };
+const SEEN: FaultySystem = FaultySystem { leases: Leases::Seen, ..HERE };
+const UNSEEN: FaultySystem = FaultySystem { leases: Leases::Unseen, ..HERE };
 
 fn leases() -> impl Strategy<Value = Leases> {
     prop::sample::select(vec![Leases::Given, Leases::Seen, Leases::Unseen])
@@ -715,14 +715,14 @@ fn each_step_may_fail() {
 #[test]
 fn each_step_may_fail_where_names_are_exchanged_in_steps() {
     let _alone = NO_FORKS.read();
-    fault::on(System { names: Names::Linked, ..HERE }, each_step_fails);
+    fault::on(FaultySystem { names: NameCalls::Linked, ..HERE }, each_step_fails);
 }
 
 fn each_step_fails() {
     let faults = |at| {
         let errors = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EACCES, libc::EBUSY]
-            .map(|errno| Fault::Error { at, errno });
-        errors.into_iter().chain([Fault::Death { at }])
+            .map(|errno| StepFault::Error { at, errno });
+        errors.into_iter().chain([StepFault::Death { at }])
     };
     let (old, new) = before_and_after();
     let mut at = 0;
@@ -735,7 +735,7 @@ fn each_step_fails() {
             assert!(now == old || now == new, "{fault:?} after {steps:?}");
             let fixed = outcome.is_ok_and(|outcome| outcome.ending == Ending::Fixed);
             assert!(!fixed || now == new, "{fault:?}");
-            if matches!(fault, Fault::Error { .. }) && now == old {
+            if matches!(fault, StepFault::Error { .. }) && now == old {
                 assert_eq!(world.leftovers(), 0, "{fault:?} after {steps:?}");
             }
             most = most.max(steps.len());
@@ -776,7 +776,7 @@ fn without_leases_the_outcome_says_what_held() {
         (Leases::Seen, Guarantee::Drained),
         (Leases::Unseen, Guarantee::Quiet),
     ] {
-        fault::on(System { leases, ..HERE }, || {
+        fault::on(FaultySystem { leases, ..HERE }, || {
             let steps = fault::with(None, || World::new().fix().unwrap()).1;
             let mut world = World::new();
             let drain = steps.iter().rposition(|step| *step == Step::Drain).unwrap();
@@ -798,7 +798,7 @@ fn without_leases_the_outcome_says_what_held() {
 fn names_that_are_exchanged_in_steps_are_a_weaker_guarantee() {
     let _alone = NO_FORKS.read();
     for leases in [Leases::Given, Leases::Seen, Leases::Unseen] {
-        fault::on(System { leases, names: Names::Linked, ..HERE }, || {
+        fault::on(FaultySystem { leases, names: NameCalls::Linked, ..HERE }, || {
             let world = World::new();
             let outcome = world.fix().unwrap();
             assert_eq!((outcome.ending, outcome.guarantee), (Ending::Fixed, Some(Guarantee::Quiet)));
@@ -811,8 +811,8 @@ fn names_that_are_exchanged_in_steps_are_a_weaker_guarantee() {
 #[test]
 fn a_file_that_is_put_there_meanwhile_stays() {
     let _alone = NO_FORKS.read();
-    for names in [Names::Exchanged, Names::Linked] {
-        fault::on(System { names, ..HERE }, || {
+    for names in [NameCalls::Exchanged, NameCalls::Linked] {
+        fault::on(FaultySystem { names, ..HERE }, || {
             for moment in [Step::Exchange, Step::Link, Step::Rename] {
                 let mut world = World::new();
                 let ((id, text), path) = (world.next(1), world.path.clone());
@@ -839,7 +839,7 @@ fn a_file_that_is_put_there_meanwhile_stays() {
 #[test]
 fn without_a_second_name_nothing_is_replaced() {
     let _alone = NO_FORKS.read();
-    fault::on(System { names: Names::Single, ..HERE }, || {
+    fault::on(FaultySystem { names: NameCalls::Single, ..HERE }, || {
         let world = World::new();
         let old = std::fs::read(&world.path).unwrap();
         assert_eq!(world.fix().unwrap().ending, Ending::Refused(Refusal::NoSecondName));
@@ -851,8 +851,8 @@ fn without_a_second_name_nothing_is_replaced() {
 #[test]
 fn a_file_that_is_withheld_is_deferred() {
     let _alone = NO_FORKS.read();
-    for names in [Names::Exchanged, Names::Linked] {
-        fault::on(System { names, ..HERE }, || {
+    for names in [NameCalls::Exchanged, NameCalls::Linked] {
+        fault::on(FaultySystem { names, ..HERE }, || {
             let steps = fault::with(None, || World::new().fix().unwrap()).1;
             for step in [
                 Step::CreateTemporary,
@@ -863,7 +863,7 @@ fn a_file_that_is_withheld_is_deferred() {
                 Step::Drain,
             ] {
                 let Some(at) = steps.iter().position(|taken| *taken == step) else { continue };
-                let (world, fault) = (World::new(), Fault::Error { at, errno: libc::EBUSY });
+                let (world, fault) = (World::new(), StepFault::Error { at, errno: libc::EBUSY });
                 let (done, taken) = fault::with(Some(fault), || world.fix());
                 // A file that was just written is compared, so that a run may have more steps than another.
                 if taken[..=at].contains(&Step::Drain) {
@@ -882,7 +882,7 @@ fn a_file_that_is_withheld_is_deferred() {
 #[test]
 fn on_an_untried_system_nothing_is_replaced() {
     let _alone = NO_FORKS.read();
-    fault::on(System { untried: true, ..HERE }, || {
+    fault::on(FaultySystem { untried: true, ..HERE }, || {
         let world = World::new();
         let old = std::fs::read(&world.path).unwrap();
         let run = |mode: Mode, untried_systems| {
@@ -908,7 +908,7 @@ fn on_an_untried_system_nothing_is_replaced() {
 fn who_holds_the_old_file_is_waited_for() {
     let _alone = NO_FORKS.read();
     for leases in [Leases::Given, Leases::Seen] {
-        fault::on(System { leases, ..HERE }, || {
+        fault::on(FaultySystem { leases, ..HERE }, || {
             let mut world = World::new();
             let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&world.path).unwrap();
             let held = Rc::new(RefCell::new(None));

@@ -2,7 +2,7 @@
 //!
 //! What the plan is for (a repair, a recovery, a compaction) is up to the caller, which passes a function that draws it.
 
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::find;
@@ -19,7 +19,7 @@ use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::store::{self, Store};
 use crate::stored::{Replacing, Stored};
-use crate::vault::{Packed, Pending, Purpose, Run, Swap};
+use crate::vault::{PackedTexts, Pending, Purpose, Run, Swap};
 use std::path::Path;
 use std::time::SystemTime;
 use transcript::finding::{Held, Safety};
@@ -31,9 +31,9 @@ use transcript::{Examination, Facts, Finding, Mended, Policy, Rendered, Repair};
 pub(crate) fn sealed(path: &Path) -> Option<Ending> {
     let store = match store::split(path) {
         Some((file, _)) => Some(file),
-        None => Some(path).filter(|path| Store::of(path).is_some()),
+        None => Some(path).filter(|path| Store::for_path(path).is_some()),
     };
-    let store = store.map(|file| match Store::of(file) {
+    let store = store.map(|file| match Store::for_path(file) {
         Some(store) if !store::is_read(file) => Ending::Unsupported(Unsupported::Store(*store)),
         _ => Ending::Unsupported(Unsupported::Stored),
     });
@@ -55,16 +55,16 @@ pub(crate) enum Next {
     /// Nothing, with this ending.
     End(Ending),
     /// Change it.
-    Change(Box<Job>),
+    Change(Box<ChangeJob>),
 }
 
 /// A change to be made to a file.
-pub(crate) struct Job {
+pub(crate) struct ChangeJob {
     pub(crate) repair: Repair,
     /// What it is for; `None` for a repair.
     pub(crate) purpose: Option<Purpose>,
     /// What it removes, as far as that is compressed already.
-    pub(crate) packed: Packed,
+    pub(crate) packed: PackedTexts,
 }
 
 impl<T> Drawn<T> {
@@ -77,7 +77,7 @@ impl<T> Drawn<T> {
     }
 
     /// The job, if there is one.
-    fn job(&self) -> Option<&Job> {
+    fn job(&self) -> Option<&ChangeJob> {
         if let Next::Change(job) = &self.next { Some(job) } else { None }
     }
 }
@@ -85,11 +85,11 @@ impl<T> Drawn<T> {
 impl Next {
     /// To make this change. `purpose` is `None` for a repair.
     pub(crate) fn change(repair: Repair, purpose: Option<Purpose>) -> Self {
-        Self::Change(Box::new(Job { repair, purpose, packed: Packed::default() }))
+        Self::Change(Box::new(ChangeJob { repair, purpose, packed: PackedTexts::default() }))
     }
 }
 
-impl Job {
+impl ChangeJob {
     fn gates(&self) -> &'static [Gate] {
         if self.purpose.is_some() { CONVERSATION_GATES } else { &[] }
     }
@@ -129,7 +129,7 @@ impl Job {
 
 /// Draws the plan for a file by these policies: those of the options, with some changes held back if they have to wait. Is
 /// called again if the file has changed meanwhile, or if something more has to be held back.
-type Draw<'d, T> = &'d dyn Fn(&Content, &Policies) -> Result<Drawn<T>, Stop>;
+type Draw<'d, T> = &'d dyn Fn(&FileContent, &Policies) -> Result<Drawn<T>, Stop>;
 
 /// Has `draw` draw a plan for a file, and does with it what the mode says. Also returns the result of `draw`, if any.
 pub(crate) fn carry<T>(
@@ -141,9 +141,9 @@ pub(crate) fn carry<T>(
     if let Some(ending) = sealed(path) {
         return Ok((Outcome::without_look(ending), None));
     }
-    let mut work = Work { options, draw, seen: None, remembers: may_be_remembered };
-    let done = if options.mode == Mode::Fix { work.fix(path, root) } else { work.look(path, root) };
-    Ok((Outcome::of(done)?, work.seen))
+    let mut work = FileWork { options, draw, seen: None, remembers: may_be_remembered };
+    let done = if options.mode == Mode::Fix { work.fix(path, root) } else { work.read_only(path, root) };
+    Ok((Outcome::from_result(done)?, work.seen))
 }
 
 /// The same for a session in a store, whose owner may be at work on it.
@@ -156,13 +156,13 @@ pub(crate) fn carry_stored<T>(
     let within = options.policy.map(|policy| policy.rows_only = Some(stored.no_rows()));
     let policy = within.map(|policy| policy.settled_only = Some(only));
     let beside = Options { policy, ..options.clone() };
-    let mut work = Work { options: &beside, draw, seen: None, remembers: may_be_in_turn };
+    let mut work = FileWork { options: &beside, draw, seen: None, remembers: may_be_in_turn };
     let mut planned = work.plan(&stored.content);
     let waits =
         planned.as_ref().is_ok_and(|(outcome, _)| outcome.remaining().iter().any(needs_owner_stopped));
     if !waits || options.mode == Mode::Look || options.beside_only {
         let done = planned.and_then(|planned| work.rows(stored, planned));
-        return Ok((Outcome::of(done)?, work.seen));
+        return Ok((Outcome::from_result(done)?, work.seen));
     }
     match stored.waits_for_owner(&options.mode) {
         Ok(()) => {
@@ -170,19 +170,19 @@ pub(crate) fn carry_stored<T>(
             let records = known.as_ref().cloned().unwrap_or_default();
             let policy = within.map(|policy| policy.known_records.clone_from(&records));
             let alone = Options { policy, ..options.clone() };
-            let mut work = Work { options: &alone, draw, seen: None, remembers: may_be_in_turn };
+            let mut work = FileWork { options: &alone, draw, seen: None, remembers: may_be_in_turn };
             let done =
                 known.and_then(|_| work.plan(&stored.content)).and_then(|planned| work.rows(stored, planned));
-            Ok((Outcome::of(done)?, work.seen))
+            Ok((Outcome::from_result(done)?, work.seen))
         }
         Err(stop) => {
-            if let (Ok((outcome, _)), Ok(Ending::Deferred(reason))) = (&mut planned, Ending::of(stop))
+            if let (Ok((outcome, _)), Ok(Ending::Deferred(reason))) = (&mut planned, Ending::from_stop(stop))
                 && outcome.ending == Ending::Findings
             {
                 outcome.ending = Ending::Deferred(reason);
             }
             let done = planned.and_then(|planned| work.rows(stored, planned));
-            Ok((Outcome::of(done)?, work.seen))
+            Ok((Outcome::from_result(done)?, work.seen))
         }
     }
 }
@@ -202,27 +202,27 @@ fn unreadable(stored: &Stored, outcome: &Outcome) -> Result<KnownRecords, Stop> 
 
 /// The same for a stream, whose text the caller writes.
 pub(crate) fn carry_stream<T>(
-    content: &Content,
+    content: &FileContent,
     options: &Options,
     draw: Draw<'_, T>,
 ) -> Result<(Outcome, Option<T>), Error> {
-    let mut work = Work { options, draw, seen: None, remembers: may_be_remembered };
+    let mut work = FileWork { options, draw, seen: None, remembers: may_be_remembered };
     let done = work.stream(content);
-    Ok((Outcome::of(done)?, work.seen))
+    Ok((Outcome::from_result(done)?, work.seen))
 }
 
 /// Work on one file.
-struct Work<'a, T> {
+struct FileWork<'a, T> {
     options: &'a Options,
     draw: Draw<'a, T>,
     seen: Option<T>,
     /// Why to wait because an agent may remember the conversation.
-    remembers: fn(&Content, &Facts, &Options) -> Option<Deferral>,
+    remembers: fn(&FileContent, &Facts, &Options) -> Option<Deferral>,
 }
 
-impl<T> Work<'_, T> {
+impl<T> FileWork<'_, T> {
     /// Does everything that leaves the file as it is: an examination, a dry run, a repaired copy.
-    fn look(&mut self, path: &Path, root: Option<&Path>) -> Result<Outcome, Stop> {
+    fn read_only(&mut self, path: &Path, root: Option<&Path>) -> Result<Outcome, Stop> {
         let snapshot = Snapshot::open(path, root)?;
         let (mut outcome, job) = self.plan(&snapshot)?;
         let Some(job) = job else { return Ok(outcome) };
@@ -236,12 +236,12 @@ impl<T> Work<'_, T> {
         }
         match could_write(&snapshot, &facts, self.options, job.gates()) {
             Ok(()) => outcome.end(Ending::WouldFix, job.repair),
-            Err(stop) => outcome.ending = Ending::of(stop)?,
+            Err(stop) => outcome.ending = Ending::from_stop(stop)?,
         }
         Ok(outcome)
     }
 
-    fn stream(&mut self, content: &Content) -> Result<Outcome, Stop> {
+    fn stream(&mut self, content: &FileContent) -> Result<Outcome, Stop> {
         let (mut outcome, job) = self.plan(content)?;
         let Some(job) = job.filter(|job| !job.repair.plan.is_empty()) else { return Ok(outcome) };
         let repair = job.repair;
@@ -285,12 +285,12 @@ impl<T> Work<'_, T> {
                 outcome.late = late;
                 outcome.end(Ending::Fixed, job.repair);
             }
-            Err(stop) => outcome.ending = Ending::of(stop)?,
+            Err(stop) => outcome.ending = Ending::from_stop(stop)?,
         }
         Ok(Some(outcome))
     }
 
-    fn rows(&self, stored: &Stored, planned: (Outcome, Option<Box<Job>>)) -> Result<Outcome, Stop> {
+    fn rows(&self, stored: &Stored, planned: (Outcome, Option<Box<ChangeJob>>)) -> Result<Outcome, Stop> {
         let content = &stored.content;
         let (mut outcome, job) = planned;
         let Some(job) = job.filter(|job| !job.repair.plan.is_empty()) else { return Ok(outcome) };
@@ -320,22 +320,22 @@ impl<T> Work<'_, T> {
                 outcome.guarantee = Some(Guarantee::Transaction);
                 outcome.end(Ending::Fixed, job.repair);
             }
-            Err(stop) => outcome.ending = Ending::of(stop)?,
+            Err(stop) => outcome.ending = Ending::from_stop(stop)?,
         }
         Ok(outcome)
     }
 
-    fn is_not_worth_it(&self, outcome: &Outcome, job: &Job) -> Option<Deferral> {
+    fn is_not_worth_it(&self, outcome: &Outcome, job: &ChangeJob) -> Option<Deferral> {
         let before = outcome.before.as_ref()?;
         let worth = self.options.worth.filter(|_| job.purpose.is_none())?;
-        worth.waits(before, &job.repair, self.options.policy.of(before.facts.format))
+        worth.waits(before, &job.repair, self.options.policy.for_format(before.facts.format))
     }
 
     /// `None` if the file has to be examined again.
     fn replace(
         &self,
         snapshot: &Snapshot,
-        job: &Job,
+        job: &ChangeJob,
         facts: &Facts,
     ) -> Result<Option<(Replaced, Option<Deferral>)>, Stop> {
         let options = self.options;
@@ -358,7 +358,7 @@ impl<T> Work<'_, T> {
     }
 
     /// What was found, and the change to make; `None` if there is none.
-    fn plan(&mut self, content: &Content) -> Result<(Outcome, Option<Box<Job>>), Stop> {
+    fn plan(&mut self, content: &FileContent) -> Result<(Outcome, Option<Box<ChangeJob>>), Stop> {
         if content.is_empty() {
             return Ok((Outcome::empty(), None));
         }
@@ -397,7 +397,7 @@ impl<T> Work<'_, T> {
         }
     }
 
-    fn draw(&mut self, content: &Content, policies: &Policies) -> Result<Drawn<T>, Stop> {
+    fn draw(&mut self, content: &FileContent, policies: &Policies) -> Result<Drawn<T>, Stop> {
         let mut drawn = (self.draw)(content, policies)?;
         self.seen = drawn.seen.take().or(self.seen.take());
         Ok(drawn)
@@ -409,7 +409,7 @@ impl<T> Work<'_, T> {
     }
 
     /// Why older history must not be rewritten yet; `None` if it may be, or if no policy rewrites it.
-    fn history_waits(&self, content: &Content) -> Option<Deferral> {
+    fn history_waits(&self, content: &FileContent) -> Option<Deferral> {
         let quiet = gate::quiet_for(&content.metadata, SystemTime::now());
         let wanted = self.options.settle_stale;
         let waits =
@@ -419,7 +419,7 @@ impl<T> Work<'_, T> {
 
     /// Why the plan has to wait because it changes what the model sees and an agent may remember it. A recovery never waits for
     /// that: the API refuses the session as it is.
-    fn memory_waits(&self, content: &Content, drawn: &Drawn<T>) -> Option<Deferral> {
+    fn memory_waits(&self, content: &FileContent, drawn: &Drawn<T>) -> Option<Deferral> {
         let job = drawn.job().filter(|_| self.is_in_place())?;
         let waits = job.repair.plan.unsettles_memory() && !job.purpose.is_some_and(Purpose::is_recovery);
         if waits { (self.remembers)(content, &drawn.before.facts, self.options) } else { None }

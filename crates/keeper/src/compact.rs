@@ -12,7 +12,7 @@ use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::vault::Purpose;
 use std::path::Path;
-use transcript::compact::{self, Request, Shares, Stay};
+use transcript::compact::{self, CompactRequest, Shares, Stay};
 use transcript::examine;
 
 /// How a conversation was compacted.
@@ -36,7 +36,7 @@ pub fn compact(
     stay: Stay,
     summary: &str,
 ) -> Result<Compacting, Error> {
-    let request = Request { stay, summary: Some(summary), message_chars_max: 0 };
+    let request = CompactRequest { stay, summary: Some(summary), message_chars_max: 0 };
     let (outcome, shares) = carry(path, root, options, &|content, policies| {
         let done = content.read(|source| compact::compact(source, policies.choose(source)?, &request))?;
         let next = match done.repair {
@@ -62,5 +62,5 @@ pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
         let found = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
         could_write(&snapshot, &found.facts, options, CONVERSATION_GATES)
     };
-    could().err().map(Ending::of).transpose()
+    could().err().map(Ending::from_stop).transpose()
 }

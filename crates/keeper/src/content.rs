@@ -17,14 +17,14 @@ use transcript::scan::{Scanned, scan};
 use transcript::{Fault, Policy, Source, Span};
 
 /// An open file and how long it was. What is appended meanwhile is not seen.
-pub(crate) struct Content {
+pub(crate) struct FileContent {
     /// Links resolved; for messages and to tell it from others.
     pub(crate) path: PathBuf,
     pub(crate) file: File,
     pub(crate) metadata: Metadata,
 }
 
-impl Content {
+impl FileContent {
     /// All of standard input, or of another stream in its place, in a file without a name, so that it can be read at
     /// any offset.
     pub(crate) fn spool(stream: impl io::Read) -> Result<Self, Error> {
@@ -44,7 +44,7 @@ impl Content {
 
     /// A file without a name that has been written already; `name` is for errors.
     pub(crate) fn of_temporary(name: &Path, file: File) -> Result<Self, Error> {
-        let metadata = metadata::of(&file).map_err(no_temporary)?;
+        let metadata = metadata::of_file(&file).map_err(no_temporary)?;
         Ok(Self { path: name.to_path_buf(), file, metadata })
     }
 
@@ -76,7 +76,7 @@ impl Content {
             Some(read) => read,
             None => self.read(scan)?,
         };
-        let policy = policies.of(read.format);
+        let policy = policies.for_format(read.format);
         self.read(|source| work(read, source, policy))
     }
 
@@ -176,5 +176,5 @@ pub fn spool<T>(
     stream: impl io::Read,
     work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
 ) -> Result<T, Stop> {
-    Content::spool(stream)?.read(work)
+    FileContent::spool(stream)?.read(work)
 }

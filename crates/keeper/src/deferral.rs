@@ -213,24 +213,24 @@ impl Deferral {
             Self::Growing { quiet, settle } => write!(
                 f,
                 "modified {} ago; waiting for {} without writes ({})",
-                Span(*quiet),
-                Span(*settle),
+                TimeSpan(*quiet),
+                TimeSpan(*settle),
                 settles(set_by)
             ),
             Self::MayRun { quiet, wanted } => write!(
                 f,
                 "modified {} ago; waiting for {} without writes, because this agent leaves no sign that it is running \
                  (level archive); {}",
-                Span(*quiet),
-                Span(*wanted),
+                TimeSpan(*quiet),
+                TimeSpan(*wanted),
                 no_agent(set_by)
             ),
             Self::RecentHistory { quiet, wanted } => write!(
                 f,
                 "only older history would change, and a prompt cache may still hold it: modified {} ago, waiting for \
                  {} without writes ({})",
-                Span(*quiet),
-                Span(*wanted),
+                TimeSpan(*quiet),
+                TimeSpan(*wanted),
                 set("pass --settle-stale 0 to change it now", "`settle_stale` in the configuration")
             ),
             Self::NotWorth { saved, bytes } => write!(
@@ -247,11 +247,11 @@ impl Deferral {
             Self::Changed => f.write_str("modified during the run"),
             Self::Withheld => f.write_str("another program keeps it from being opened or replaced, as virus scanners do for a moment"),
             Self::Running { awaits, quiet, .. } => {
-                let (who, quiet, says) = (unanswered(*awaits), Span(*quiet), no_agent(set_by));
+                let (who, quiet, says) = (unanswered(*awaits), TimeSpan(*quiet), no_agent(set_by));
                 write!(f, "a turn is in progress: {who} (modified {quiet} ago); {says}")
             }
             Self::Locked { pid, age } => {
-                write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
+                write!(f, "process {pid} has held OpenClaw's write lock for {}", TimeSpan(*age))
             }
             Self::Doubtful { age, grace } => left_behind(NAMELESS, *age, *grace, f),
             Self::Compacting { age, grace } => left_behind(COMPACTING, *age, *grace, f),
@@ -287,8 +287,8 @@ impl Deferral {
             Self::MayRemember { quiet, wanted } => (
                 format!(
                     "an agent that is not visible from here {WHY}: modified {} ago, waiting for {} without writes",
-                    Span(*quiet),
-                    Span(*wanted)
+                    TimeSpan(*quiet),
+                    TimeSpan(*wanted)
                 ),
                 "`memory_settle` in the configuration, or `reloads = true` in `[agents.NAME]`",
             ),
@@ -307,7 +307,7 @@ const COMPACTING: &str = "Claude Code is compacting it; its copy of the file";
 
 /// That what another program made counts as stale once it is old enough.
 fn left_behind(what: &str, age: Duration, grace: Duration, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(f, "{what} counts as stale after {}, and is {} old", Span(grace), Span(age))
+    write!(f, "{what} counts as stale after {}, and is {} old", TimeSpan(grace), TimeSpan(age))
 }
 
 /// What a person says where an agent may be at work.
@@ -353,7 +353,7 @@ fn unseen(processes: usize, quiet: Duration, wanted: Duration, is_root: bool) ->
         1 => "1 process hides which files it has open".to_string(),
         _ => format!("{processes} processes hide which files they have open"),
     };
-    let (quiet, wanted) = (Span(quiet), Span(wanted));
+    let (quiet, wanted) = (TimeSpan(quiet), TimeSpan(wanted));
     // In a container even root does not see all of them.
     let root = if is_root { "" } else { "root sees more; " };
     format!(
@@ -390,7 +390,7 @@ impl fmt::Display for Description<'_> {
         if !self.with_retry || matches!(self.deferral, Deferral::NotWorth { .. }) {
             return Ok(());
         }
-        write!(f, "; retry in {}", Span(self.deferral.retry_after()))
+        write!(f, "; retry in {}", TimeSpan(self.deferral.retry_after()))
     }
 }
 
@@ -401,9 +401,9 @@ impl fmt::Display for Deferral {
 }
 
 /// A length of time for people: whole units, rounded up.
-struct Span(Duration);
+struct TimeSpan(Duration);
 
-impl fmt::Display for Span {
+impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs() + u64::from(self.0.subsec_nanos() > 0);
         match seconds {

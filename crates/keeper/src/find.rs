@@ -1,7 +1,7 @@
 //! Folders to files, and what the name of a file says.
 
 use crate::error::Error;
-use crate::found::Found;
+use crate::found::FoundFile;
 use crate::{store, stored};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ pub const DEPTH_MAX: usize = 32;
 
 /// The files below a path, in the order of their names; the path itself if it is not a folder. Links are not
 /// followed. In the place of a store are the sessions in it. What cannot be read is reported among the files.
-pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
+pub fn find(path: &Path) -> Vec<Result<FoundFile, Error>> {
     if store::may_be_read(path) && path.is_file() {
         return stored::sessions(path, None);
     }
     if let Some((file, session)) = store::split(path) {
         let written = stored::written(file, session);
-        return vec![Ok(Found { written, ..Found::file(path, None) })];
+        return vec![Ok(FoundFile { written, ..FoundFile::file(path, None) })];
     }
     if !path.is_dir() {
-        return vec![Ok(Found::file(path, None))];
+        return vec![Ok(FoundFile::file(path, None))];
     }
     let walk = WalkDir::new(path).max_depth(DEPTH_MAX).sort_by_file_name().into_iter();
     walk.flat_map(|entry| match entry {
@@ -38,7 +38,7 @@ pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
         Ok(entry) => (!entry.file_type().is_dir())
             .then(|| entry.into_path())
             .filter(|path| is_candidate(path) || is_packed_candidate(path))
-            .map(|file| Ok(Found::file(&file, Some(path))))
+            .map(|file| Ok(FoundFile::file(&file, Some(path))))
             .into_iter()
             .collect(),
         Err(error) => {

@@ -123,7 +123,7 @@ impl Folder {
 
     /// The metadata of what has this name now; `None` if nothing does.
     pub(crate) fn metadata_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Metadata>> {
-        existing(self.open(name, files::LOOK))?.map(|file| metadata::of(&file)).transpose()
+        existing(self.open(name, files::LOOK))?.map(|file| metadata::of_file(&file)).transpose()
     }
 
     /// All names in the folder that are UTF-8 (ours are ASCII), sorted.
@@ -136,7 +136,7 @@ impl Folder {
     /// Exchanges two names atomically; `false` if the system or the file system cannot.
     pub(crate) fn exchange(&self, one: impl AsRef<OsStr>, other: impl AsRef<OsStr>) -> io::Result<bool> {
         #[cfg(test)]
-        if crate::step::fault::system().names != crate::step::fault::Names::Exchanged {
+        if crate::step::fault::system().names != crate::step::fault::NameCalls::Exchanged {
             return Ok(false);
         }
         system::exchange(&self.handle, one.as_ref(), other.as_ref())
@@ -149,7 +149,7 @@ impl Folder {
     /// Gives a file one more name.
     pub(crate) fn link(&self, name: impl AsRef<OsStr>, new: impl AsRef<OsStr>) -> io::Result<()> {
         #[cfg(test)]
-        if crate::step::fault::system().names == crate::step::fault::Names::Single {
+        if crate::step::fault::system().names == crate::step::fault::NameCalls::Single {
             return Err(rustix::io::Errno::PERM.into());
         }
         system::link(&self.handle, name.as_ref(), new.as_ref())

@@ -1,7 +1,7 @@
 //! A file that was looked at before: what was appended to it is judged alone, as long as that is enough.
 
 use crate::carry::{Drawn, Next, carry, sealed};
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::Stamp;
@@ -50,13 +50,13 @@ enum AppendOutcome {
 
 impl Remembered {
     /// `None` if later appends cannot be judged by it.
-    pub(crate) fn of(judge: Judge, file: Stamp, pending: bool) -> Option<Self> {
+    pub(crate) fn new(judge: Judge, file: Stamp, pending: bool) -> Option<Self> {
         judge.is_of_use().then_some(Self { judge, file, pending, memory_waits: false, again_bytes: None })
     }
 
     /// What the index holds about a file in which nothing could be mended; `facts` are those of the last look.
     pub(crate) fn restored(judge: Judge, facts: &Facts, file: Stamp, options: &Options) -> Option<Self> {
-        Self::of(judge.restored(options.policy.of(facts.format), facts), file, false)
+        Self::new(judge.restored(options.policy.for_format(facts.format), facts), file, false)
     }
 
     /// What later appends are judged by; `None` if it is not worth storing.
@@ -97,14 +97,14 @@ impl Remembered {
     }
 
     fn judge(&mut self, path: &Path, root: Option<&Path>, options: &Options) -> Result<AppendOutcome, Stop> {
-        if !Arc::ptr_eq(self.judge.policy(), options.policy.of(self.judge.facts().format)) {
+        if !Arc::ptr_eq(self.judge.policy(), options.policy.for_format(self.judge.facts().format)) {
             return Ok(AppendOutcome::Unknown);
         }
         let snapshot = match Snapshot::open(path, root) {
             Err(Stop::Refused(_)) => return Ok(AppendOutcome::Unknown),
             other => other?,
         };
-        let (before, now) = (self.file, Stamp::of(&snapshot.metadata));
+        let (before, now) = (self.file, Stamp::from_metadata(&snapshot.metadata));
         // Who writes without making it longer has changed what was there, also if its time was put back.
         if before.file != now.file || (snapshot.bytes() <= before.bytes && before != now) {
             return Ok(AppendOutcome::Unknown);
@@ -121,7 +121,7 @@ impl Remembered {
             return Ok(AppendOutcome::Same);
         }
         let facts = self.judge.facts();
-        let closed = may_write(&snapshot, facts, options, &[]).err().map(Ending::of).transpose()?;
+        let closed = may_write(&snapshot, facts, options, &[]).err().map(Ending::from_stop).transpose()?;
         let remembered = if self.memory_waits { may_be_remembered(&snapshot, facts, options) } else { None };
         Ok(remembered.map(Ending::Deferred).or(closed).map_or(AppendOutcome::Unknown, AppendOutcome::Ends))
     }
@@ -144,7 +144,7 @@ pub fn follow(
     }
     if let Some(mut known) = remembered.take() {
         let judged = known.judge(path, root, options);
-        match judged.or_else(|stop| Ending::of(stop).map(AppendOutcome::Ends))? {
+        match judged.or_else(|stop| Ending::from_stop(stop).map(AppendOutcome::Ends))? {
             AppendOutcome::Unknown => {}
             AppendOutcome::Same => {
                 *remembered = Some(known);
@@ -162,41 +162,43 @@ pub fn follow(
 }
 
 /// What was seen of a file: what it was, and what could be remembered of it before and after a repair.
-struct Seen {
+struct FollowedFile {
     file: Stamp,
     before: Judge,
     after: Option<Judge>,
 }
 
-fn draw(content: &Content, policies: &Policies, options: &Options) -> Result<Drawn<Seen>, Stop> {
-    let file = Stamp::of(&content.metadata);
+fn draw(content: &FileContent, policies: &Policies, options: &Options) -> Result<Drawn<FollowedFile>, Stop> {
+    let file = Stamp::from_metadata(&content.metadata);
     if options.mode != Mode::Fix {
         let (judge, before) = content.scan(policies, Judge::new_scanned)?;
         return Ok(Drawn {
             before,
             next: Next::Leave,
-            seen: Some(Seen { file, before: judge, after: None }),
+            seen: Some(FollowedFile { file, before: judge, after: None }),
         });
     }
     let (mended, before, after) = content.scan(policies, Judge::mend_scanned)?;
     // Only a look by the policies of the options can be built upon.
     let is_asked = !policies.each().any(|policy| policy.hold_remembered);
-    let seen = is_asked.then_some(Seen { file, before, after });
+    let seen = is_asked.then_some(FollowedFile { file, before, after });
     Ok(Drawn { seen, ..Drawn::mended(mended) })
 }
 
-impl Seen {
+impl FollowedFile {
     fn after(self, path: &Path, outcome: &Outcome) -> Option<Remembered> {
         let Self { file, before, after } = self;
         match &outcome.ending {
             Ending::Fixed => {
                 let now = metadata::at(path).ok();
-                after.zip(now).and_then(|(judge, now)| Remembered::of(judge, Stamp::of(&now), false))
+                after
+                    .zip(now)
+                    .and_then(|(judge, now)| Remembered::new(judge, Stamp::from_metadata(&now), false))
             }
             // A repair that would do harm may do none when more has come.
             Ending::Refused(Refusal::Worse(_)) => None,
             Ending::Deferred(Deferral::NotWorth { .. }) => {
-                Remembered::of(before, file, false).map(Remembered::waiting)
+                Remembered::new(before, file, false).map(Remembered::waiting)
             }
             ending => {
                 let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
@@ -204,7 +206,7 @@ impl Seen {
                     ending,
                     Ending::Deferred(Deferral::Remembered { .. } | Deferral::MayRemember { .. })
                 );
-                Remembered::of(before, file, pending).map(|known| Remembered { memory_waits, ..known })
+                Remembered::new(before, file, pending).map(|known| Remembered { memory_waits, ..known })
             }
         }
     }

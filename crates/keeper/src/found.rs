@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 /// A file to look at, or a session in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundFile {
     /// The file, or `FILE#SESSION`.
     pub path: PathBuf,
     /// The folder that was asked for; `None` if the file itself was.
@@ -14,7 +14,7 @@ pub struct Found {
     pub written: Option<SystemTime>,
 }
 
-impl Found {
+impl FoundFile {
     pub(crate) fn file(path: &Path, root: Option<&Path>) -> Self {
         Self { path: path.to_path_buf(), root: root.map(Path::to_path_buf), written: None }
     }

@@ -21,7 +21,7 @@ pub use target::quiet_for;
 use crate::deferral::Deferral;
 use crate::stop::Stop;
 use std::time::{Duration, SystemTime};
-use target::{Held, open_unless};
+use target::{HeldLock, open_unless};
 use transcript::Facts;
 use transcript::format::Gate;
 
@@ -31,7 +31,7 @@ const RUN_SETTLE: Duration = Duration::from_secs(10 * 60);
 /// Permission to write, until it is dropped. Holds the agents' locks.
 #[derive(Default)]
 pub(crate) struct Pass {
-    held: Vec<Box<dyn Held>>,
+    held: Vec<Box<dyn HeldLock>>,
 }
 
 impl Pass {

@@ -14,7 +14,7 @@ pub struct FileId {
 
 impl FileId {
     /// The id of a file.
-    pub fn of(metadata: &Metadata) -> Self {
+    pub fn from_metadata(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
 }
@@ -34,9 +34,9 @@ pub struct Stamp {
 
 impl Stamp {
     /// The stamp of a file.
-    pub fn of(metadata: &Metadata) -> Self {
+    pub fn from_metadata(metadata: &Metadata) -> Self {
         Self {
-            file: FileId::of(metadata),
+            file: FileId::from_metadata(metadata),
             bytes: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),

@@ -37,15 +37,15 @@ impl From<io::Error> for Refused {
 impl<'f> Lease<'f> {
     /// Keeps writers out of a file that was opened for reading only.
     pub(crate) fn read(file: &'f File) -> Result<Self, Refused> {
-        Self::of(file, system::READ)
+        Self::take(file, system::READ)
     }
 
     /// Keeps all other programs out of a file.
     pub(crate) fn write(file: &'f File) -> Result<Self, Refused> {
-        Self::of(file, system::WRITE)
+        Self::take(file, system::WRITE)
     }
 
-    fn of(file: &'f File, kind: i32) -> Result<Self, Refused> {
+    fn take(file: &'f File, kind: i32) -> Result<Self, Refused> {
         #[cfg(test)]
         if crate::step::fault::system().leases != crate::step::fault::Leases::Given {
             return Err(Refused::Unavailable);

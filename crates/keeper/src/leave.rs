@@ -1,6 +1,6 @@
 //! Permission to replace a file: everything that is checked before anything is written.
 
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::gate::{self, GateTarget, Pass};
 use crate::options::{Mode, Options};
@@ -64,7 +64,7 @@ pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
 
 /// Why to wait because an agent may hold the conversation in memory; `None` if none can, or if it does not matter. A `settle`
 /// of 0 means that no agent is running.
-pub(crate) fn may_be_remembered(content: &Content, facts: &Facts, options: &Options) -> Option<Deferral> {
+pub(crate) fn may_be_remembered(content: &FileContent, facts: &Facts, options: &Options) -> Option<Deferral> {
     if options.settle.is_zero() || options.policy.reloads(facts.format) {
         return None;
     }
@@ -72,12 +72,12 @@ pub(crate) fn may_be_remembered(content: &Content, facts: &Facts, options: &Opti
 }
 
 /// The same for a session in a store: what the agents there remember they read again before the next turn.
-pub(crate) fn may_be_in_turn(content: &Content, facts: &Facts, options: &Options) -> Option<Deferral> {
+pub(crate) fn may_be_in_turn(content: &FileContent, facts: &Facts, options: &Options) -> Option<Deferral> {
     gate::run(facts, gate::quiet_for(&content.metadata, SystemTime::now()), options.settle)
 }
 
-fn target<'a>(content: &'a Content, facts: &'a Facts, makes_locks: bool) -> GateTarget<'a> {
-    let Content { path, file, metadata } = content;
+fn target<'a>(content: &'a FileContent, facts: &'a Facts, makes_locks: bool) -> GateTarget<'a> {
+    let FileContent { path, file, metadata } = content;
     GateTarget { path, file, metadata, facts, makes_locks }
 }
 

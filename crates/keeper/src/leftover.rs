@@ -40,7 +40,7 @@ use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
 use late::{Late, MergedText};
 pub(crate) use left::remove_second_name;
-use left::{FINISH, Leftover, Opened, left_of};
+use left::{FINISH, Leftover, OpenedLeftover, left_of};
 use std::io;
 use std::path::Path;
 use std::thread::sleep;
@@ -62,9 +62,9 @@ pub(crate) fn finish_leftovers(now: &Snapshot, vault: &Vault) -> Result<bool, St
         leases.iter().zip(&left).map(|(lease, of)| writers::holds(lease, &of.file)).collect();
     let mut late = Vec::new();
     for (leftover, held) in left.iter().zip(&held) {
-        late.push(Late::of(leftover, now, vault, !held).map_err(fail)?);
+        late.push(Late::from_leftover(leftover, now, vault, !held).map_err(fail)?);
     }
-    if let Some(merged) = MergedText::of(&late, now) {
+    if let Some(merged) = MergedText::new(&late, now) {
         bring_over(&merged, &late, now, vault)?;
         return Ok(true);
     }
@@ -181,10 +181,10 @@ fn finish_one(path: &Path, vault: &Vault) -> Result<(), Error> {
     let place = Place::hold(&target).map_err(fail)?;
     let there = place.metadata_of(place.name()).map_err(fail)?;
     let leftover = match Leftover::open(&place, name, record, there.as_ref()).map_err(fail)? {
-        Opened::Ours(leftover) => Some(leftover),
-        Opened::SecondName => None,
-        Opened::Gone => return Ok(()),
-        Opened::NotOurs(why) => return Err(not_ours(path, why)),
+        OpenedLeftover::Ours(leftover) => Some(leftover),
+        OpenedLeftover::SecondName => None,
+        OpenedLeftover::Gone => return Ok(()),
+        OpenedLeftover::NotOurs(why) => return Err(not_ours(path, why)),
     };
     if let (None, Some(leftover)) = (there, leftover) {
         return leftover.abandoned(&place, vault);

@@ -72,7 +72,7 @@ pub use deferral::{Deferral, SetBy};
 pub use error::{Error, is_hindrance};
 pub use find::{DEPTH_MAX, find, is_candidate};
 pub use follow::{Remembered, follow};
-pub use found::{Fill, Found};
+pub use found::{Fill, FoundFile};
 pub use gate::quiet_for;
 pub use identity::{FileId, Stamp};
 pub use leave::is_in_use;
@@ -100,9 +100,9 @@ pub use store::{
 };
 pub use stored::measure_store;
 #[cfg(feature = "stores")]
-pub use stores::{Export, export};
+pub use stores::{ExportedSession, export};
 pub use strays::{Lack, Stray, strays};
 pub use undo::undo;
-pub use vault::{Forgotten, Freed, Keep, Purpose, Record, Run, State, Text, Vault};
+pub use vault::{Forgotten, Freed, OriginalText, Purpose, Record, Run, RunState, RunsToKeep, Vault};
 pub use verdicts::{Sight, Verdicts};
 pub use worth::Worth;

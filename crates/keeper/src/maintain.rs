@@ -1,7 +1,7 @@
 //! Scans or repairs one file or stream.
 
 use crate::carry::{Drawn, Next, carry, carry_stored, carry_stream};
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::options::{Mode, Options};
@@ -11,7 +11,7 @@ use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::store::{IN_DATABASE, Store};
 use crate::stored::Stored;
-use crate::vault::Packed;
+use crate::vault::PackedTexts;
 use crate::{find, packed, stored};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
@@ -46,12 +46,12 @@ pub fn maintain_shown<S>(
     show: impl Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<(Outcome, Option<S>), Error> {
     if find::plain(path).is_some() {
-        return Ok((Outcome::of(packed::examine_file(path, root, options))?, None));
+        return Ok((Outcome::from_result(packed::examine_file(path, root, options))?, None));
     }
     if let Some(done) = maintain_stored(path, root, options, &show)? {
         return Ok(done);
     }
-    if let Some(store) = Store::of(path) {
+    if let Some(store) = Store::for_path(path) {
         return Ok((Outcome::without_look(Ending::Unsupported(Unsupported::Store(*store))), None));
     }
     carry(path, root, options, &|content, policies| draw(content, policies, &options.mode, &show))
@@ -68,7 +68,7 @@ pub fn maintain_stream<S>(
     options: &Options,
     show: impl Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<Stream<S>, Error> {
-    let content = Content::spool(stream)?;
+    let content = FileContent::spool(stream)?;
     // A stream has no writers, and no agent remembers it, so it is treated like a copy.
     let mode = if options.mode == Mode::Look { Mode::Look } else { Mode::CopyTo("-".into()) };
     let options = Options { mode, ..options.clone() };
@@ -79,7 +79,7 @@ pub fn maintain_stream<S>(
 
 /// A stream that was examined, and perhaps repaired.
 pub struct Stream<S> {
-    content: Content,
+    content: FileContent,
     /// What was done.
     pub outcome: Outcome,
     /// What `show` returned; `None` if there was no plan.
@@ -141,11 +141,11 @@ fn maintain_stored<S>(
         let stored = match stored::open(path, root) {
             Ok(None) => return Ok(None),
             Ok(Some(stored)) => stored,
-            Err(stop) => return Ok(Some((Outcome::of(Err(stop))?, None))),
+            Err(stop) => return Ok(Some((Outcome::from_result(Err(stop))?, None))),
         };
         let copies = matches!(options.mode, Mode::CopyTo(_));
         let done = match stored.only().filter(|_| !copies) {
-            None => (Outcome::of(look_at_stored(&stored, options))?, None),
+            None => (Outcome::from_result(look_at_stored(&stored, options))?, None),
             Some(only) => carry_stored(&stored, only, options, &|content, policies| {
                 draw(content, policies, &options.mode, show)
             })?,
@@ -180,7 +180,7 @@ fn look_at_stored(stored: &Stored, options: &Options) -> Result<Outcome, Stop> {
 
 /// Examines a file or, unless the mode is [`Mode::Look`], draws a repair and shows it.
 fn draw<S>(
-    content: &Content,
+    content: &FileContent,
     policies: &Policies,
     mode: &Mode,
     show: &dyn Fn(&dyn Source, &Plan) -> Result<S, Fault>,
@@ -199,16 +199,16 @@ fn draw<S>(
 
 /// Draws the plan that repairs a file. If the vault `keeps` what it removes, another thread compresses that while the plan is
 /// checked; nothing is written yet.
-fn draw_repair<T>(content: &Content, policies: &Policies, keeps: bool) -> Result<Drawn<T>, Stop> {
+fn draw_repair<T>(content: &FileContent, policies: &Policies, keeps: bool) -> Result<Drawn<T>, Stop> {
     let checked = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut packing = None;
         let mended = content.scan(policies, |read, source, policy| {
             mend_scanned(read, source, policy, &mut |plan| {
-                if keeps && Packed::is_worth_it(plan.texts()) {
+                if keeps && PackedTexts::is_worth_it(plan.texts()) {
                     let texts = plan.texts().to_vec();
                     let pack =
-                        || content.read(|source| Ok::<_, Fault>(Packed::ahead(source, texts, &checked)));
+                        || content.read(|source| Ok::<_, Fault>(PackedTexts::ahead(source, texts, &checked)));
                     packing = Builder::new().spawn_scoped(scope, pack).ok();
                 }
             })

@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_is_removed() {
-        struct Text(Vec<Span>);
-        impl NewText for Text {
+        struct SpansOnly(Vec<Span>);
+        impl NewText for SpansOnly {
             fn parts(&self) -> Vec<(u64, Option<Span>)> {
                 self.0.iter().map(|span| (span.len(), Some(*span))).collect()
             }
@@ -176,7 +176,7 @@ mod tests {
             }
         }
         let kept = [(5, 7), (0, 3), (7, 9)].map(|(from, to)| Span::new(from, to));
-        assert_eq!(Text(kept.to_vec()).removed(12), [Span::new(3, 5), Span::new(9, 12)]);
-        assert_eq!(Text(Vec::new()).removed(2), [Span::new(0, 2)]);
+        assert_eq!(SpansOnly(kept.to_vec()).removed(12), [Span::new(3, 5), Span::new(9, 12)]);
+        assert_eq!(SpansOnly(Vec::new()).removed(2), [Span::new(0, 2)]);
     }
 }

@@ -8,7 +8,7 @@ use crate::store::Store;
 use std::fmt;
 use std::time::Duration;
 use transcript::finding::Held;
-use transcript::format::Level;
+use transcript::format::SupportLevel;
 use transcript::plan::Plan;
 use transcript::{Examination, Facts, Repair};
 
@@ -160,13 +160,13 @@ pub struct Outcome {
     pub run: Option<String>,
     /// What kept others' lines safe; `None` if nothing was replaced.
     pub guarantee: Option<Guarantee>,
-    /// Why lines that came late still wait beside the file for their place; `None` if there are none.
+    /// Why lines appended during the swap are still queued beside the file; `None` if there are none.
     pub late: Option<Deferral>,
 }
 
 impl Ending {
     /// The ending for this reason; an error is not an ending.
-    pub(crate) fn of(stop: Stop) -> Result<Self, Error> {
+    pub(crate) fn from_stop(stop: Stop) -> Result<Self, Error> {
         match stop {
             Stop::Deferred(reason) => Ok(Self::Deferred(reason)),
             Stop::Refused(reason) => Ok(Self::Refused(reason)),
@@ -177,8 +177,8 @@ impl Ending {
 
 impl Outcome {
     /// What came of work that may have stopped before anything was found.
-    pub(crate) fn of(done: Result<Self, Stop>) -> Result<Self, Error> {
-        done.or_else(|stop| Ending::of(stop).map(Self::without_look))
+    pub(crate) fn from_result(done: Result<Self, Stop>) -> Result<Self, Error> {
+        done.or_else(|stop| Ending::from_stop(stop).map(Self::without_look))
     }
 
     pub(crate) fn without_look(ending: Ending) -> Self {
@@ -212,7 +212,7 @@ impl Outcome {
         let ending = if found.facts.entries > transcript::scan::ENTRIES_MAX {
             Ending::Refused(Refusal::TooManyEntries)
         } else if let Some(format) = found.facts.format
-            && let Level::ReadOnly(why) = format.level
+            && let SupportLevel::ReadOnly(why) = format.level
         {
             Ending::Unsupported(Unsupported::OnlyRead(format.name, why))
         } else if found.facts.is_document {

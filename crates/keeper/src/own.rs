@@ -17,6 +17,6 @@ pub enum Own {
 impl Own {
     /// Their folder, in that of the user; `None` if no home folder is known.
     pub fn folder(self) -> Option<PathBuf> {
-        own_folder::of(self)
+        own_folder::find(self)
     }
 }

@@ -3,7 +3,7 @@
 //! The agent unpacks such a file before it goes on with it, and looks for the plain one first, so a plain one beside it
 //! is the transcript and this one is not looked at.
 
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::error::Error;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome};
@@ -23,7 +23,7 @@ pub(crate) fn examine_file(path: &Path, root: Option<&Path>, options: &Options) 
     let snapshot = Snapshot::open(path, root)?;
     let decoder = zstd::Decoder::new(&snapshot.file).map_err(|cause| Error::new(path, VERB, cause))?;
     let stream = Limited { inside: decoder, left: UNPACKED_BYTES_MAX };
-    let content = Content::spool_as(path, VERB, stream)?;
+    let content = FileContent::spool_as(path, VERB, stream)?;
     let found = content.read(|source| examine(source, options.policy.choose(source)?))?;
     let saves = found.bytes_after != found.facts.bytes;
     let mut outcome = Outcome::looked(found, snapshot.bytes());

@@ -50,7 +50,7 @@ impl Policies {
     }
 
     /// The policy for transcripts of a format.
-    pub fn of(&self, format: Option<&Format>) -> &Arc<Policy> {
+    pub fn for_format(&self, format: Option<&Format>) -> &Arc<Policy> {
         format.and_then(|format| self.agents.get(format.name)).unwrap_or(&self.all)
     }
 
@@ -60,7 +60,7 @@ impl Policies {
     ///
     /// When the source cannot be read.
     pub fn choose(&self, source: &dyn Source) -> Result<&Arc<Policy>, Fault> {
-        Ok(self.of(if self.agents.is_empty() { None } else { scan::detect(source)? }))
+        Ok(self.for_format(if self.agents.is_empty() { None } else { scan::detect(source)? }))
     }
 
     /// Each of them.

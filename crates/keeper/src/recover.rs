@@ -3,20 +3,20 @@
 //! How it becomes shorter is not known here, but what was tried: the vault keeps a record of each run.
 
 use crate::carry::{Drawn, Next, carry};
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::error::Error;
 use crate::options::Options;
 use crate::outcome::{Ending, Outcome};
 use crate::policies::Policies;
 use crate::refusal::Refusal;
 use crate::stop::Stop;
-use crate::vault::{Purpose, Record, State, Vault};
+use crate::vault::{Purpose, Record, RunState, Vault};
 use std::path::Path;
 use transcript::compact::{Shares, Unable};
 use transcript::overflow::{
     Cause, Failure, answered_since, classify, last_error, last_failure, tokens_named,
 };
-use transcript::recover::{self, Level};
+use transcript::recover::{self, RecoverLevel};
 use transcript::shorten::{Length, Need, shorten};
 
 /// What is known, and what is asked for.
@@ -26,7 +26,7 @@ pub struct Recovery {
     pub error: Option<String>,
     /// The level, whatever the error is. Without one, as much as a number of tokens takes; or if not tokens but bytes were
     /// too many, the next level after those that were tried.
-    pub level: Option<Level>,
+    pub level: Option<RecoverLevel>,
     /// How many messages stay at level 2; 0 for 10.
     pub keep: u64,
     /// How many tokens are to be left, whatever the error is. Without it, 60 percent of the window.
@@ -49,7 +49,7 @@ pub struct Recovered {
     /// The last error in the transcript, or the one that was passed, is older than the last recovery.
     pub is_over: bool,
     /// The level that was used; `None` if nothing was changed, or a number of tokens decided.
-    pub level: Option<Level>,
+    pub level: Option<RecoverLevel>,
     /// How often it was recovered in a row before this, without an answer of the model since.
     pub attempts_before: u64,
     /// How the conversation was divided, where messages were left out.
@@ -82,11 +82,11 @@ impl Tokens {
 
 /// What is found out on the way.
 #[derive(Default)]
-struct Found {
+struct FoundOut {
     cause: Option<Cause>,
     error: Option<String>,
     is_over: bool,
-    level: Option<Level>,
+    level: Option<RecoverLevel>,
     attempts: u64,
     shares: Option<Shares>,
     tokens: Option<Tokens>,
@@ -110,7 +110,7 @@ pub fn recover(
 ) -> Result<Recovered, Error> {
     let (outcome, found) =
         carry(path, root, options, &|content, policies| draw(content, policies, recovery, options))?;
-    let Found { cause, error, is_over, level, attempts: attempts_before, shares, mut tokens } =
+    let FoundOut { cause, error, is_over, level, attempts: attempts_before, shares, mut tokens } =
         found.unwrap_or_default();
     let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
     if let Some(tokens) = tokens.as_mut().filter(|_| !changed) {
@@ -121,14 +121,14 @@ pub fn recover(
 }
 
 fn draw(
-    content: &Content,
+    content: &FileContent,
     policies: &Policies,
     recovery: &Recovery,
     options: &Options,
-) -> Result<Drawn<Found>, Stop> {
+) -> Result<Drawn<FoundOut>, Stop> {
     let failure = content.read(|source| last_failure(source))?;
     let said = content.read(|source| last_error(source))?;
-    let tried = Tried::of(options.vault.as_ref(), content)?;
+    let tried = TriedLevels::read(options.vault.as_ref(), content)?;
     // What the API said before the last recovery says nothing about what is left.
     let was_over = failure.is_some_and(|failure| tried.end.is_some_and(|end| failure.at < end));
     let failure = failure.filter(|_| !was_over);
@@ -144,7 +144,7 @@ fn draw(
     let tokens =
         length.map(|before| Tokens { before, after: None, target: None, thinking_removed: 0, unable: None });
     let attempts = tried.count;
-    let found = Found { cause, error, is_over, attempts, tokens, ..Found::default() };
+    let found = FoundOut { cause, error, is_over, attempts, tokens, ..FoundOut::default() };
     let length = tokens.map(|tokens| tokens.before);
     // It was already shortened because of that error, whatever the estimate of the rest is.
     let fits = is_over && length.is_some_and(|length| length.tokens <= length.window);
@@ -153,20 +153,20 @@ fn draw(
         return not_drawn(content, policies, Ending::Clean, found);
     }
     match tried.next(recovery, cause, length) {
-        Ok(Way::Levels(levels)) => by_levels(content, policies, levels, recovery.keep, found),
-        Ok(Way::Target(target)) => to_target(content, policies, target, is_asked, found),
+        Ok(ShortenBy::Levels(levels)) => by_levels(content, policies, levels, recovery.keep, found),
+        Ok(ShortenBy::Target(target)) => to_target(content, policies, target, is_asked, found),
         Err(ending) => not_drawn(content, policies, ending, found),
     }
 }
 
 /// Takes the first of these levels that changes anything.
 fn by_levels(
-    content: &Content,
+    content: &FileContent,
     policies: &Policies,
-    levels: &[Level],
+    levels: &[RecoverLevel],
     keep: u64,
-    mut found: Found,
-) -> Result<Drawn<Found>, Stop> {
+    mut found: FoundOut,
+) -> Result<Drawn<FoundOut>, Stop> {
     let mut last = Ending::Refused(Refusal::Unable(Unable::Nothing));
     for &level in levels {
         let done = content.read(|source| recover::recover(source, policies.choose(source)?, level, keep))?;
@@ -189,12 +189,12 @@ fn by_levels(
 
 /// Makes it fit into so many tokens.
 fn to_target(
-    content: &Content,
+    content: &FileContent,
     policies: &Policies,
     target: u64,
     is_asked: bool,
-    mut found: Found,
-) -> Result<Drawn<Found>, Stop> {
+    mut found: FoundOut,
+) -> Result<Drawn<FoundOut>, Stop> {
     let Some(tokens) = &mut found.tokens else {
         return not_drawn(content, policies, Ending::Refused(Refusal::Unable(Unable::UnknownFormat)), found);
     };
@@ -227,11 +227,11 @@ fn to_target(
 }
 
 fn not_drawn(
-    content: &Content,
+    content: &FileContent,
     policies: &Policies,
     ending: Ending,
-    found: Found,
-) -> Result<Drawn<Found>, Stop> {
+    found: FoundOut,
+) -> Result<Drawn<FoundOut>, Stop> {
     let before = content.read(|source| transcript::examine(source, policies.choose(source)?))?;
     Ok(Drawn { before, next: Next::End(ending), seen: Some(found) })
 }
@@ -273,7 +273,7 @@ fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, Purpose)>, Error> 
     let records: Vec<Record> = vault.runs(path)?.into_iter().flatten().collect();
     // How many bytes later runs have added before the place.
     let (mut grown, mut found) = (0_i128, Vec::new());
-    for record in records.iter().rev().filter(|record| record.state != State::Kept) {
+    for record in records.iter().rev().filter(|record| record.state != RunState::Kept) {
         let purpose = record.purpose.filter(|purpose| purpose.is_recovery() && !record.is_undone(&records));
         if let Some(purpose) = purpose {
             found.push((u64::try_from(i128::from(record.bytes_after) + grown).unwrap_or(0), purpose));
@@ -284,7 +284,7 @@ fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, Purpose)>, Error> 
 }
 
 /// What was tried since the model last answered.
-struct Tried {
+struct TriedLevels {
     count: u64,
     highest: u8,
     /// Where the file ended after the last of them, in bytes as they are now.
@@ -293,8 +293,8 @@ struct Tried {
     refused: Vec<u64>,
 }
 
-impl Tried {
-    fn of(vault: Option<&Vault>, content: &Content) -> Result<Self, Stop> {
+impl TriedLevels {
+    fn read(vault: Option<&Vault>, content: &FileContent) -> Result<Self, Stop> {
         let mut tried = Self { count: 0, highest: 0, end: None, refused: Vec::new() };
         let Some(vault) = vault else { return Ok(tried) };
         for (end, purpose) in recoveries(vault, &content.path)? {
@@ -320,10 +320,15 @@ impl Tried {
     }
 
     /// What to do; or how it ends if there is nothing to do.
-    fn next(&self, recovery: &Recovery, cause: Option<Cause>, length: Option<Length>) -> Result<Way, Ending> {
-        let index = |level: Level| usize::from(level.number()) - 1;
+    fn next(
+        &self,
+        recovery: &Recovery,
+        cause: Option<Cause>,
+        length: Option<Length>,
+    ) -> Result<ShortenBy, Ending> {
+        let index = |level: RecoverLevel| usize::from(level.number()) - 1;
         if let Some(level) = recovery.level {
-            return Ok(Way::Levels(&Level::ALL[index(level)..=index(level)]));
+            return Ok(ShortenBy::Levels(&RecoverLevel::ALL[index(level)..=index(level)]));
         }
         let attempts_max = if recovery.target_tokens.is_some() { 0 } else { recovery.attempts_max };
         match cause {
@@ -336,7 +341,9 @@ impl Tried {
                 return Err(Ending::Refused(Refusal::GivenUp(self.count)));
             }
             Some(Cause::PayloadTooLarge) if recovery.target_tokens.is_none() => {
-                return Ok(Way::Levels(&Level::ALL[usize::from(self.highest).min(Level::ALL.len() - 1)..]));
+                return Ok(ShortenBy::Levels(
+                    &RecoverLevel::ALL[usize::from(self.highest).min(RecoverLevel::ALL.len() - 1)..],
+                ));
             }
             _ => {}
         }
@@ -346,7 +353,7 @@ impl Tried {
         let refused = cause == Some(Cause::ContextOverflow);
         let need = Need { refused, target_tokens: recovery.target_tokens, attempts: self.count };
         match length.target(&need) {
-            Some(target) => Ok(Way::Target(target)),
+            Some(target) => Ok(ShortenBy::Target(target)),
             None if refused => Err(Ending::Refused(Refusal::Short(length))),
             None => Err(Ending::Clean),
         }
@@ -354,9 +361,9 @@ impl Tried {
 }
 
 /// How a session is made shorter.
-enum Way {
+enum ShortenBy {
     /// By the first of these levels that changes anything.
-    Levels(&'static [Level]),
+    Levels(&'static [RecoverLevel]),
     /// As much as so many tokens take.
     Target(u64),
 }

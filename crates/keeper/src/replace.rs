@@ -1,7 +1,7 @@
 //! How a transcript is replaced while other programs append to it.
 
 use crate::beside;
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::stop::Stop;
-use crate::tail::{Came, DrainState, Known, end_hash, ends_line};
+use crate::tail::{Appended, DrainState, KnownEnd, end_hash, ends_line};
 use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
 use blake3::Hash;
@@ -180,7 +180,7 @@ struct Replacement<'a> {
     /// Whether the new file has a name yet. Until then, a crash leaves nothing of it.
     named: Cell<bool>,
     /// How many bytes of the old file are accounted for in the new one.
-    known: Known,
+    known: KnownEnd,
     /// Hash of the bytes that the new text leaves out, taken before anything was written.
     removed: Cell<Option<Hash>>,
     /// Whether the old file has the second name now.
@@ -228,7 +228,7 @@ impl<'a> Replacement<'a> {
             // Not every file system can create a file without a name.
             Err(_) => (old.place.open(&second, NEW_FILE).map_err(fail)?, true),
         };
-        let inode = metadata::of(&new).map_err(fail)?.ino();
+        let inode = metadata::of_file(&new).map_err(fail)?.ino();
         let (known, new_length) = (old.known(), Cell::new(after));
         let (named, removed, exchanged) = (Cell::new(named), Cell::new(None), Cell::new(false));
         let (second, start) = (RefCell::new(second), Instant::now());
@@ -241,7 +241,7 @@ impl<'a> Replacement<'a> {
 
     /// What the run's file in the vault says about this replacement.
     fn swap(&self) -> Swap {
-        let old = FileId::of(&self.old.metadata);
+        let old = FileId::from_metadata(&self.old.metadata);
         Swap {
             old,
             new: FileId { inode: self.inode, ..old },
@@ -389,7 +389,7 @@ impl<'a> Replacement<'a> {
     /// changed.
     fn shut_out_writers(&self, run: &Run, text: &dyn NewText) -> Result<WritersShutOut<'_>, Stop> {
         for attempt in 1..=COMPARE_TRIES {
-            let Content { path, file, metadata } = &**self.old;
+            let FileContent { path, file, metadata } = &**self.old;
             let lease = writers::keep_out(path, file, metadata, writers::PATIENCE)?;
             let guarantee = match lease {
                 Some(_) => Guarantee::Lease,
@@ -502,7 +502,7 @@ impl<'a> Replacement<'a> {
     fn exchange(&self) -> Result<Swapped, Stop> {
         let fail = |cause| self.fail("replace the file", cause);
         before(Step::SetTimes).map_err(fail)?;
-        let now = metadata::of(&self.old.file).map_err(fail)?;
+        let now = metadata::of_file(&self.old.file).map_err(fail)?;
         attributes::set_times(&self.new, &now).map_err(fail)?;
         if !self.named.get() {
             before(Step::Name).map_err(fail)?;
@@ -588,9 +588,9 @@ impl<'a> Replacement<'a> {
     fn drain_once(&self, run: &Run, new_lease: Option<&Lease<'_>>) -> Result<DrainState, Error> {
         let fail = |cause| self.fail_after_exchange(cause);
         let (end, state, _closed) = match self.known.came(&self.old.file).map_err(fail)? {
-            Came::Rewritten => return Ok(DrainState::Rewritten),
-            Came::All(end, lease) => (end, DrainState::Empty, Some(lease)),
-            Came::Lines(end) => (end, DrainState::Busy, None),
+            Appended::Rewritten => return Ok(DrainState::Rewritten),
+            Appended::All(end, lease) => (end, DrainState::Empty, Some(lease)),
+            Appended::Lines(end) => (end, DrainState::Busy, None),
         };
         if end == self.known.at() {
             return Ok(state);
@@ -624,13 +624,13 @@ impl<'a> Replacement<'a> {
         let place = &self.old.place;
         let path = place.open(place.name(), OFlags::RDWR | OFlags::APPEND).map_err(fail)?;
         let reader = place.open(self.second(), OFlags::RDONLY).map_err(fail)?;
-        let current = metadata::of(&path).map_err(fail)?.ino();
-        let ours = Known::of(&reader, self.new_length.get()).map_err(fail)?;
+        let current = metadata::of_file(&path).map_err(fail)?.ino();
+        let ours = KnownEnd::read(&reader, self.new_length.get()).map_err(fail)?;
         let until = Instant::now() + TIMEOUTS.grace;
         while Instant::now() < until {
             let at = path.metadata().map_err(fail)?.len();
             if ends_line(&path, at).map_err(fail)?
-                && let Came::All(upto, _) | Came::Lines(upto) = ours.came(&reader).map_err(fail)?
+                && let Appended::All(upto, _) | Appended::Lines(upto) = ours.came(&reader).map_err(fail)?
                 && upto > ours.at()
             {
                 run.note(&Ledger { known: ours.at(), upto, at, current }).map_err(fail)?;

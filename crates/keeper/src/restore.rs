@@ -4,23 +4,23 @@
 //! 2. [`History`] maps the places of the run through the later runs, by offsets alone.
 //! 3. `standing` verifies by its hash that a place still holds what the run wrote. If another program has moved a cut, the marker
 //!    that the run left there shows where.
-//! 4. [`Way`] is the new text as a list of parts, and [`Restored`] writes it, with the originals from the vault.
+//! 4. [`RestoredText`] is the new text as a list of parts, and [`Restored`] writes it, with the originals from the vault.
 
 mod history;
 mod standing;
 
 pub(crate) use history::History;
 
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span};
 use crate::platform::files::temporary;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::{Halt, Stop};
-use crate::vault::{Change, Old, Purpose, Record, State, Vault};
+use crate::vault::{Purpose, Record, RecordedChange, RemovedBytes, RunState, Vault};
 use blake3::Hash;
-use spans::marker::Id;
+use spans::marker::TextId;
 use standing::{Wrong, first_wrong, standing};
 use std::collections::HashSet;
 use std::fs::File;
@@ -57,7 +57,7 @@ fn landed(
     later: &[Record],
     source: &dyn Source,
 ) -> Result<bool, Fault> {
-    if record.state != State::Kept {
+    if record.state != RunState::Kept {
         return Ok(true);
     }
     let Some(undone) = &record.undoes else {
@@ -65,12 +65,12 @@ fn landed(
     };
     let mut since = earlier.iter().flatten().skip_while(|other| other.run != *undone);
     let Some(target) = since.next() else { return Ok(false) };
-    let between = since.filter(|other| other.state != State::Kept);
+    let between = since.filter(|other| other.state != RunState::Kept);
     Ok(first_wrong(target, &History::through(between.chain(later)), source)?.is_some())
 }
 
 /// Part of the restored text.
-pub(crate) enum Part {
+pub(crate) enum RestoredPart {
     /// Bytes of the file as it is.
     Kept(Span),
     /// What was removed from the place with this number.
@@ -82,18 +82,18 @@ pub(crate) enum Part {
 }
 
 /// The restored text, as parts, and what is recorded about it.
-pub(crate) struct Way {
-    pub(crate) parts: Vec<Part>,
+pub(crate) struct RestoredText {
+    pub(crate) parts: Vec<RestoredPart>,
     pub(crate) length: u64,
     /// Where the text that the run left behind ends now.
     pub(crate) left_to: u64,
     /// How many places are restored.
     pub(crate) restored: usize,
     /// What this changes, for the record of the undo.
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<RecordedChange>,
 }
 
-impl Way {
+impl RestoredText {
     pub(crate) fn back(
         runs: &Runs,
         extent: Extent,
@@ -112,7 +112,7 @@ impl Way {
                 return Err(Refusal::BuiltUpon { line, alone }.into());
             }
         }
-        let is_lost = |change: &&Change| change.texts().any(|text| forgotten.contains(text));
+        let is_lost = |change: &&RecordedChange| change.texts().any(|text| forgotten.contains(text));
         let texts = target.edits.iter().filter(is_lost).count();
         for (place, _) in places.iter_mut().zip(&target.edits).filter(|(_, change)| is_lost(change)) {
             *place = None;
@@ -134,27 +134,27 @@ impl Way {
         let mut from = 0;
         for (number, (change, place)) in target.edits.iter().zip(places).enumerate() {
             let Some(at) = *place else {
-                way.parts.push(Part::Skipped(number));
-                way.changes.push(Change::nothing(from));
+                way.parts.push(RestoredPart::Skipped(number));
+                way.changes.push(RecordedChange::nothing(from));
                 continue;
             };
             let end = at + change.length;
             let goes = if is_merge(target) { Span::new(end, end) } else { Span::new(at, end) };
-            way.parts.extend([Part::Kept(Span::new(from, goes.start)), Part::Old(number)]);
+            way.parts.extend([RestoredPart::Kept(Span::new(from, goes.start)), RestoredPart::Old(number)]);
             from = end;
             let mut length = change.length_before();
             // If the old text ended inside a line, lines that were appended since must not continue that line.
             let is_end = change.at + change.length == target.bytes_after;
             if is_end && !target.ends_line && from < source.len() {
-                way.parts.push(Part::Break);
+                way.parts.push(RestoredPart::Break);
                 length += 1;
             }
-            let old = vec![Old::Gone { gone: goes.len() }];
-            way.changes.push(Change { at: goes.start, length, check: String::new(), old });
+            let old = vec![RemovedBytes::Gone { gone: goes.len() }];
+            way.changes.push(RecordedChange { at: goes.start, length, check: String::new(), old });
             way.restored += 1;
             way.left_to = at + (target.bytes_after - change.at);
         }
-        way.parts.push(Part::Kept(Span::new(from, source.len())));
+        way.parts.push(RestoredPart::Kept(Span::new(from, source.len())));
         way.place_changes(source.len());
         way
     }
@@ -173,7 +173,7 @@ impl Way {
 
 impl Runs {
     /// Picks the run to undo, and finds out which of the later ones landed.
-    pub(crate) fn choose(vault: &Vault, now: &Content, run: Option<&str>) -> Result<Self, Stop> {
+    pub(crate) fn choose(vault: &Vault, now: &FileContent, run: Option<&str>) -> Result<Self, Stop> {
         let mut records = vault.runs(&now.path)?;
         if let Some(run) = run
             && !records.iter().flatten().any(|record| record.run == run)
@@ -230,7 +230,7 @@ impl Runs {
             Wrong::Other(at) => at,
         };
         // A cut can be restored by itself. Other edits belong together: undoing half of a repair would break the session.
-        let is_cut = |change: &Change| change.texts().next().is_some();
+        let is_cut = |change: &RecordedChange| change.texts().next().is_some();
         if edits.iter().zip(&places).any(|(change, place)| place.is_none() && !is_cut(change)) {
             let others = places.iter_mut().zip(edits).filter(|(_, change)| !is_cut(change));
             others.for_each(|(place, _)| *place = None);
@@ -241,7 +241,7 @@ impl Runs {
         }
         let lost = edits.iter().zip(&places).filter(|(_, place)| place.is_none());
         let texts = lost.flat_map(|(change, _)| change.texts()).filter(|text| !forgotten.contains(text));
-        let mut texts: Vec<String> = texts.map(|text| Id::new(text).to_string()).collect();
+        let mut texts: Vec<String> = texts.map(|text| TextId::new(text).to_string()).collect();
         texts.dedup();
         Err(Refusal::ChangedSince { line: line_of(source, at)?, edits: edits.len(), back, texts }.into())
     }
@@ -288,23 +288,25 @@ fn line_of(source: &dyn Source, at: u64) -> Result<u64, Fault> {
 pub(crate) struct Restored<'a> {
     pub(crate) vault: &'a Vault,
     pub(crate) record: &'a Record,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<RestoredPart>,
 }
 
 impl Restored<'_> {
     /// What was removed from the place with this number.
-    fn old(&self, index: usize) -> &[Old] {
+    fn old(&self, index: usize) -> &[RemovedBytes] {
         self.record.edits.get(index).map_or(&[][..], |change| &change.old)
     }
 }
 
 impl NewText for Restored<'_> {
     fn parts(&self) -> Vec<(u64, Option<Span>)> {
-        let part = |part: &Part| match part {
-            Part::Kept(span) => (span.len(), Some(*span)),
-            Part::Skipped(_) => (0, None),
-            Part::Break => (1, None),
-            Part::Old(index) => (self.record.edits.get(*index).map_or(0, Change::length_before), None),
+        let part = |part: &RestoredPart| match part {
+            RestoredPart::Kept(span) => (span.len(), Some(*span)),
+            RestoredPart::Skipped(_) => (0, None),
+            RestoredPart::Break => (1, None),
+            RestoredPart::Old(index) => {
+                (self.record.edits.get(*index).map_or(0, RecordedChange::length_before), None)
+            }
         };
         self.parts.iter().map(part).collect()
     }
@@ -313,12 +315,14 @@ impl NewText for Restored<'_> {
         let mut originals = self.vault.originals(self.record)?;
         for part in &self.parts {
             match part {
-                Part::Kept(span) => copy_span(original, *span, out)?,
-                Part::Break => out.write_all(b"\n")?,
-                Part::Old(index) => {
+                RestoredPart::Kept(span) => copy_span(original, *span, out)?,
+                RestoredPart::Break => out.write_all(b"\n")?,
+                RestoredPart::Old(index) => {
                     self.old(*index).iter().try_for_each(|old| originals.write(old, &mut out))?;
                 }
-                Part::Skipped(index) => self.old(*index).iter().try_for_each(|old| originals.skip(old))?,
+                RestoredPart::Skipped(index) => {
+                    self.old(*index).iter().try_for_each(|old| originals.skip(old))?;
+                }
             }
         }
         originals.finish()
@@ -340,10 +344,10 @@ pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io:
     }
     let (mut parts, mut from) = (Vec::new(), 0);
     for (number, change) in record.edits.iter().enumerate() {
-        parts.extend([Part::Kept(Span::new(from, change.at)), Part::Old(number)]);
+        parts.extend([RestoredPart::Kept(Span::new(from, change.at)), RestoredPart::Old(number)]);
         from = change.at + change.length;
     }
-    parts.push(Part::Kept(Span::new(from, record.bytes_after)));
+    parts.push(RestoredPart::Kept(Span::new(from, record.bytes_after)));
     let text = Restored { vault, record, parts };
     let file = temporary()?;
     // An undo does not store what it removes, so its old text cannot be written.

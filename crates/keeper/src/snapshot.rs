@@ -1,6 +1,6 @@
 //! A file as it was when we opened it, and whether it is still the same.
 
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
@@ -9,7 +9,7 @@ use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{FileExt, OFlags, lock, owner};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
-use crate::tail::{END_BYTES, Known};
+use crate::tail::{END_BYTES, KnownEnd};
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// An open file: its place, its identity and its end when it was opened.
 pub(crate) struct Snapshot {
-    content: Content,
+    content: FileContent,
     /// Its folder and name, through which everything is done to it.
     pub(crate) place: Place,
     /// The last bytes of what was there when it was opened.
@@ -28,9 +28,9 @@ pub(crate) struct Snapshot {
 }
 
 impl Deref for Snapshot {
-    type Target = Content;
+    type Target = FileContent;
 
-    fn deref(&self) -> &Content {
+    fn deref(&self) -> &FileContent {
         &self.content
     }
 }
@@ -58,7 +58,7 @@ impl Snapshot {
         let place = Place::hold(&real).map_err(fail)?;
         let file = open_patiently(&place, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?;
         let opened = SystemTime::now();
-        let metadata = metadata::of(&file).map_err(fail)?;
+        let metadata = metadata::of_file(&file).map_err(fail)?;
         if !metadata.is_file() {
             return Err(Refusal::NotAFile.into());
         }
@@ -67,7 +67,7 @@ impl Snapshot {
         let at = metadata.len() - end.len() as u64;
         let got = file.read_at(&mut end, at).map_err(fail)?;
         end.truncate(got);
-        Ok(Self { content: Content { path: real, file, metadata }, place, end, opened })
+        Ok(Self { content: FileContent { path: real, file, metadata }, place, end, opened })
     }
 
     /// Opens a file and locks it against other Tailors, until the snapshot is dropped: with `flock`, on the file
@@ -120,16 +120,16 @@ impl Snapshot {
     /// Whether the path still names this very file.
     pub(crate) fn is_at_path(&self) -> Result<bool, Error> {
         let now = self.at_path()?;
-        Ok(now.is_some_and(|now| FileId::of(&now) == FileId::of(&self.metadata)))
+        Ok(now.is_some_and(|now| FileId::from_metadata(&now) == FileId::from_metadata(&self.metadata)))
     }
 
     /// Whether the file still begins with what was there when it was opened, as far as its length, its times and its
     /// last bytes tell. More may have been appended, if what was there ended with a whole line.
     pub(crate) fn begins_as_read(&self) -> Result<bool, Error> {
         let fail = |cause| Error::new(&self.path, "look at the file again", cause);
-        let now = metadata::of(&self.file).map_err(fail)?;
+        let now = metadata::of_file(&self.file).map_err(fail)?;
         if now.len() == self.bytes() {
-            return Ok(Stamp::of(&now) == Stamp::of(&self.metadata));
+            return Ok(Stamp::from_metadata(&now) == Stamp::from_metadata(&self.metadata));
         }
         if now.len() < self.bytes() || !self.ends_line() {
             return Ok(false);
@@ -148,13 +148,15 @@ impl Snapshot {
     }
 
     /// Everything up to the length that the file had when it was opened.
-    pub(crate) fn known(&self) -> Known {
-        Known::new(self.bytes(), &self.end)
+    pub(crate) fn known(&self) -> KnownEnd {
+        KnownEnd::new(self.bytes(), &self.end)
     }
 
     /// Whether the path still names this very file with these very bytes.
     pub(crate) fn is_current(&self) -> Result<bool, Error> {
-        Ok(self.at_path()?.is_some_and(|now| Stamp::of(&now) == Stamp::of(&self.metadata)))
+        Ok(self
+            .at_path()?
+            .is_some_and(|now| Stamp::from_metadata(&now) == Stamp::from_metadata(&self.metadata)))
     }
 
     /// The metadata of the file at the path now.

@@ -90,7 +90,7 @@ pub(crate) mod fault {
 
     /// What goes wrong.
     #[derive(Clone, Copy, Debug)]
-    pub(crate) enum Fault {
+    pub(crate) enum StepFault {
         /// The step with this number, from 0, fails with this error number.
         Error { at: usize, errno: i32 },
         /// From this step on nothing works any more, as if the program had died there.
@@ -101,28 +101,29 @@ pub(crate) mod fault {
     type Meanwhile = Box<dyn FnMut(usize, Step)>;
 
     #[derive(Default)]
-    struct State {
-        fault: Option<Fault>,
+    struct FaultState {
+        fault: Option<StepFault>,
         steps: Vec<Step>,
         meanwhile: Option<Meanwhile>,
     }
 
     thread_local! {
-        static STATE: RefCell<State> = RefCell::default();
-        static SYSTEM: Cell<System> = const { Cell::new(HERE) };
+        static STATE: RefCell<FaultState> = RefCell::default();
+        static SYSTEM: Cell<FaultySystem> = const { Cell::new(HERE) };
     }
 
     /// What the system and its file system do for this thread.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) struct System {
+    pub(crate) struct FaultySystem {
         pub(crate) leases: Leases,
-        pub(crate) names: Names,
+        pub(crate) names: NameCalls,
         /// No live-writer test has passed there.
         pub(crate) untried: bool,
     }
 
     /// This one.
-    pub(crate) const HERE: System = System { leases: Leases::Given, names: Names::Exchanged, untried: false };
+    pub(crate) const HERE: FaultySystem =
+        FaultySystem { leases: Leases::Given, names: NameCalls::Exchanged, untried: false };
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Leases {
@@ -134,7 +135,7 @@ pub(crate) mod fault {
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum Names {
+    pub(crate) enum NameCalls {
         /// It exchanges them.
         Exchanged,
         /// It does not, but gives a file a second one.
@@ -144,7 +145,7 @@ pub(crate) mod fault {
     }
 
     /// Runs `work` on such a system.
-    pub(crate) fn on<T>(system: System, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn on<T>(system: FaultySystem, work: impl FnOnce() -> T) -> T {
         struct Back;
         impl Drop for Back {
             fn drop(&mut self) {
@@ -157,22 +158,22 @@ pub(crate) mod fault {
     }
 
     /// What the system does for this thread.
-    pub(crate) fn system() -> System {
+    pub(crate) fn system() -> FaultySystem {
         SYSTEM.get()
     }
 
     /// Runs `work` with a fault, or none, and gives the steps that it took.
-    pub(crate) fn with<T>(fault: Option<Fault>, work: impl FnOnce() -> T) -> (T, Vec<Step>) {
+    pub(crate) fn with<T>(fault: Option<StepFault>, work: impl FnOnce() -> T) -> (T, Vec<Step>) {
         meanwhile(fault, |_, _| {}, work)
     }
 
     /// The same, and `others` do something before each step.
     pub(crate) fn meanwhile<T>(
-        fault: Option<Fault>,
+        fault: Option<StepFault>,
         others: impl FnMut(usize, Step) + 'static,
         work: impl FnOnce() -> T,
     ) -> (T, Vec<Step>) {
-        let state = State { fault, steps: Vec::new(), meanwhile: Some(Box::new(others)) };
+        let state = FaultState { fault, steps: Vec::new(), meanwhile: Some(Box::new(others)) };
         STATE.with_borrow_mut(|old| *old = state);
         let end = End;
         let value = work();
@@ -198,8 +199,10 @@ pub(crate) mod fault {
                 others(number, step);
             }
             match state.fault {
-                Some(Fault::Error { at, errno }) if at == number => Err(io::Error::from_raw_os_error(errno)),
-                Some(Fault::Death { at }) if at <= number => Err(io::Error::other("died here")),
+                Some(StepFault::Error { at, errno }) if at == number => {
+                    Err(io::Error::from_raw_os_error(errno))
+                }
+                Some(StepFault::Death { at }) if at <= number => Err(io::Error::other("died here")),
                 _ => Ok(()),
             }
         })

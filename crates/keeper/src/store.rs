@@ -84,7 +84,7 @@ const STORES: &[Store] = &[
 
 impl Store {
     /// The store that a file is, judged by its path alone.
-    pub(crate) fn of(path: &Path) -> Option<&'static Self> {
+    pub(crate) fn for_path(path: &Path) -> Option<&'static Self> {
         let name = path.file_name()?;
         let lies_in = |folder: &str| path.iter().any(|part| part == folder);
         STORES.iter().find(|store| name == store.file && (store.within.is_empty() || lies_in(store.within)))
@@ -104,12 +104,12 @@ pub fn known_stores() -> Vec<PathBuf> {
     let is_found = |path: &Path| is_read(path) && searched.iter().any(|root| path.starts_with(root));
     let all =
         STORES.iter().flat_map(|store| folders(store).into_iter().map(|folder| folder.join(store.file)));
-    all.filter(|path| path.is_file() && Store::of(path).is_some() && !is_found(path)).collect()
+    all.filter(|path| path.is_file() && Store::for_path(path).is_some() && !is_found(path)).collect()
 }
 
 /// Whether a file is called as a database whose sessions this build can read.
 pub fn is_read(path: &Path) -> bool {
-    Store::of(path).is_some_and(Store::is_read)
+    Store::for_path(path).is_some_and(Store::is_read)
 }
 
 /// The file that is changed by a write to this path: SQLite writes to a log beside the database first.
@@ -124,12 +124,12 @@ pub fn written_to(path: PathBuf) -> PathBuf {
 ///
 /// When there is no such file.
 pub fn stamp_of(file: &Path) -> io::Result<Stamp> {
-    let stamp = Stamp::of(&metadata::of_link(file)?);
+    let stamp = Stamp::from_metadata(&metadata::of_link(file)?);
     let mut log = file.as_os_str().to_os_string();
     log.push(LOG);
     let log = if may_be_read(file) { metadata::of_link(Path::new(&log)).ok() } else { None };
     // An empty log is as good as none: who only reads makes one, too.
-    let log = log.map(|log| Stamp::of(&log)).filter(|log| log.bytes > 0);
+    let log = log.map(|log| Stamp::from_metadata(&log)).filter(|log| log.bytes > 0);
     Ok(log.map_or(stamp, |log| Stamp {
         file: stamp.file,
         bytes: stamp.bytes + log.bytes,
@@ -141,7 +141,7 @@ pub fn stamp_of(file: &Path) -> io::Result<Stamp> {
 /// Whether a file that somebody names may be such a database: a copy may be called anything.
 pub fn may_be_read(path: &Path) -> bool {
     let ends = |path: &Path| path.extension().is_some_and(|end| ENDINGS.iter().any(|known| end == *known));
-    cfg!(feature = "stores") && Store::of(path).map_or_else(|| ends(path), Store::is_read)
+    cfg!(feature = "stores") && Store::for_path(path).map_or_else(|| ends(path), Store::is_read)
 }
 
 /// Whether a path stands for a session in a store.
@@ -186,7 +186,7 @@ pub(crate) fn split(path: &Path) -> Option<(&Path, &str)> {
     let text = path.to_str()?;
     let mut marks = text.match_indices(MARK).map(|(at, _)| (Path::new(&text[..at]), &text[at + 1..]));
     let (file, session) =
-        marks.find(|(file, _)| (may_be_read(file) || Store::of(file).is_some()) && file.is_file())?;
+        marks.find(|(file, _)| (may_be_read(file) || Store::for_path(file).is_some()) && file.is_file())?;
     path.symlink_metadata().is_err().then_some((file, session))
 }
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn names_tell_and_folders_where_names_do_not() {
-        let of = |path: &str| Store::of(Path::new(path)).map(|store| store.agent);
+        let of = |path: &str| Store::for_path(Path::new(path)).map(|store| store.agent);
         assert_eq!(
             of("/h/.openclaw/agents/main/agent/openclaw-agent.sqlite"),
             Some("OpenClaw 2026.8 or later")

@@ -7,9 +7,9 @@ pub(crate) use crate::stores::{Replacing, Stored, open, sessions, whys, written}
 
 #[cfg(not(feature = "stores"))]
 mod without {
-    use crate::content::Content;
+    use crate::content::FileContent;
     use crate::error::Error;
-    use crate::found::{Fill, Found};
+    use crate::found::{Fill, FoundFile};
     use crate::options::Mode;
     use crate::refusal::Refusal;
     use crate::stop::Stop;
@@ -20,8 +20,8 @@ mod without {
     use transcript::{Source, Span};
 
     /// The file itself, whatever is in it.
-    pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Error>> {
-        vec![Ok(Found::file(file, root))]
+    pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<FoundFile, Error>> {
+        vec![Ok(FoundFile::file(file, root))]
     }
 
     /// No store is known.
@@ -51,7 +51,7 @@ mod without {
 
     /// There is none.
     pub(crate) struct Stored {
-        pub(crate) content: Content,
+        pub(crate) content: FileContent,
         never: Never,
     }
 

@@ -1,15 +1,15 @@
-//! Sessions that agents keep as rows of a SQLite database. They are read beside their owner, and of some kinds the texts of
-//! results are shortened there; everything else is mended while their owner is stopped.
+//! Sessions that agents keep as rows of a SQLite database. They are read while their owner runs. In some kinds of store,
+//! texts of results are shortened while it runs too; all other repairs wait until it is stopped.
 //!
-//! A session becomes a text with one record a line, in a file without a name, and that is what everything else reads. The
-//! database is open only while this text is made, and no longer than a second in one transaction, because a reader keeps the
+//! A session is written as a text with one record a line, to a file without a name, and everything else reads that text. The
+//! database is open only while the text is written, and a transaction lasts a second at most, because a reader keeps the
 //! owner from resetting its log (`-wal`).
 //!
-//! Closing any descriptor of a file gives back all locks that the process has on it, and with them SQLite's. So nothing else
-//! in this process opens a database, its `-wal` or its `-shm`: which kind it is, SQLite tells as well.
+//! Closing any descriptor of a file releases all locks that the process has on it, including SQLite's. So nothing else in this
+//! process opens a database, its `-wal` or its `-shm`. SQLite also says which kind of store it is.
 //!
-//! Each kind of store is one file in `stores/`, with a `Kind`: the tables by which it is recognised, and how its rows are read.
-//! If they are written too, its `Mend` says how; `write` does it.
+//! Each kind of store is one file in `stores/`, with a `StoreKind`: the tables that identify it, and how its rows are read.
+//! If its rows can be written, its `Mend` says how, and `write` does it.
 
 mod alone;
 mod chat;
@@ -32,18 +32,18 @@ mod zed;
 pub use fill::measure_store;
 pub(crate) use write::Replacing;
 
-use crate::content::Content;
+use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::found::Found;
+use crate::found::FoundFile;
 use crate::identity::FileId;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::store::{IN_DATABASE, may_be_read, session_path, split};
 use database::{Database, is_foreign};
-use kind::{Key, Kind, Mend, Query, Trouble};
-use lines::{Lines, Stamp, Want};
+use kind::{Mend, Query, RowKey, RowTrouble, StoreKind};
+use lines::{RecordLines, RowStamp, Want};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Result as SqlResult, Statement};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -53,35 +53,38 @@ use transcript::Span;
 
 /// How long one transaction may take.
 const SLICE_MAX: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(1) };
-/// How many times a session is read from the beginning because its rows changed meanwhile.
+/// How often a session is read from the start again because its rows changed.
 const TRIES: usize = 3;
-/// How many times rows that changed meanwhile are read again. Beside a turn there are a few each time.
+/// How often changed rows are read again. During a turn a few rows change each time.
 const ROUNDS: usize = 10;
 
-const KINDS: &[&Kind] =
+const KINDS: &[&StoreKind] =
     &[&openclaw::KIND, &opencode::KIND, &hermes::KIND, &goose::KIND, &crush::KIND, &zed::KIND];
 
-/// The sessions in a database; the file itself if it is no store that is known.
-pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<Found, Error>> {
+/// The sessions in a database; the file itself if it is not a known store.
+pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<FoundFile, Error>> {
     match list(file) {
         Ok(Some(sessions)) => {
             let found = |(id, millis): (String, Option<i64>)| {
-                Ok(Found { written: millis.and_then(time), ..Found::file(&session_path(file, &id), root) })
+                Ok(FoundFile {
+                    written: millis.and_then(time),
+                    ..FoundFile::file(&session_path(file, &id), root)
+                })
             };
             sessions.into_iter().map(found).collect()
         }
-        Ok(None) => vec![Ok(Found::file(file, root))],
+        Ok(None) => vec![Ok(FoundFile::file(file, root))],
         Err(error) => vec![Err(error)],
     }
 }
 
-/// What is said of repairs that are not made in stores.
+/// Notes on repairs that are not made in stores.
 pub(crate) fn whys() -> Vec<&'static str> {
     let mends = KINDS.iter().filter_map(|kind| kind.mend);
     mends.flat_map(|mend| [mend.only, mend.no_rows]).chain([IN_DATABASE]).collect()
 }
 
-/// When a session was last written, as its store says.
+/// When a session was last written, according to its store.
 pub(crate) fn written(file: &Path, session: &str) -> Option<SystemTime> {
     let database = Database::open(file).ok()?;
     let kind = database.kind(KINDS).ok()??;
@@ -111,51 +114,50 @@ fn list(file: &Path) -> Result<Option<Sessions>, Error> {
     Err(Error::new(file, "list its sessions", io::Error::other("it changes all the time")))
 }
 
-fn listed(database: &Database, kind: &Kind) -> SqlResult<Sessions> {
+fn listed(database: &Database, kind: &StoreKind) -> SqlResult<Sessions> {
     let all = |sql: &str| -> SqlResult<Sessions> {
         let mut statement = database.connection.prepare(sql)?;
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
     };
-    // What cannot be read of one table may be known from another.
+    // What one table cannot give may be in another.
     all(kind.sessions).or_else(|error| all(kind.sessions_by_rows).map_err(|_| error))
 }
 
-/// The session that a path stands for: `FILE#SESSION`, or the only one in a store. `None` if it stands for no session in a
-/// store.
+/// The session at a path: `FILE#SESSION`, or the only session of a store. `None` if the path is not a session in a store.
 pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
     spool(path, root, Want::Records)
 }
 
-/// A session as it was read: its records, one a line.
+/// A session that was read: its records, one a line.
 pub(crate) struct Stored {
-    pub(crate) content: Content,
+    pub(crate) content: FileContent,
     /// The database.
     file: PathBuf,
     /// Which file it is.
     id: FileId,
     session: String,
-    kind: &'static Kind,
+    kind: &'static StoreKind,
     /// Where in the text each row begins.
-    rows: Vec<(Key, u64)>,
+    rows: Vec<(RowKey, u64)>,
     lost: Vec<String>,
-    /// What is to be said about the store: that its log is gone, or its version was not tried.
+    /// Warnings about the store: its log is missing, or its version is untested.
     remark: Option<String>,
-    /// Why it is only read, if its kind is not.
+    /// Why this session is read-only although its kind is not.
     hindrance: Option<String>,
 }
 
 impl Stored {
-    /// What to say of the repairs that are not made here; `None` if none is.
+    /// Note on the repairs that are not made here; `None` if all are.
     pub(crate) fn only(&self) -> Option<&'static str> {
         self.mend().ok().map(|mend| mend.only)
     }
 
-    /// What to say of a row that would have to be added.
+    /// Note on a row that would have to be added.
     pub(crate) fn no_rows(&self) -> &'static str {
         self.mend().map_or("", |mend| mend.no_rows)
     }
 
-    /// Why it is only read, if its kind is not.
+    /// Why this session is read-only although its kind is not.
     pub(crate) fn hindrance(&self) -> Option<Refusal> {
         self.hindrance.clone().map(Refusal::StoreStays)
     }
@@ -172,15 +174,15 @@ impl Stored {
 }
 
 /// A session as its records are stored, for a copy.
-pub struct Export {
-    content: Content,
+pub struct ExportedSession {
+    content: FileContent,
     /// What could not be read, row by row.
     pub lost: Vec<String>,
-    /// What is to be said about the store: that its log is gone, or its version was not tried.
+    /// Warnings about the store: its log is missing, or its version is untested.
     pub remark: Option<String>,
 }
 
-impl Export {
+impl ExportedSession {
     /// Writes the records, one a line.
     ///
     /// # Errors
@@ -199,15 +201,14 @@ impl Export {
     }
 }
 
-/// Reads a session as it is stored. Of a damaged database it reads what can be read. `None` if the path stands for no session in
-/// a store.
+/// Reads a session as it is stored; from a damaged database, what is readable. `None` if the path is not a session in a store.
 ///
 /// # Errors
 ///
 /// When the database cannot be read.
-pub fn export(path: &Path) -> Result<Option<Export>, Stop> {
+pub fn export(path: &Path) -> Result<Option<ExportedSession>, Stop> {
     let stored = spool(path, None, Want::Copy)?;
-    Ok(stored.map(|Stored { content, lost, remark, .. }| Export { content, lost, remark }))
+    Ok(stored.map(|Stored { content, lost, remark, .. }| ExportedSession { content, lost, remark }))
 }
 
 fn spool(path: &Path, root: Option<&Path>, want: Want) -> Result<Option<Stored>, Stop> {
@@ -249,7 +250,7 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
     };
     let Some(kind) = kind else { return Ok(None) };
     for _ in 0..TRIES {
-        let mut lines = Lines::new(want)?;
+        let mut lines = RecordLines::new(want)?;
         match fill(database, kind, session, &mut lines) {
             Ok(true) if lines.is_empty() && lines.lost.is_empty() => {
                 let path = session_path(file, session);
@@ -257,8 +258,8 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
             }
             Ok(true) => return Ok(Some(stored(database, kind, (file, session), lines)?)),
             Ok(false) => {}
-            Err(Trouble::Database(error)) => return Err(fail(error)),
-            Err(Trouble::Output(cause)) => return Err(crate::content::no_temporary(cause).into()),
+            Err(RowTrouble::Database(error)) => return Err(fail(error)),
+            Err(RowTrouble::Output(cause)) => return Err(crate::content::no_temporary(cause).into()),
         }
     }
     Err(Deferral::Changed.into())
@@ -266,15 +267,15 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
 
 fn stored(
     database: &Database,
-    kind: &'static Kind,
+    kind: &'static StoreKind,
     (file, session): (&Path, &str),
-    mut lines: Lines,
+    mut lines: RecordLines,
 ) -> Result<Stored, Stop> {
     let found = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
-    let (names, id) = (found.nlink(), FileId::of(&found));
+    let (names, id) = (found.nlink(), FileId::from_metadata(&found));
     let hindrance = match kind.mend {
         None => None,
-        // The log of another name is another file.
+        // Under another name the log is another file.
         Some(_) if names > 1 => Some(format!("it has {names} hard links")),
         Some(_) if lines.is_folded => {
             Some("a row holds a line break, which its owner never writes".to_string())
@@ -283,17 +284,22 @@ fn stored(
     };
     let written = database.written(kind, session).and_then(time);
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
-    let content = Content::of_temporary(&session_path(file, session), lines.finish(written)?)?;
+    let content = FileContent::of_temporary(&session_path(file, session), lines.finish(written)?)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
     let remark = database.lost_log().or_else(|| database.untried(kind));
     Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })
 }
 
-/// Reads all rows of a session, as they are at one instant. `false` if they were rewritten meanwhile.
+/// Reads all rows of a session as of one instant. Returns `false` if they were rewritten in the meantime.
 ///
-/// What takes longer than one transaction may take is read in several. In the last one, the rows that have come or changed
-/// since they were read are read again.
-fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> Result<bool, Trouble> {
+/// A long session takes several transactions. The last one reads again the rows that were added or changed since they were
+/// read.
+fn fill(
+    database: &Database,
+    kind: &StoreKind,
+    session: &str,
+    lines: &mut RecordLines,
+) -> Result<bool, RowTrouble> {
     let connection = &database.connection;
     let salvages = lines.want == Want::Copy;
     let mark = || {
@@ -308,12 +314,12 @@ fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> R
     let query = Query { connection, session, salvages };
     let mut order = (kind.keys)(&query)?;
     let mut reader = (kind.reader)(connection)?;
-    let mut stamps = Stamps::of(connection, kind)?;
-    let renew = || -> Result<bool, Trouble> {
+    let mut stamps = Stamps::prepare(connection, kind)?;
+    let renew = || -> Result<bool, RowTrouble> {
         connection.execute_batch("ROLLBACK; BEGIN")?;
         Ok(mark()? == before)
     };
-    let mut stale: Option<HashSet<Key>> = None;
+    let mut stale: Option<HashSet<RowKey>> = None;
     for _ in 0..ROUNDS {
         let mut is_cut = false;
         for key in order.iter().copied().filter(|key| stale.as_ref().is_none_or(|stale| stale.contains(key)))
@@ -327,14 +333,14 @@ fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> R
             lines.begin(key);
             lines.stamps.extend(stamps.at(key, salvages)?);
             match reader.row(key, lines) {
-                Err(Trouble::Database(error)) if salvages => lines.lose(format!("row {}: {error}", key.1)),
+                Err(RowTrouble::Database(error)) if salvages => lines.lose(format!("row {}: {error}", key.1)),
                 done => done?,
             }
         }
         if !is_cut {
             lines.arrange(&order)?;
             drop(reader);
-            // Of a damaged database no transaction ends well.
+            // In a damaged database every transaction fails.
             let _ = connection.execute_batch("ROLLBACK");
             return Ok(true);
         }
@@ -343,22 +349,22 @@ fn fill(database: &Database, kind: &Kind, session: &str, lines: &mut Lines) -> R
         }
         order = (kind.keys)(&query)?;
         stale = Some(stamps.stale(&order, lines, salvages)?);
-        // However long that took, what is left to read belongs to it.
+        // However long this took, the rest is read in the same transaction.
         since = Instant::now();
     }
     Ok(false)
 }
 
-/// What tells the versions of rows.
+/// Queries for the versions of rows.
 struct Stamps<'c>(Vec<Statement<'c>>);
 
 impl<'c> Stamps<'c> {
-    fn of(connection: &'c Connection, kind: &Kind) -> SqlResult<Self> {
+    fn prepare(connection: &'c Connection, kind: &StoreKind) -> SqlResult<Self> {
         kind.stamps.iter().map(|sql| connection.prepare(sql)).collect::<SqlResult<_>>().map(Self)
     }
 
-    /// That of a row; `None` if rows of this kind do not change.
-    fn at(&mut self, (table, row): Key, salvages: bool) -> SqlResult<Option<Stamp>> {
+    /// The version of a row; `None` if rows of this kind never change.
+    fn at(&mut self, (table, row): RowKey, salvages: bool) -> SqlResult<Option<RowStamp>> {
         let Some(statement) = self.0.get_mut(usize::from(table)) else { return Ok(None) };
         match statement.query_row([row], |row| Ok((row.get(0)?, row.get(1)?))).optional() {
             Err(_) if salvages => Ok(Some((None, None))),
@@ -366,10 +372,10 @@ impl<'c> Stamps<'c> {
         }
     }
 
-    /// The rows that are not as they were read, or were not read.
-    fn stale(&mut self, order: &[Key], lines: &Lines, salvages: bool) -> SqlResult<HashSet<Key>> {
+    /// The rows that have changed since they were read, or were not read.
+    fn stale(&mut self, order: &[RowKey], lines: &RecordLines, salvages: bool) -> SqlResult<HashSet<RowKey>> {
         let stamps = lines.stamps.iter().map(Some).chain(std::iter::repeat(None));
-        let read: HashMap<Key, Option<&Stamp>> =
+        let read: HashMap<RowKey, Option<&RowStamp>> =
             lines.rows.iter().zip(stamps).map(|((key, _), stamp)| (*key, stamp)).collect();
         let mut stale = HashSet::new();
         for key in order {

@@ -29,7 +29,7 @@ pub(crate) enum DrainState {
 }
 
 /// What was appended to a file after a known offset.
-pub(crate) enum Came<'f> {
+pub(crate) enum Appended<'f> {
     /// Everything up to this offset. No program has the file open for writing as long as the lease is held.
     All(u64, Lease<'f>),
     /// Complete lines up to this offset. A program may still be writing.
@@ -45,7 +45,7 @@ pub(crate) fn end_hash(end: &[u8]) -> Hash {
 
 /// Up to which offset a file was read or copied, and the bytes right before that. A program that rewrites a file in place
 /// changes those bytes too, so comparing them again shows it.
-pub(crate) struct Known {
+pub(crate) struct KnownEnd {
     at: Cell<u64>,
     end: RefCell<Vec<u8>>,
 }
@@ -53,14 +53,14 @@ pub(crate) struct Known {
 /// How many bytes before the offset are compared.
 pub(crate) const END_BYTES: u64 = 4096;
 
-impl Known {
+impl KnownEnd {
     /// `end` holds the last bytes before `at`.
     pub(crate) fn new(at: u64, end: &[u8]) -> Self {
         Self { at: Cell::new(at), end: RefCell::new(end.to_vec()) }
     }
 
     /// Reads the end of what a file has before `at`.
-    pub(crate) fn of(file: &File, at: u64) -> io::Result<Self> {
+    pub(crate) fn read(file: &File, at: u64) -> io::Result<Self> {
         let length = at.min(END_BYTES);
         Ok(Self::new(at, &read(file, at - length, length as usize)?))
     }
@@ -93,28 +93,28 @@ impl Known {
     }
 
     /// What was appended after the offset: all of it if no program has the file open for writing, else the complete lines.
-    pub(crate) fn came<'f>(&self, from: &'f File) -> io::Result<Came<'f>> {
+    pub(crate) fn came<'f>(&self, from: &'f File) -> io::Result<Appended<'f>> {
         if !self.holds(from)? {
-            return Ok(Came::Rewritten);
+            return Ok(Appended::Rewritten);
         }
         match Lease::read(from) {
             // It may have been rewritten just before we got the lease.
-            Ok(_) if !self.holds(from)? => Ok(Came::Rewritten),
-            Ok(lease) => Ok(Came::All(from.metadata()?.len(), lease)),
+            Ok(_) if !self.holds(from)? => Ok(Appended::Rewritten),
+            Ok(lease) => Ok(Appended::All(from.metadata()?.len(), lease)),
             Err(Refused::Busy | Refused::Unavailable) => self.lines(from),
             Err(Refused::Failed(cause)) => Err(cause),
         }
     }
 
-    fn lines(&self, from: &File) -> io::Result<Came<'static>> {
+    fn lines(&self, from: &File) -> io::Result<Appended<'static>> {
         let end = from.metadata()?.len();
         if end < self.at() {
-            return Ok(Came::Rewritten);
+            return Ok(Appended::Rewritten);
         }
         let length = (end - self.at()).min(LINES_BYTES_MAX as u64) as usize;
         let bytes = read(from, self.at(), length)?;
         let lines = memchr::memrchr(b'\n', &bytes).map_or(0, |last| last + 1);
-        Ok(Came::Lines(self.at() + lines as u64))
+        Ok(Appended::Lines(self.at() + lines as u64))
     }
 
     /// Copies the bytes between the offset and `end` to another file, which is open for appending. Unless they are too

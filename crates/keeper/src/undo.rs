@@ -3,7 +3,7 @@
 //! `restore` chooses the run, finds its places in the text as it is now, and makes the new text. That goes to `replace` like any
 //! repair, as a run of its own.
 
-use crate::content::{Content, no_temporary};
+use crate::content::{FileContent, no_temporary};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
@@ -15,7 +15,7 @@ use crate::outcome::{Ending, Guarantee, Outcome};
 use crate::platform::files::temporary;
 use crate::refusal::Refusal;
 use crate::replace::Replaced;
-use crate::restore::{Extent, Restored, Runs, Way};
+use crate::restore::{Extent, Restored, RestoredText, Runs};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::stored::{self, Replacing, Stored};
@@ -52,13 +52,13 @@ pub fn undo(
         };
         snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))
     };
-    Outcome::of(undo())
+    Outcome::from_result(undo())
 }
 
 /// A run that can be undone.
-struct Found {
+struct UndoableRun {
     runs: Runs,
-    way: Way,
+    way: RestoredText,
     /// What would come of it.
     outcome: Outcome,
     facts: Facts,
@@ -67,16 +67,16 @@ struct Found {
 }
 
 fn find(
-    content: &Content,
+    content: &FileContent,
     vault: &Vault,
     options: &Options,
     run: Option<&str>,
     extent: Extent,
-) -> Result<Found, Stop> {
+) -> Result<UndoableRun, Stop> {
     let runs = Runs::choose(vault, content, run)?;
     // If the vault cannot be read, reading the texts fails later with a better message.
     let forgotten = vault.forgotten(&runs.target).unwrap_or_default();
-    let way = content.read(|source| Way::back(&runs, extent, &forgotten, source))?;
+    let way = content.read(|source| RestoredText::back(&runs, extent, &forgotten, source))?;
     let now = content.read(|source| examine(source, options.policy.choose(source)?))?;
     signed_since(&runs, &way, &now, options).map_or(Ok(()), Err)?;
     let (facts, binds) = (now.facts, now.binds);
@@ -87,7 +87,7 @@ fn find(
     outcome.places_restored = way.restored;
     outcome.places_left = runs.target.edits() - way.restored;
     outcome.before = Some(now);
-    Ok(Found { runs, way, outcome, facts, binds })
+    Ok(UndoableRun { runs, way, outcome, facts, binds })
 }
 
 /// The same for a session in a store.
@@ -99,16 +99,17 @@ fn undo_stored(
     extent: Extent,
 ) -> Result<Outcome, Stop> {
     let content = &stored.content;
-    let Found { runs, way, mut outcome, facts, binds } = find(content, vault, options, run, extent)?;
+    let UndoableRun { runs, way, mut outcome, facts, binds } = find(content, vault, options, run, extent)?;
     if let Some(why) = stored.hindrance().or(is_tried(options).err()) {
         outcome.ending = Ending::Refused(why);
     } else if let Some(reason) = may_be_in_turn(content, &facts, options).filter(|_| binds) {
         outcome.ending = Ending::Deferred(reason);
     } else if options.mode == Mode::Fix {
-        outcome.ending = restore_rows(stored, vault, &runs, way, binds).map_or_else(Ending::of, |()| {
-            outcome.guarantee = Some(Guarantee::Transaction);
-            Ok(Ending::Undone)
-        })?;
+        outcome.ending =
+            restore_rows(stored, vault, &runs, way, binds).map_or_else(Ending::from_stop, |()| {
+                outcome.guarantee = Some(Guarantee::Transaction);
+                Ok(Ending::Undone)
+            })?;
     }
     Ok(outcome)
 }
@@ -117,7 +118,7 @@ fn restore_rows(
     stored: &Stored,
     vault: &Vault,
     runs: &Runs,
-    way: Way,
+    way: RestoredText,
     only_if_still: bool,
 ) -> Result<(), Stop> {
     let content = &stored.content;
@@ -126,7 +127,7 @@ fn restore_rows(
     let file = temporary().map_err(no_temporary)?;
     let fail = |cause| Error::new(&content.path, "put the originals together", cause);
     text.write(&content.file, &file).map_err(fail)?;
-    let new = Content::of_temporary(&content.path, file)?;
+    let new = FileContent::of_temporary(&content.path, file)?;
     let keep = |_| {
         let pending = vault.begin(&content.path)?;
         content.read(|old| pending.keep_undo(&runs.target, old.len(), way.changes, None))
@@ -150,7 +151,7 @@ fn undo_once(
     run: Option<&str>,
     extent: Extent,
 ) -> Result<Outcome, Stop> {
-    let Found { runs, way, mut outcome, facts, binds } = find(snapshot, vault, options, run, extent)?;
+    let UndoableRun { runs, way, mut outcome, facts, binds } = find(snapshot, vault, options, run, extent)?;
     // What comes back is seen by the model, so an agent that remembers the session matters here too.
     let forgotten = || -> Result<(), Stop> {
         let reason = if binds { may_be_remembered(snapshot, &facts, options) } else { None };
@@ -158,7 +159,7 @@ fn undo_once(
     };
     if options.mode != Mode::Fix {
         let could = could_write(snapshot, &facts, options, &[]).and_then(|()| forgotten());
-        outcome.ending = could.map_or_else(Ending::of, |()| Ok(outcome.ending))?;
+        outcome.ending = could.map_or_else(Ending::from_stop, |()| Ok(outcome.ending))?;
         return Ok(outcome);
     }
     let enter = || may_write(snapshot, &facts, options, &[]);
@@ -170,17 +171,17 @@ fn undo_once(
             outcome.late = late;
             outcome.ending = Ending::Undone;
         }
-        Err(stop) => outcome.ending = Ending::of(stop)?,
+        Err(stop) => outcome.ending = Ending::from_stop(stop)?,
     }
     Ok(outcome)
 }
 
 /// Refuses if the model has signed thinking after the run's changes: once they are undone, the API would refuse those
 /// signatures. If the API refuses them now already, they were made over the text that comes back.
-fn signed_since(runs: &Runs, way: &Way, now: &Examination, options: &Options) -> Option<Refusal> {
+fn signed_since(runs: &Runs, way: &RestoredText, now: &Examination, options: &Options) -> Option<Refusal> {
     let facts = &now.facts;
     let refused = facts.failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking);
-    let ignored = options.policy.of(facts.format).thinking == SignedThinking::Ignore;
+    let ignored = options.policy.for_format(facts.format).thinking == SignedThinking::Ignore;
     let since = now.signed_at.is_some_and(|at| at >= way.left_to);
     (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run.clone()))
 }
@@ -189,7 +190,7 @@ fn restore_and_record(
     vault: &Vault,
     snapshot: &Snapshot,
     runs: &Runs,
-    way: Way,
+    way: RestoredText,
     enter: impl FnOnce() -> Result<Pass, Stop>,
 ) -> Result<(Replaced, Option<Deferral>), Stop> {
     let text = Restored { vault, record: &runs.target, parts: way.parts };

@@ -22,14 +22,14 @@ mod path;
 mod record;
 mod texts;
 
-pub use file::Text;
+pub use file::OriginalText;
 pub use forget::Forgotten;
-pub use gc::{Freed, Keep};
-pub use record::{Purpose, Record, State};
-pub(crate) use texts::Packed;
+pub use gc::{Freed, RunsToKeep};
+pub use record::{Purpose, Record, RunState};
+pub(crate) use texts::PackedTexts;
 
 pub(crate) use ledger::Ledger;
-pub(crate) use record::{Account, CONTEXT_BYTES, Change, Old, Swap, check};
+pub(crate) use record::{Account, CONTEXT_BYTES, RecordedChange, RemovedBytes, Swap, check};
 
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
@@ -40,10 +40,10 @@ use crate::step::{Step, before};
 use crate::stop::Halt;
 use crate::tail::ends_line;
 use blake3::Hash;
-use file::{Failure, Section, Writer, broken};
+use file::{KeepFailure, RunWriter, Section, broken};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use record::{Rows, Stored};
+use record::{RecordedRows, StoredFrame};
 use spans::marker;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -118,7 +118,7 @@ pub(crate) struct MergeEdit<'a> {
 }
 
 /// A stored text, and the file that it is in.
-type StoredIn = (Arc<File>, Stored);
+type StoredIn = (Arc<File>, StoredFrame);
 
 impl Vault {
     /// The vault at a folder, which need not exist yet.
@@ -157,7 +157,10 @@ impl Vault {
                 other => other?,
             };
             // Creating the unfinished file reserves the name, unless another run has just finished under it.
-            if State::ALL.iter().any(|state| !matches!(folder.metadata_of(name_of(&run, *state)), Ok(None))) {
+            if RunState::ALL
+                .iter()
+                .any(|state| !matches!(folder.metadata_of(name_of(&run, *state)), Ok(None)))
+            {
                 continue;
             }
             let (path, time) = (path.to_path_buf(), time.to_string());
@@ -175,16 +178,16 @@ impl Vault {
         &self,
         source: &dyn Source,
         plan: &Plan,
-        spill: Option<&marker::Folder>,
+        spill: Option<&marker::TextFolder>,
     ) -> Result<Run, Halt> {
         let pending = self.begin(Path::new("-"))?;
-        pending.keep(source, plan, &Packed::default(), spill, None, None).inspect(Run::landed)
+        pending.keep(source, plan, &PackedTexts::default(), spill, None, None).inspect(Run::landed)
     }
 
     /// Records that a run was undone. If that fails, the record of the run that undid it says so too.
     pub(crate) fn undone(&self, record: &Record) {
         if let Ok(Some(folder)) = self.runs_over(&record.path) {
-            let _ = folder.rename(name_of(&record.run, record.state), name_of(&record.run, State::Undone));
+            let _ = folder.rename(name_of(&record.run, record.state), name_of(&record.run, RunState::Undone));
         }
     }
 
@@ -296,7 +299,7 @@ impl Vault {
         let (_, file) = self.open(record, OFlags::RDONLY)?;
         let texts = record.texts.iter().map(|stored| (stored.hash, *stored)).collect();
         let file = Arc::new(file);
-        let inline = record.inline.map(|stored| Text::open(&file, &stored)).transpose()?;
+        let inline = record.inline.map(|stored| OriginalText::open(&file, &stored)).transpose()?;
         Ok(Originals { file, texts, inline })
     }
 
@@ -308,7 +311,7 @@ impl Vault {
         if file::is_wiped(&file, &rows.frame)? && !rows.is_alone {
             return Ok(None);
         }
-        let text = Text::open(&Arc::new(file), &rows.frame)?;
+        let text = OriginalText::open(&Arc::new(file), &rows.frame)?;
         let lines = Box::new(BufReader::new(text).lines());
         Ok(Some(RowsMade { lines, is_alone: rows.is_alone }))
     }
@@ -316,7 +319,7 @@ impl Vault {
     /// The texts of a run that were forgotten.
     pub(crate) fn forgotten(&self, record: &Record) -> io::Result<HashSet<Hash>> {
         let (_, file) = self.open(record, OFlags::RDONLY)?;
-        let wiped = |stored: &&Stored| file::is_wiped(&file, stored).unwrap_or(false);
+        let wiped = |stored: &&StoredFrame| file::is_wiped(&file, stored).unwrap_or(false);
         Ok(record.texts.iter().filter(wiped).map(|stored| stored.hash).collect())
     }
 
@@ -332,10 +335,10 @@ impl Vault {
     /// # Errors
     ///
     /// When there is no such text or several, or it cannot be read.
-    pub fn text(&self, digits: &str) -> Result<Text, Error> {
+    pub fn text(&self, digits: &str) -> Result<OriginalText, Error> {
         let fail = |cause| Error::new(&self.root, "open the text", cause);
         let (_, (file, stored)) = self.find(digits)?;
-        Text::open(&file, &stored).map_err(fail)
+        OriginalText::open(&file, &stored).map_err(fail)
     }
 
     /// The hash of the only text whose hash begins with these digits.
@@ -371,7 +374,9 @@ impl Vault {
     fn copies(&self, digits: &str) -> io::Result<(BTreeMap<String, StoredIn>, String)> {
         let (mut found, mut excuse) = (BTreeMap::new(), String::new());
         let Some(runs) = self.all_runs()? else { return Ok((found, excuse)) };
-        let is_whole = |(file, stored): &StoredIn| Text::open(file, stored).and_then(Text::check).is_ok();
+        let is_whole = |(file, stored): &StoredIn| {
+            OriginalText::open(file, stored).and_then(OriginalText::check).is_ok()
+        };
         for (run, folder) in all_names(&runs)?.into_iter().rev() {
             let mut read = || -> io::Result<()> {
                 let Some(folder) = runs.child(&folder)? else { return Ok(()) };
@@ -424,8 +429,8 @@ impl Pending {
         self,
         source: &dyn Source,
         plan: &Plan,
-        packed: &Packed,
-        spill: Option<&marker::Folder>,
+        packed: &PackedTexts,
+        spill: Option<&marker::TextFolder>,
         purpose: Option<Purpose>,
         swap: Option<Swap>,
     ) -> Result<Run, Halt> {
@@ -456,11 +461,11 @@ impl Pending {
         self,
         target: &Record,
         length: u64,
-        changes: Vec<Change>,
+        changes: Vec<RecordedChange>,
         swap: Option<Swap>,
     ) -> Result<Run, Halt> {
         self.fill(|record, _| {
-            let grown = |bytes, change: &Change| bytes + change.length - change.length_before();
+            let grown = |bytes, change: &RecordedChange| bytes + change.length - change.length_before();
             (record.bytes_before, record.bytes_after) = (length, changes.iter().fold(length, grown));
             (record.undoes, record.swap, record.edits) = (Some(target.run.clone()), swap, changes);
             Ok(before(Step::WriteRecord)?)
@@ -488,8 +493,12 @@ impl Pending {
                     done += span.len();
                     removed.push((file, span));
                 }
-                let old = if start < done { vec![Old::Inline { inline: (start, done) }] } else { Vec::new() };
-                record.edits.push(Change::checked(new, edit.at, edit.length, old)?);
+                let old = if start < done {
+                    vec![RemovedBytes::Inline { inline: (start, done) }]
+                } else {
+                    Vec::new()
+                };
+                record.edits.push(RecordedChange::checked(new, edit.at, edit.length, old)?);
             }
             (record.bytes_before, record.bytes_after) = (bytes_before, new.len());
             (record.purpose, record.swap, record.accounts) = (Some(Purpose::Merge), swap, accounts);
@@ -511,32 +520,32 @@ impl Pending {
     /// Writes the file of the run, whose record and frames come from `fill`.
     fn fill(
         mut self,
-        fill: impl FnOnce(&mut Record, &mut Writer) -> Result<(), Failure>,
+        fill: impl FnOnce(&mut Record, &mut RunWriter) -> Result<(), KeepFailure>,
     ) -> Result<Run, Halt> {
         let root = self.root.clone();
         let kept = || {
-            let mut out = Writer::begin(&self.unfinished.file)?;
+            let mut out = RunWriter::begin(&self.unfinished.file)?;
             fill(&mut self.record, &mut out)?;
             if let Some(mut rows) = self.rows.file.take() {
                 let is_alone = self.rows.is_alone;
                 let frame = out.stream(None, |out| Ok(io::copy(&mut rows, out).map(drop)?))?;
-                self.record.rows = Some(Rows { frame, is_alone });
+                self.record.rows = Some(RecordedRows { frame, is_alone });
             }
             self.finish(out)
         };
         kept().map_err(|failure| match failure {
-            Failure::Disk(cause) => cannot_keep(&root, cause).into(),
-            Failure::Source(fault) => fault.into(),
+            KeepFailure::Disk(cause) => cannot_keep(&root, cause).into(),
+            KeepFailure::Source(fault) => fault.into(),
         })
     }
 
     /// Writes the index, makes the file durable and gives it its name.
-    fn finish(mut self, out: Writer) -> Result<Run, Failure> {
+    fn finish(mut self, out: RunWriter) -> Result<Run, KeepFailure> {
         out.finish(&mut self.record)?;
         before(Step::SyncRecord)?;
         let (file, folder) = (self.unfinished.file.clone(), self.unfinished.folder.clone());
         sync(&file)?;
-        self.unfinished.place(&name_of(&self.record.run, State::Kept))?;
+        self.unfinished.place(&name_of(&self.record.run, RunState::Kept))?;
         before(Step::SyncRecord)?;
         folder.sync()?;
         Ok(Run { name: self.record.run, folder, file, notes: AtomicU64::new(0) })
@@ -563,13 +572,14 @@ impl Run {
 
     /// Records that the transcript was replaced. If that fails, `undo` finds it out from the transcript itself.
     pub(crate) fn landed(&self) {
-        let _ = self.folder.rename(name_of(&self.name, State::Kept), name_of(&self.name, State::Landed));
+        let _ =
+            self.folder.rename(name_of(&self.name, RunState::Kept), name_of(&self.name, RunState::Landed));
     }
 
     /// Removes the run: the transcript was not replaced.
     pub(crate) fn forget(&self) {
         // If that fails, the run still counts as one that never landed, because the transcript does not hold what it wrote.
-        let remove = || self.folder.remove(name_of(&self.name, State::Kept));
+        let remove = || self.folder.remove(name_of(&self.name, RunState::Kept));
         let _ = before(Step::Clean).and_then(|()| remove());
     }
 }
@@ -577,22 +587,23 @@ impl Run {
 /// What a run removed, to be read in order.
 pub(crate) struct Originals {
     file: Arc<File>,
-    texts: HashMap<Hash, Stored>,
+    texts: HashMap<Hash, StoredFrame>,
     /// The bytes that are part of no text.
-    inline: Option<Text>,
+    inline: Option<OriginalText>,
 }
 
 impl Originals {
     /// Writes the bytes that were removed from a place, or a part of them.
-    pub(crate) fn write(&mut self, old: &Old, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write(&mut self, old: &RemovedBytes, out: &mut dyn Write) -> io::Result<()> {
         let (copied, length) = match old {
-            Old::Gone { .. } => return Err(broken("these bytes were not kept")),
-            Old::Inline { inline: (from, to) } => {
+            RemovedBytes::Gone { .. } => return Err(broken("these bytes were not kept")),
+            RemovedBytes::Inline { inline: (from, to) } => {
                 let inline = self.inline.as_mut().ok_or(ErrorKind::NotFound)?;
                 (io::copy(&mut inline.take(to - from), out)?, to - from)
             }
-            Old::Text { text, from, to } => {
-                let mut text = Text::open(&self.file, self.texts.get(text).ok_or(ErrorKind::NotFound)?)?;
+            RemovedBytes::Text { text, from, to } => {
+                let mut text =
+                    OriginalText::open(&self.file, self.texts.get(text).ok_or(ErrorKind::NotFound)?)?;
                 io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
                 let copied = io::copy(&mut text.by_ref().take(to - from), out)?;
                 text.check()?;
@@ -603,16 +614,16 @@ impl Originals {
     }
 
     /// Skips the bytes that were removed from a place.
-    pub(crate) fn skip(&mut self, old: &Old) -> io::Result<()> {
+    pub(crate) fn skip(&mut self, old: &RemovedBytes) -> io::Result<()> {
         match old {
-            Old::Inline { .. } => self.write(old, &mut io::sink()),
-            Old::Text { .. } | Old::Gone { .. } => Ok(()),
+            RemovedBytes::Inline { .. } => self.write(old, &mut io::sink()),
+            RemovedBytes::Text { .. } | RemovedBytes::Gone { .. } => Ok(()),
         }
     }
 
     /// Fails if the bytes that were written are not those that were stored.
     pub(crate) fn finish(self) -> io::Result<()> {
-        self.inline.map_or(Ok(()), Text::check)
+        self.inline.map_or(Ok(()), OriginalText::check)
     }
 }
 
@@ -626,9 +637,9 @@ fn broken_record(folder: &Folder, name: &str, cause: io::Error) -> Error {
 }
 
 /// Opens the file of a run, whatever state it is in.
-fn open_run(folder: &Folder, run: &str, access: OFlags) -> io::Result<Option<(File, State)>> {
+fn open_run(folder: &Folder, run: &str, access: OFlags) -> io::Result<Option<(File, RunState)>> {
     // In the order in which a run goes through its states, so that one that is renamed meanwhile is still found.
-    for state in State::ALL {
+    for state in RunState::ALL {
         if let Some(file) = folder.open_file(&name_of(run, state), access)? {
             return Ok(Some((file, state)));
         }
@@ -645,7 +656,7 @@ fn read_run(folder: &Folder, run: &str) -> io::Result<Option<Record>> {
 }
 
 /// The file of a run in a state.
-fn name_of(run: &str, state: State) -> String {
+fn name_of(run: &str, state: RunState) -> String {
     format!("{run}{}", state.ending())
 }
 
@@ -677,11 +688,11 @@ fn is_run(name: &str) -> bool {
 }
 
 /// The run whose file has this name, and its state.
-fn run_of(name: &str) -> Option<(&str, State)> {
+fn run_of(name: &str) -> Option<(&str, RunState)> {
     if Folder::is_unfinished(name) {
         return None;
     }
-    State::ALL.iter().find_map(|state| {
+    RunState::ALL.iter().find_map(|state| {
         let run = name.strip_suffix(state.ending())?;
         is_run(run).then_some((run, *state))
     })

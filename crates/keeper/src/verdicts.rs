@@ -54,7 +54,7 @@ const FRESH: Duration = Duration::from_secs(2);
 
 /// What is known of files for one way to look at them.
 pub struct Verdicts {
-    known: Mutex<HashMap<PathBuf, Place>>,
+    known: Mutex<HashMap<PathBuf, EntrySpan>>,
     file: File,
     /// How many bytes more may be appended.
     room: AtomicU64,
@@ -64,7 +64,7 @@ pub struct Verdicts {
 
 /// Where an entry stands in the file. It is read when somebody asks for it, so that what is known of many sessions takes no
 /// memory.
-struct Place {
+struct EntrySpan {
     /// Its line, without the end.
     at: u64,
     length: usize,
@@ -72,7 +72,7 @@ struct Place {
 }
 
 /// An entry that was read.
-struct Entry {
+struct ReadEntry {
     stamp: Stamp,
     /// The digest of the look, as JSON.
     digest: Box<str>,
@@ -102,11 +102,11 @@ const OF_STORE: i64 = -1;
 
 impl Sight {
     /// The file as it is now; `None` if there is no regular file. A session in a database is as old as that and its log.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn now(path: &Path) -> Option<Self> {
         let at = SystemTime::now();
         let seen = |path: &Path| {
             let metadata = metadata::of_link(path).ok()?;
-            metadata.is_file().then(|| Stamp::of(&metadata))
+            metadata.is_file().then(|| Stamp::from_metadata(&metadata))
         };
         let Some((file, _)) = store::split(path) else {
             let stamp = seen(path)?;
@@ -166,9 +166,9 @@ impl Verdicts {
         let is_worth_it =
             known.len() < before || lines > 2 * known.len() + USELESS_LINES_MIN || is_long(&file);
         let anew = |known: &_, keep| write_anew(&folder, &name, &file, known, keep).ok();
-        let mut written = is_worth_it.then(|| anew(&known, Keep::All)).flatten();
+        let mut written = is_worth_it.then(|| anew(&known, EntriesToKeep::All)).flatten();
         // There must be room for what is new. What appends are judged by goes first.
-        for keep in [Keep::Digests, Keep::Nothing] {
+        for keep in [EntriesToKeep::Digests, EntriesToKeep::Nothing] {
             if written.as_ref().is_some_and(is_long) {
                 written = anew(&known, keep);
             }
@@ -204,7 +204,7 @@ impl Verdicts {
     /// # Errors
     ///
     /// As for [`crate::maintain`].
-    pub fn look(&self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+    pub fn maintain(&self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
         let outcome = self.follow(path, root, options, &mut None)?;
         outcome.map_or_else(|| maintain(path, root, options), Ok)
     }
@@ -221,7 +221,7 @@ impl Verdicts {
         options: &Options,
         remembered: &mut Option<Remembered>,
     ) -> Result<Option<Outcome>, Error> {
-        let Some(now) = Sight::of(path) else { return follow(path, root, options, remembered) };
+        let Some(now) = Sight::now(path) else { return follow(path, root, options, remembered) };
         let mut grown = None;
         if let Some((entry, is_used)) = self.entry(path) {
             if entry.stamp == now.stamp
@@ -252,7 +252,7 @@ impl Verdicts {
     }
 
     /// What the index says about a path, and whether it was returned before.
-    fn entry(&self, path: &Path) -> Option<(Entry, bool)> {
+    fn entry(&self, path: &Path) -> Option<(ReadEntry, bool)> {
         let known = lock(&self.known);
         let place = known.get(&std::path::absolute(path).ok()?)?;
         Some((place.read(&self.file)?, place.was_returned))
@@ -282,14 +282,14 @@ impl Verdicts {
             return;
         }
         let Some(digest) = digest_of(outcome) else { return };
-        let is_same = Sight::of(path).is_some_and(|after| after.stamp == before.stamp);
+        let is_same = Sight::now(path).is_some_and(|after| after.stamp == before.stamp);
         let is_whole = outcome.bytes == before.stamp.bytes || is_of_store(&before.stamp);
         if !is_same || !is_whole || !self.is_local(path, before.stamp.file.device) {
             return;
         }
         let judge = remembered.and_then(|known| known.judge_of(before.stamp));
         let judge = judge.and_then(|judge| serde_json::to_string(judge).ok()).unwrap_or_default();
-        let entry = Entry { stamp: before.stamp, digest: digest.into(), judge: judge.into() };
+        let entry = ReadEntry { stamp: before.stamp, digest: digest.into(), judge: judge.into() };
         let Ok(path) = std::path::absolute(path) else { return };
         lock(&self.known).remove(&path);
         let line = line(&path, &entry);
@@ -308,16 +308,16 @@ impl Verdicts {
     }
 }
 
-impl Place {
+impl EntrySpan {
     /// The entry; `None` if it cannot be read any more.
-    fn read(&self, file: &File) -> Option<Entry> {
+    fn read(&self, file: &File) -> Option<ReadEntry> {
         let mut line = vec![0; self.length];
         file.read_exact_at(&mut line, self.at).ok()?;
         Some(entry(&line)?.1)
     }
 }
 
-impl Entry {
+impl ReadEntry {
     fn stored(&self) -> Option<StoredDigest<'_>> {
         serde_json::from_str(&self.digest).ok()
     }
@@ -362,7 +362,7 @@ fn key(options: &Options) -> io::Result<String> {
         return Err(io::Error::other("what is asked for depends on the time"));
     }
     let policy = options.policy.map(|policy| policy.now_ms = None);
-    let program = (env!("CARGO_PKG_VERSION"), Stamp::of(&metadata::of_program()?));
+    let program = (env!("CARGO_PKG_VERSION"), Stamp::from_metadata(&metadata::of_program()?));
     let all = format!("{FORMAT} {program:?} {:?} {policy:?} {:?}", options.mode, options.worth);
     Ok(check(all.as_bytes()))
 }
@@ -379,10 +379,10 @@ fn private(path: &Path) -> io::Result<Folder> {
     let folder = match parent.child(name)? {
         Some(folder) => folder,
         // In the home of somebody else it would be in the way there.
-        None if is_ours(parent.file(), &metadata::of(parent.file())?) => parent.make_child(name)?,
+        None if is_ours(parent.file(), &metadata::of_file(parent.file())?) => parent.make_child(name)?,
         None => return Err(io::ErrorKind::PermissionDenied.into()),
     };
-    let is_private = is_private(folder.file(), &metadata::of(folder.file())?);
+    let is_private = is_private(folder.file(), &metadata::of_file(folder.file())?);
     if is_private { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
@@ -390,7 +390,7 @@ fn private(path: &Path) -> io::Result<Folder> {
 fn open(folder: &Folder, name: &str) -> io::Result<File> {
     let access = OFlags::RDWR | OFlags::APPEND;
     if let Some(file) = folder.open_file(name, access)? {
-        let metadata = metadata::of(&file)?;
+        let metadata = metadata::of_file(&file)?;
         let is_usable = is_private(&file, &metadata) && metadata.nlink() == 1 && metadata.len() <= BYTES_MAX;
         if is_usable {
             return Ok(file);
@@ -410,7 +410,7 @@ fn open(folder: &Folder, name: &str) -> io::Result<File> {
 }
 
 /// Where the entries in a file stand, and how many lines it has.
-fn read(file: &File) -> io::Result<(HashMap<PathBuf, Place>, usize)> {
+fn read(file: &File) -> io::Result<(HashMap<PathBuf, EntrySpan>, usize)> {
     let mut bytes = BufReader::with_capacity(READ_BYTES, file.take(BYTES_MAX));
     let (mut known, mut lines, mut at, mut line) = (HashMap::new(), 0, 0, Vec::new());
     while bytes.read_until(b'\n', &mut line)? > 0 {
@@ -419,7 +419,7 @@ fn read(file: &File) -> io::Result<(HashMap<PathBuf, Place>, usize)> {
         if let Some((path, _)) = entry(text)
             && (known.len() < ENTRIES_MAX || known.contains_key(&path))
         {
-            known.insert(path, Place { at, length: text.len(), was_returned: false });
+            known.insert(path, EntrySpan { at, length: text.len(), was_returned: false });
         }
         at += line.len() as u64;
         line.clear();
@@ -434,7 +434,7 @@ fn is_gone(path: &Path) -> bool {
 
 /// How much of each entry stays.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
+enum EntriesToKeep {
     All,
     /// The digest of the look, without what appends are judged by.
     Digests,
@@ -447,17 +447,17 @@ fn write_anew(
     folder: &Folder,
     name: &str,
     old: &File,
-    known: &HashMap<PathBuf, Place>,
-    keep: Keep,
+    known: &HashMap<PathBuf, EntrySpan>,
+    keep: EntriesToKeep,
 ) -> io::Result<File> {
     for left in folder.names()?.iter().filter(|name| Folder::is_unfinished(name)) {
         folder.remove(left)?;
     }
     let temporary = folder.begin(&format!("{name}-{}", std::process::id()))?;
     let mut out = BufWriter::with_capacity(READ_BYTES, &*temporary.file);
-    for (path, place) in known.iter().filter(|_| keep != Keep::Nothing) {
+    for (path, place) in known.iter().filter(|_| keep != EntriesToKeep::Nothing) {
         let Some(mut entry) = place.read(old) else { continue };
-        if keep == Keep::Digests {
+        if keep == EntriesToKeep::Digests {
             entry.judge = Box::default();
         }
         if let Some(line) = line(path, &entry) {
@@ -481,13 +481,16 @@ fn digest_of(outcome: &Outcome) -> Option<String> {
         Ending::Deferred(Deferral::NotWorth { saved, bytes }) => Some((saved, bytes)),
         _ => return None,
     };
-    let digest = Digest::of(outcome.before.as_ref().filter(|_| outcome.late.is_none())?, &stored::whys())?;
+    let digest = Digest::from_examination(
+        outcome.before.as_ref().filter(|_| outcome.late.is_none())?,
+        &stored::whys(),
+    )?;
     serde_json::to_string(&StoredDigest { digest, not_worth }).ok()
 }
 
 /// An entry as a line: a checksum of what follows, the file's identity, its path, the digest, and what appends are judged
 /// by. JSON holds no tab.
-fn line(path: &Path, entry: &Entry) -> Option<String> {
+fn line(path: &Path, entry: &ReadEntry) -> Option<String> {
     let Stamp { file, bytes, modified, changed } = entry.stamp;
     let numbers = serde_json::to_string(&(file.device, file.inode, bytes, modified, changed)).ok()?;
     let path = serde_json::to_string(path.to_str()?).ok()?;
@@ -496,7 +499,7 @@ fn line(path: &Path, entry: &Entry) -> Option<String> {
 }
 
 /// The entry that a line is; `None` if it is damaged.
-fn entry(line: &[u8]) -> Option<(PathBuf, Entry)> {
+fn entry(line: &[u8]) -> Option<(PathBuf, ReadEntry)> {
     let (sum, rest) = std::str::from_utf8(line).ok()?.split_once('\t')?;
     if sum != check(rest.as_bytes()) {
         return None;
@@ -506,7 +509,7 @@ fn entry(line: &[u8]) -> Option<(PathBuf, Entry)> {
     let (digest, judge) = (parts.next()?.into(), parts.next()?.into());
     let (device, inode, bytes, modified, changed) = serde_json::from_str(numbers).ok()?;
     let stamp = Stamp { file: FileId { device, inode }, bytes, modified, changed };
-    Some((serde_json::from_str::<String>(path).ok()?.into(), Entry { stamp, digest, judge }))
+    Some((serde_json::from_str::<String>(path).ok()?.into(), ReadEntry { stamp, digest, judge }))
 }
 
 fn check(bytes: &[u8]) -> String {
@@ -526,7 +529,7 @@ mod tests {
         let stamp = Stamp { file, bytes: 1, modified: (1, 0), changed: (1, 0) };
         for n in 0..40 {
             let judge = "x".repeat(LINE_BYTES_MAX - 1_000).into();
-            let entry = Entry { stamp, digest: "{}".into(), judge };
+            let entry = ReadEntry { stamp, digest: "{}".into(), judge };
             let line = line(Path::new(&format!("/sessions/{n}.jsonl")), &entry).unwrap();
             (&before.file).write_all(line.as_bytes()).unwrap();
         }
@@ -536,7 +539,7 @@ mod tests {
         let file = File::open(file).unwrap();
         let (known, lines) = read(&file).unwrap();
         assert_eq!((known.len(), lines), (40, 40));
-        let was_returned = |entry: Entry| &*entry.digest == "{}" && entry.judge.is_empty();
+        let was_returned = |entry: ReadEntry| &*entry.digest == "{}" && entry.judge.is_empty();
         assert!(known.values().all(|place| place.read(&file).is_some_and(was_returned)));
     }
 }

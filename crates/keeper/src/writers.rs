@@ -49,7 +49,7 @@ pub(crate) fn keep_out<'f>(
 
 /// A process that we see has a file open for writing.
 fn writer(file: &File, metadata: &Metadata) -> Option<Deferral> {
-    let mut holders = process::holders(file, FileId::of(metadata)).into_iter();
+    let mut holders = process::holders(file, FileId::from_metadata(metadata)).into_iter();
     let writer = holders.find(|holder| holder.writes);
     writer.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
 }
@@ -60,7 +60,7 @@ pub(crate) fn holds(lease: &Result<Lease<'_>, Refused>, file: &File) -> bool {
         Ok(_) => false,
         Err(Refused::Busy) => true,
         Err(Refused::Unavailable | Refused::Failed(_)) => {
-            metadata::of(file).is_ok_and(|of| writer(file, &of).is_some())
+            metadata::of_file(file).is_ok_and(|of| writer(file, &of).is_some())
         }
     }
 }

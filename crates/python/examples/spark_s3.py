@@ -1,9 +1,11 @@
 """Spark over an object store: each task reads one Parquet object, mends it and writes one, through pyarrow.fs.
 
-`spark-submit spark_s3.py BUCKET/IN BUCKET/OUT`, with the store in S3_ENDPOINT, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. An
-object appears under OUT only once it is whole: it is written under OUT/_parts, counted, and copied. So a task that dies in the
-middle is done again by Spark, and a run that dies is started again with the same command: what is there is not done twice, and
-what a dead run has left in OUT/_parts is removed. One run at a time works on an OUT.
+`spark-submit spark_s3.py BUCKET/IN BUCKET/OUT`, with the store in S3_ENDPOINT, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of
+the driver and of the workers (`--conf spark.executorEnv.S3_ENDPOINT=...` where they do not inherit the driver's).
+
+An object appears under OUT only once it is whole: it is written under OUT/_parts, counted, and copied. So a task that dies in
+the middle is done again by Spark, and a run that dies is started again with the same command: what is there is not done twice,
+and what a dead run has left in OUT/_parts is removed. One run at a time works on an OUT.
 """
 
 import os

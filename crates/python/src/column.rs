@@ -1,7 +1,7 @@
 //! Rows of Arrow as bytes: a column of texts with one session each, or columns of nested messages with one conversation a
 //! row. And back, in the type that they had.
 
-use crate::json::{Lines, nested};
+use crate::json::{RowLines, nested};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, OffsetSizeTrait, RecordBatch, StructArray};
 use arrow_array::{BinaryViewArray, GenericBinaryArray, LargeBinaryArray};
@@ -20,23 +20,23 @@ const NESTED: &[(&str, &[&str])] = &[
 ];
 
 /// What a row holds.
-pub(crate) enum Cell<'a> {
+pub(crate) enum ColumnCell<'a> {
     Text(Cow<'a, [u8]>),
     /// Nothing that can be read, for this reason.
     Unreadable(String),
 }
 
 /// Where the sessions of a batch are.
-pub(crate) enum Rows {
+pub(crate) enum SessionRows {
     Binary(BinaryArray),
     Large(LargeBinaryArray),
     View(BinaryViewArray),
     /// The distinct texts, and which of them each row has.
-    Distinct(Box<Rows>, Vec<Option<usize>>),
+    Distinct(Box<SessionRows>, Vec<Option<usize>>),
     /// Conversations.
     Nested(RecordBatch),
     /// Some of them as lines, and which row is the first.
-    Written(Lines, usize),
+    Written(RowLines, usize),
     /// Rows of nothing but null.
     Null,
     /// Rows that Arrow itself cannot handle, for this reason.
@@ -80,10 +80,10 @@ impl Columns {
     }
 
     /// The rows of a batch.
-    pub(crate) fn rows(&self, batch: &StructArray) -> Result<Rows, ArrowError> {
+    pub(crate) fn rows(&self, batch: &StructArray) -> Result<SessionRows, ArrowError> {
         let first = &batch.columns()[self.0[0]];
         if !is_nested(first.data_type()) {
-            return Rows::of(first);
+            return SessionRows::from_array(first);
         }
         let columns: Vec<ArrayRef> = self.0.iter().map(|&at| batch.columns()[at].clone()).collect();
         let fields: Vec<FieldRef> = self.0.iter().map(|&at| batch.fields()[at].clone()).collect();
@@ -91,7 +91,7 @@ impl Columns {
         let known = NESTED.iter().any(|(name, _)| name == fields[0].name());
         let named = |field: &FieldRef| Arc::new(field.as_ref().clone().with_name("messages"));
         let fields = if known { fields } else { fields.iter().map(named).collect() };
-        Ok(Rows::Nested(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?))
+        Ok(SessionRows::Nested(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?))
     }
 
     /// The columns of a batch, with other texts in some rows. `texts` are those rows and their texts, in order. It is an error
@@ -105,7 +105,7 @@ impl Columns {
         let kind = columns[self.0[0]].data_type();
         let lines: Vec<&[u8]> = texts.iter().map(|(_, text)| text.as_slice()).collect();
         let made = if is_nested(kind) {
-            let Rows::Nested(rows) = self.rows(batch)? else { return Ok(columns) };
+            let SessionRows::Nested(rows) = self.rows(batch)? else { return Ok(columns) };
             nested(&rows.schema(), &lines)?.columns().to_vec()
         } else {
             vec![texts_as(kind, &lines)?]
@@ -127,11 +127,11 @@ impl Columns {
     pub(crate) fn refuses(
         &self,
         batch: &StructArray,
-        rows: &Rows,
+        rows: &SessionRows,
         row: usize,
         text: &[u8],
     ) -> Option<String> {
-        let Rows::Nested(nested_rows) = rows else {
+        let SessionRows::Nested(nested_rows) = rows else {
             let kind = value_type(batch.columns()[self.0[0]].data_type());
             let is_string = matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
             return (is_string && std::str::from_utf8(text).is_err())
@@ -140,7 +140,7 @@ impl Columns {
         let schema = nested_rows.schema();
         let is_same = nested(&schema, &[text]).and_then(|_| {
             let before = nested_rows.slice(row, 1);
-            let again = nested(&schema, &[Lines::of(nested_rows, row..row + 1)?.get(0)?])?;
+            let again = nested(&schema, &[RowLines::from_rows(nested_rows, row..row + 1)?.get(0)?])?;
             Ok(again.columns().iter().zip(before.columns()).all(|(one, other)| one == other))
         });
         match is_same {
@@ -151,9 +151,9 @@ impl Columns {
     }
 }
 
-impl Rows {
+impl SessionRows {
     /// Rows of texts.
-    fn of(array: &ArrayRef) -> Result<Self, ArrowError> {
+    fn from_array(array: &ArrayRef) -> Result<Self, ArrowError> {
         Ok(match array.data_type() {
             DataType::Utf8 => Self::Binary(BinaryArray::from(array.as_string::<i32>().clone())),
             DataType::LargeUtf8 => Self::Large(LargeBinaryArray::from(array.as_string::<i64>().clone())),
@@ -169,9 +169,12 @@ impl Rows {
                 }
                 let keys = array.normalized_keys();
                 let key = |row: usize| (!array.keys().is_null(row)).then(|| keys[row]);
-                Self::Distinct(Box::new(Self::of(array.values())?), (0..array.len()).map(key).collect())
+                Self::Distinct(
+                    Box::new(Self::from_array(array.values())?),
+                    (0..array.len()).map(key).collect(),
+                )
             }
-            other => Self::of(&cast(array, value_type(other))?)?,
+            other => Self::from_array(&cast(array, value_type(other))?)?,
         })
     }
 
@@ -179,45 +182,45 @@ impl Rows {
     /// or are text already.
     pub(crate) fn written(&self, from: usize, to: usize) -> Option<Self> {
         let Self::Nested(rows) = self else { return None };
-        Some(Self::Written(Lines::of(rows, from..to).ok()?, from))
+        Some(Self::Written(RowLines::from_rows(rows, from..to).ok()?, from))
     }
 
-    pub(crate) fn get(&self, row: usize) -> Cell<'_> {
+    pub(crate) fn get(&self, row: usize) -> ColumnCell<'_> {
         match self {
             Self::Binary(array) => text_of(array, row),
             Self::Large(array) => text_of(array, row),
-            Self::View(array) if array.is_valid(row) => Cell::Text(array.value(row).into()),
+            Self::View(array) if array.is_valid(row) => ColumnCell::Text(array.value(row).into()),
             Self::Distinct(values, keys) => match keys.get(row) {
                 Some(Some(key)) => values.get(*key),
-                _ => Cell::null(),
+                _ => ColumnCell::null(),
             },
-            Self::Nested(rows) if rows.column(0).is_null(row) => Cell::null(),
-            Self::Nested(rows) => match Lines::of(rows, row..row + 1) {
+            Self::Nested(rows) if rows.column(0).is_null(row) => ColumnCell::null(),
+            Self::Nested(rows) => match RowLines::from_rows(rows, row..row + 1) {
                 Ok(line) => line.cell(0).into_owned(),
-                Err(error) => Cell::Unreadable(format!("the row cannot be written as JSON: {error}")),
+                Err(error) => ColumnCell::Unreadable(format!("the row cannot be written as JSON: {error}")),
             },
             Self::Written(lines, first) => lines.cell(row - first),
-            Self::Lost(why) => Cell::Unreadable(why.clone()),
-            Self::View(_) | Self::Null => Cell::null(),
+            Self::Lost(why) => ColumnCell::Unreadable(why.clone()),
+            Self::View(_) | Self::Null => ColumnCell::null(),
         }
     }
 }
 
-impl Cell<'_> {
+impl ColumnCell<'_> {
     pub(crate) fn null() -> Self {
         Self::Unreadable("the row is null".to_string())
     }
 
-    fn into_owned(self) -> Cell<'static> {
+    fn into_owned(self) -> ColumnCell<'static> {
         match self {
-            Self::Text(text) => Cell::Text(text.into_owned().into()),
-            Self::Unreadable(why) => Cell::Unreadable(why),
+            Self::Text(text) => ColumnCell::Text(text.into_owned().into()),
+            Self::Unreadable(why) => ColumnCell::Unreadable(why),
         }
     }
 }
 
-fn text_of<O: OffsetSizeTrait>(array: &GenericBinaryArray<O>, row: usize) -> Cell<'_> {
-    if array.is_valid(row) { Cell::Text(array.value(row).into()) } else { Cell::null() }
+fn text_of<O: OffsetSizeTrait>(array: &GenericBinaryArray<O>, row: usize) -> ColumnCell<'_> {
+    if array.is_valid(row) { ColumnCell::Text(array.value(row).into()) } else { ColumnCell::null() }
 }
 
 /// What is encoded, of a type that encodes values of another.

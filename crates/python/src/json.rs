@@ -1,7 +1,7 @@
 //! Nested rows as lines of JSON, and back. What texts hold is copied once, 64 bytes at a time; only that makes nested
 //! rows nearly as fast as text.
 
-use crate::column::Cell;
+use crate::column::ColumnCell;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, GenericListArray, GenericStringArray, OffsetSizeTrait, RecordBatch};
 use arrow_json::ReaderBuilder;
@@ -15,20 +15,20 @@ use std::ops::Range;
 const BLOCK_BYTES: usize = 64;
 
 /// Rows as lines of a data set. What is null is left out: where rows differ in their keys, Arrow fills them so.
-pub(crate) struct Lines {
+pub(crate) struct RowLines {
     text: Vec<u8>,
     /// Where they end; `None` for a row that is null.
     ends: Vec<(usize, bool)>,
 }
 
-impl Lines {
+impl RowLines {
     /// Writes these rows. A row is null if its first column is.
-    pub(crate) fn of(rows: &RecordBatch, which: Range<usize>) -> Result<Self, ArrowError> {
+    pub(crate) fn from_rows(rows: &RecordBatch, which: Range<usize>) -> Result<Self, ArrowError> {
         let options = EncoderOptions::default();
         let schema = rows.schema_ref();
         let columns = schema.fields().iter().zip(rows.columns());
-        let columns =
-            columns.map(|(field, array)| Ok((key(field.name()), Writer::of(field, array, &options)?)));
+        let columns = columns
+            .map(|(field, array)| Ok((key(field.name()), ValueWriter::for_field(field, array, &options)?)));
         let mut columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
         let rows_left = which.len().saturating_sub(1);
         let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(which.len()));
@@ -57,19 +57,19 @@ impl Lines {
         }
     }
 
-    pub(crate) fn cell(&self, at: usize) -> Cell<'_> {
+    pub(crate) fn cell(&self, at: usize) -> ColumnCell<'_> {
         if self.ends[at].1 {
-            return Cell::null();
+            return ColumnCell::null();
         }
         match self.get(at) {
-            Ok(line) => Cell::Text(line.into()),
-            Err(error) => Cell::Unreadable(format!("the row is not sound: {error}")),
+            Ok(line) => ColumnCell::Text(line.into()),
+            Err(error) => ColumnCell::Unreadable(format!("the row is not sound: {error}")),
         }
     }
 }
 
 /// Writes the values of an array.
-enum Writer<'a> {
+enum ValueWriter<'a> {
     Text(&'a GenericStringArray<i32>),
     LargeText(&'a GenericStringArray<i64>),
     List(&'a GenericListArray<i32>, Box<Self>),
@@ -79,8 +79,8 @@ enum Writer<'a> {
     Other(NullableEncoder<'a>),
 }
 
-impl<'a> Writer<'a> {
-    fn of(
+impl<'a> ValueWriter<'a> {
+    fn for_field(
         field: &'a FieldRef,
         array: &'a dyn Array,
         options: &'a EncoderOptions,
@@ -90,16 +90,16 @@ impl<'a> Writer<'a> {
             DataType::LargeUtf8 => Self::LargeText(array.as_string()),
             DataType::List(item) => {
                 let list = array.as_list();
-                Self::List(list, Box::new(Self::of(item, list.values(), options)?))
+                Self::List(list, Box::new(Self::for_field(item, list.values(), options)?))
             }
             DataType::LargeList(item) => {
                 let list = array.as_list();
-                Self::LargeList(list, Box::new(Self::of(item, list.values(), options)?))
+                Self::LargeList(list, Box::new(Self::for_field(item, list.values(), options)?))
             }
             DataType::Struct(fields) => {
                 let columns = fields.iter().zip(array.as_struct().columns());
-                let columns =
-                    columns.map(|(field, array)| Ok((key(field.name()), Self::of(field, array, options)?)));
+                let columns = columns
+                    .map(|(field, array)| Ok((key(field.name()), Self::for_field(field, array, options)?)));
                 Self::Object(array, columns.collect::<Result<_, ArrowError>>()?)
             }
             _ => {
@@ -145,7 +145,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn object(columns: &mut [(Vec<u8>, Writer<'_>)], row: usize, out: &mut Vec<u8>) {
+fn object(columns: &mut [(Vec<u8>, ValueWriter<'_>)], row: usize, out: &mut Vec<u8>) {
     out.push(b'{');
     let mut is_first = true;
     for (key, value) in columns.iter_mut().filter(|(_, value)| !value.is_null(row)) {

@@ -20,8 +20,8 @@ use pyo3_arrow::input::AnyArray;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::available_parallelism;
-use table::{Given, Table, UNREADABLE};
-use task::{Job, Task};
+use table::{GivenBatches, Table, UNREADABLE};
+use task::{Task, TaskJob};
 use transcript::format::FORMATS;
 use transcript::policy::WINDOW_TOKENS;
 use transcript::profile;
@@ -116,7 +116,7 @@ fn lines_of(messages: &Bound<'_, PyList>) -> PyResult<Vec<u8>> {
 
 /// What all tasks can be told.
 #[derive(Default)]
-struct Options {
+struct TaskOptions {
     column: Option<String>,
     format: Option<String>,
     profile: Option<String>,
@@ -128,9 +128,9 @@ struct Options {
     threads: Option<usize>,
 }
 
-impl Options {
+impl TaskOptions {
     /// A name that is mistyped is an error.
-    fn of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn from_dict(given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut asked = Self::default();
         for (name, value) in given.into_iter().flatten() {
             match &*name.extract::<PyBackedStr>()? {
@@ -183,17 +183,17 @@ fn unknown(what: &str, name: &str) -> PyErr {
 }
 
 /// Does a task with what was given.
-fn run(py: Python<'_>, task: Task, given: Input, options: &Options) -> PyResult<Table> {
+fn run(py: Python<'_>, task: Task, given: Input, options: &TaskOptions) -> PyResult<Table> {
     let given = match given {
-        Input::Bytes(text) | Input::Messages(text) => Given::one(&text),
-        Input::Arrow(arrow) => Given::arrow(arrow)?,
+        Input::Bytes(text) | Input::Messages(text) => GivenBatches::one(&text),
+        Input::Arrow(arrow) => GivenBatches::arrow(arrow)?,
     };
     let columns = Columns::find(given.fields(), options.column.as_deref()).map_err(PyTypeError::new_err)?;
     let threads = match options.threads {
         Some(0) => available_parallelism().map_or(1, NonZero::get),
         asked => asked.unwrap_or(1),
     };
-    let job = Job { task, policy: options.policy()?, threads, columns };
+    let job = TaskJob { task, policy: options.policy()?, threads, columns };
     py.detach(|| given.run(job))
 }
 
@@ -221,7 +221,7 @@ fn run(py: Python<'_>, task: Task, given: Input, options: &Options) -> PyResult<
 #[pyfunction]
 #[pyo3(signature = (sessions, /, **options))]
 fn check(py: Python<'_>, sessions: Input, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
-    run(py, Task::Check, sessions, &Options::of(options)?)
+    run(py, Task::Check, sessions, &TaskOptions::from_dict(options)?)
 }
 
 /// Repairs sessions: what was given, mended.
@@ -253,7 +253,7 @@ fn mend<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let as_messages = matches!(sessions, Input::Messages(_));
     let is_one = as_messages || matches!(sessions, Input::Bytes(_));
-    let table = run(py, Task::Mend, sessions, &Options::of(options)?)?;
+    let table = run(py, Task::Mend, sessions, &TaskOptions::from_dict(options)?)?;
     if is_one { table.one(py, as_messages) } else { Ok(Bound::new(py, table)?.into_any()) }
 }
 
@@ -277,7 +277,7 @@ fn mend<'py>(
 #[pyfunction]
 #[pyo3(signature = (sessions, /, **options))]
 fn weigh(py: Python<'_>, sessions: Input, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
-    run(py, Task::Weigh, sessions, &Options::of(options)?)
+    run(py, Task::Weigh, sessions, &TaskOptions::from_dict(options)?)
 }
 
 /// What is in context, in chunks that a summariser can take: a table with one row a chunk.
@@ -302,7 +302,7 @@ fn chunk(
     budget_tokens: u64,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Table> {
-    let options = Options::of(options)?;
+    let options = TaskOptions::from_dict(options)?;
     let window_tokens = options.window_tokens.unwrap_or(WINDOW_TOKENS);
     let task = Task::Chunk {
         tokens_max: max_tokens.unwrap_or(window_tokens.saturating_mul(SHARE_PERCENT) / 100),
@@ -335,7 +335,8 @@ fn explain<'py>(
     if let Ok(text) = what.extract::<PyBackedStr>() {
         return Ok(explained(&text).into_pyobject(py)?.into_any());
     }
-    let table = run(py, Task::Explain, Input::arrow(what.as_borrowed())??, &Options::of(options)?)?;
+    let table =
+        run(py, Task::Explain, Input::arrow(what.as_borrowed())??, &TaskOptions::from_dict(options)?)?;
     Ok(Bound::new(py, table)?.into_any())
 }
 

@@ -1,12 +1,12 @@
 //! What is done with the rows of a batch. Nothing that a row holds ends more than that row.
 
-use crate::column::{Cell, Rows};
+use crate::column::{ColumnCell, SessionRows};
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use transcript::finding::Safety;
-use transcript::row::{self, Outcome, Row};
+use transcript::row::{self, RepairedRow, RowOutcome};
 use transcript::{Finding, Policy};
 
 /// How many rows a thread takes at a time.
@@ -14,12 +14,12 @@ const BLOCK_ROWS: usize = 64;
 
 /// Does `work` for each of so many rows, on so many threads; in order. `lost` stands for a row whose work panicked.
 pub(crate) fn each<T: Send>(
-    (rows, count): (&Rows, usize),
+    (rows, count): (&SessionRows, usize),
     threads: usize,
-    work: &(dyn Fn(&Rows, usize) -> T + Sync),
+    work: &(dyn Fn(&SessionRows, usize) -> T + Sync),
     lost: fn(String) -> T,
 ) -> Vec<T> {
-    let one = |rows: &Rows, row| {
+    let one = |rows: &SessionRows, row| {
         catch_unwind(AssertUnwindSafe(|| work(rows, row)))
             .unwrap_or_else(|_| lost("an error in session_tailor itself; please report it".to_string()))
     };
@@ -55,15 +55,15 @@ pub(crate) fn each<T: Send>(
 }
 
 /// The text of a row; an error says why there is none.
-pub(crate) fn text(rows: &Rows, row: usize) -> Result<Cow<'_, [u8]>, String> {
+pub(crate) fn text(rows: &SessionRows, row: usize) -> Result<Cow<'_, [u8]>, String> {
     match rows.get(row) {
-        Cell::Text(bytes) => Ok(bytes),
-        Cell::Unreadable(why) => Err(why),
+        ColumnCell::Text(bytes) => Ok(bytes),
+        ColumnCell::Unreadable(why) => Err(why),
     }
 }
 
 /// What is wrong with a row; an error says why that is not known.
-pub(crate) fn check(rows: &Rows, row: usize, policy: &Policy) -> Result<Vec<Finding>, String> {
+pub(crate) fn check(rows: &SessionRows, row: usize, policy: &Policy) -> Result<Vec<Finding>, String> {
     let done = row::check(&text(rows, row)?, policy);
     match done.reason {
         Some(why) if done.findings.is_empty() => Err(why),
@@ -73,21 +73,21 @@ pub(crate) fn check(rows: &Rows, row: usize, policy: &Policy) -> Result<Vec<Find
 
 /// Repairs a row of a batch. `refuses` says why a text cannot stand in it.
 pub(crate) fn repair(
-    rows: &Rows,
+    rows: &SessionRows,
     row: usize,
     policy: &Policy,
     refuses: &dyn Fn(&[u8]) -> Option<String>,
-) -> Row {
+) -> RepairedRow {
     let done = text(rows, row).map_or_else(unreadable, |text| row::repair(&text, policy));
     match done.text.as_deref().and_then(refuses) {
-        Some(why) => Row::left(Outcome::Refused, Some(why), Vec::new()),
+        Some(why) => RepairedRow::left(RowOutcome::Refused, Some(why), Vec::new()),
         None => done,
     }
 }
 
 /// A row that could not be read, for this reason.
-pub(crate) fn unreadable(why: String) -> Row {
-    Row::left(Outcome::Unreadable, Some(why), Vec::new())
+pub(crate) fn unreadable(why: String) -> RepairedRow {
+    RepairedRow::left(RowOutcome::Unreadable, Some(why), Vec::new())
 }
 
 /// The word that the program prints for a fix.

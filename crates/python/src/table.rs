@@ -1,6 +1,6 @@
 //! What functions are given and give back: Arrow batches, one or a stream of them.
 
-use crate::task::Job;
+use crate::task::TaskJob;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeBinaryArray, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
@@ -44,7 +44,7 @@ fn has_fixed(kind: &DataType) -> bool {
 type Reader = Box<dyn ArrayReader + Send>;
 
 /// Batches as they come.
-pub(crate) struct Given {
+pub(crate) struct GivenBatches {
     field: FieldRef,
     /// The columns; of an array that is no batch, itself.
     fields: Fields,
@@ -53,19 +53,19 @@ pub(crate) struct Given {
     is_whole: bool,
 }
 
-impl Given {
+impl GivenBatches {
     /// One session.
     pub(crate) fn one(text: &[u8]) -> Self {
         let array: ArrayRef = Arc::new(LargeBinaryArray::from_vec(vec![text]));
-        Self::of(Box::new(ArrayIterator::new([Ok(array)], field_of(&DataType::LargeBinary))), true)
+        Self::new(Box::new(ArrayIterator::new([Ok(array)], field_of(&DataType::LargeBinary))), true)
     }
 
     pub(crate) fn arrow(given: AnyArray) -> PyResult<Self> {
         let is_whole = matches!(given, AnyArray::Array(_));
-        Ok(Self::of(given.into_reader()?, is_whole))
+        Ok(Self::new(given.into_reader()?, is_whole))
     }
 
-    fn of(batches: Reader, is_whole: bool) -> Self {
+    fn new(batches: Reader, is_whole: bool) -> Self {
         let field = batches.field();
         let fields = match field.data_type() {
             DataType::Struct(fields) => fields.clone(),
@@ -79,7 +79,7 @@ impl Given {
     }
 
     /// Does a task with all of it, or, of a stream, whenever a batch is asked for.
-    pub(crate) fn run(self, job: Job) -> PyResult<Table> {
+    pub(crate) fn run(self, job: TaskJob) -> PyResult<Table> {
         let Self { field, fields, batches, is_whole } = self;
         let made = Field::new(field.name(), DataType::Struct(job.fields(&fields)), field.is_nullable());
         let made = Arc::new(made.with_metadata(field.metadata().clone()));

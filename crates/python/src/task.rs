@@ -1,16 +1,16 @@
 //! The five tasks over a batch: what each makes of rows, and the columns it answers with.
 
-use crate::column::{Columns, Rows, is_too_long, too_much};
+use crate::column::{Columns, SessionRows, is_too_long, too_much};
 use crate::row::{check, each, fix_name, repair, text, unreadable};
 use arrow_array::builder::{BooleanBuilder, StringBuilder, UInt64Builder};
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use transcript::chunk::{Limits, chars4, chunks};
+use transcript::chunk::{ChunkBounds, chars4, chunks};
 use transcript::compact::Unable;
 use transcript::refusal;
-use transcript::row::{Outcome, Row};
+use transcript::row::{RepairedRow, RowOutcome};
 use transcript::weight::{Category, Standing, Weight, weigh};
 use transcript::{Fault, Finding, Policy};
 
@@ -28,16 +28,16 @@ pub(crate) enum Task {
 }
 
 /// A task, and how it is done.
-pub(crate) struct Job {
+pub(crate) struct TaskJob {
     pub(crate) task: Task,
     pub(crate) policy: Policy,
     pub(crate) threads: usize,
     pub(crate) columns: Columns,
 }
 
-type Answer = Result<Vec<ArrayRef>, ArrowError>;
+type TaskColumns = Result<Vec<ArrayRef>, ArrowError>;
 
-impl Job {
+impl TaskJob {
     /// The columns of the answer, for batches with these.
     pub(crate) fn fields(&self, given: &Fields) -> Fields {
         let number = |name: &str| Field::new(name, DataType::UInt64, true);
@@ -100,7 +100,7 @@ impl Job {
             Err(_) => "Arrow gives up on it".to_string(),
         };
         if batch.len() < 2 {
-            let rows = Rows::Lost(format!("the row cannot be handled: {why}"));
+            let rows = SessionRows::Lost(format!("the row cannot be handled: {why}"));
             return Ok(vec![self.run_on(batch, &rows, before)?]);
         }
         let half = batch.len() / 2;
@@ -109,7 +109,12 @@ impl Job {
         Ok(done)
     }
 
-    fn run_on(&self, batch: &StructArray, rows: &Rows, before: u64) -> Result<StructArray, ArrowError> {
+    fn run_on(
+        &self,
+        batch: &StructArray,
+        rows: &SessionRows,
+        before: u64,
+    ) -> Result<StructArray, ArrowError> {
         let fields = self.fields(batch.fields());
         let columns = match self.task {
             Task::Check => self.check(batch, rows, before),
@@ -128,14 +133,14 @@ impl Job {
     fn each<T: Send>(
         &self,
         batch: &StructArray,
-        rows: &Rows,
-        work: &(dyn Fn(&Rows, usize) -> T + Sync),
+        rows: &SessionRows,
+        work: &(dyn Fn(&SessionRows, usize) -> T + Sync),
         lost: fn(String) -> T,
     ) -> Vec<T> {
         each((rows, batch.len()), self.threads, work, lost)
     }
 
-    fn check(&self, batch: &StructArray, rows: &Rows, before: u64) -> Answer {
+    fn check(&self, batch: &StructArray, rows: &SessionRows, before: u64) -> TaskColumns {
         let found = self.each(batch, rows, &|rows, row| check(rows, row, &self.policy), Err);
         let mut numbers = [(); 4].map(|()| UInt64Builder::new());
         let mut texts = [(); 4].map(|()| StringBuilder::new());
@@ -159,8 +164,8 @@ impl Job {
         Ok(vec![row, line, code, severity, message, fix, saves, more])
     }
 
-    fn mend(&self, batch: &StructArray, rows: &Rows) -> Answer {
-        let one = |some: &Rows, row| {
+    fn mend(&self, batch: &StructArray, rows: &SessionRows) -> TaskColumns {
+        let one = |some: &SessionRows, row| {
             repair(some, row, &self.policy, &|text| self.columns.refuses(batch, rows, row, text))
         };
         let mut mended = self.each(batch, rows, &one, unreadable);
@@ -176,12 +181,12 @@ impl Job {
                 Err(error) if batch.len() > 1 => return Err(error),
                 Err(error) => {
                     let why = format!("the mended row does not fit into its column: {error}");
-                    (mended[0].outcome, mended[0].reason) = (Outcome::Refused, Some(why));
+                    (mended[0].outcome, mended[0].reason) = (RowOutcome::Refused, Some(why));
                 }
             }
         }
         let (mut outcomes, mut reasons) = (StringBuilder::new(), StringBuilder::new());
-        for Row { outcome, reason, .. } in &mended {
+        for RepairedRow { outcome, reason, .. } in &mended {
             outcomes.append_value(outcome.name());
             reasons.append_option(reason.as_deref());
         }
@@ -192,8 +197,8 @@ impl Job {
         Ok(kept.chain(added).collect())
     }
 
-    fn weigh(&self, batch: &StructArray, rows: &Rows, before: u64) -> Answer {
-        let one = |rows: &Rows, row| {
+    fn weigh(&self, batch: &StructArray, rows: &SessionRows, before: u64) -> TaskColumns {
+        let one = |rows: &SessionRows, row| {
             let weight = weigh(&&*text(rows, row)?, 0, &mut |_| None).map_err(lost)?;
             let known = weight.facts.format.is_some();
             if known { Ok(weight) } else { Err("not a session of a known format".to_string()) }
@@ -226,16 +231,16 @@ impl Job {
         Ok(answer)
     }
 
-    fn chunk(&self, batch: &StructArray, rows: &Rows, before: u64) -> Answer {
+    fn chunk(&self, batch: &StructArray, rows: &SessionRows, before: u64) -> TaskColumns {
         let Task::Chunk { tokens_max, chars_max, message_chars_max, window_tokens, budget_tokens } =
             self.task
         else {
             return Ok(Vec::new());
         };
         let count = &chars4;
-        let one = |rows: &Rows, row| {
+        let one = |rows: &SessionRows, row| {
             let limits =
-                Limits { tokens_max, chars_max, message_chars_max, window_tokens, budget_tokens, count };
+                ChunkBounds { tokens_max, chars_max, message_chars_max, window_tokens, budget_tokens, count };
             let mut cut = Vec::new();
             let mut keep = |chunk: &transcript::chunk::Chunk| {
                 let line = chunk.messages.first().map(|message| message.line);
@@ -277,8 +282,8 @@ impl Job {
         Ok(answer)
     }
 
-    fn explain(&self, batch: &StructArray, rows: &Rows, before: u64) -> Answer {
-        let one = |rows: &Rows, row| {
+    fn explain(&self, batch: &StructArray, rows: &SessionRows, before: u64) -> TaskColumns {
+        let one = |rows: &SessionRows, row| {
             let text = text(rows, row).ok()?;
             refusal::find(&String::from_utf8_lossy(&text))
         };

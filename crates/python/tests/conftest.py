@@ -33,18 +33,20 @@ def env():
 
 @pytest.fixture(scope="session")
 def tailor():
-    """Runs the program on one text as standard input: what it printed, and the text that it gave back."""
+    """Runs the program on one row as standard input: what it printed, and the text that it gave back. A row is no file that
+    grows: it is given with the line break that may be missing at its end, and comes back without it."""
     program = os.environ.get("TAILOR_PROGRAM")
     if not program:
         pytest.skip("TAILOR_PROGRAM names no program")
 
     def run(command, text, *options):
         words = [program, command, "-", "--format", "json", "--exit-zero", "--if-any", *options]
-        done = subprocess.run(words, input=text, capture_output=True, env=env(), check=False)
+        added = bool(text) and not text.endswith(b"\n")
+        done = subprocess.run(words, input=text + b"\n" * added, capture_output=True, env=env(), check=False)
         assert done.returncode in (0, 1), done.stderr
         said = done.stdout if command == "scan" else done.stderr
         report = json.loads(said.splitlines()[0])
-        return report, done.stdout
+        return report, done.stdout.removesuffix(b"\n") if added else done.stdout
 
     return run
 

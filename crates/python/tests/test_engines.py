@@ -234,6 +234,9 @@ def spark(request, tmp_path, cluster):
     builder = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "64").config("spark.driver.host", "127.0.0.1")
     builder = builder.config("spark.executorEnv.PYTHONPATH", os.pathsep.join(sys.path)).config("spark.local.dir", str(tmp_path))
     builder = builder.config("spark.executorEnv.PYSPARK_PYTHON", sys.executable).config("spark.sql.files.maxPartitionBytes", "200k")
+    # The JVM of an earlier test has the environment of that time.
+    for name in ("S3_ENDPOINT", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        builder = builder.config(f"spark.executorEnv.{name}", os.environ.get(name, ""))
     session = builder.getOrCreate()
     yield session
     session.stop()

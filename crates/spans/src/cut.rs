@@ -2,9 +2,9 @@
 //!
 //! A literal may be larger than memory; it is read in windows, and no more of it than the question takes.
 
-use crate::literal::{Piece, UNIT_BYTES_MAX, Unit, boundary, count, piece};
+use crate::literal::{LiteralPiece, UNIT_BYTES_MAX, Unit, boundary, count, piece};
 use crate::marker;
-use crate::source::{Fault, Held, Source, Span, window};
+use crate::source::{Fault, HeldSource, Source, Span, window};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -50,9 +50,9 @@ pub struct Measure {
     /// Length in the unit asked for, markers included.
     pub units: u64,
     /// Tailor's own marker, if it was cut before.
-    pub own: Option<marker::Found>,
+    pub own: Option<marker::FoundMarker>,
     /// Content address of the literal as written; zeros if it was not asked for.
-    pub id: marker::Id,
+    pub id: marker::TextId,
     unit: Unit,
 }
 
@@ -60,7 +60,7 @@ impl Measure {
     /// A literal whose characters are counted already, to be cut for the sake of the length that is left: without
     /// an address and without a look for our own marker.
     pub fn counted(span: Span, chars: u64, unit: Unit) -> Self {
-        Self { span, units: chars, own: None, id: marker::Id::UNKNOWN, unit }
+        Self { span, units: chars, own: None, id: marker::TextId::UNKNOWN, unit }
     }
 
     /// What it is measured in.
@@ -106,7 +106,7 @@ pub fn measure(
         None if !markers.is_empty() => of_other_unit(source, inner, unit, units, &markers)?,
         own => own.cloned(),
     };
-    let id = hash.map_or(marker::Id::UNKNOWN, |hash| marker::Id::new(&hash.finalize()));
+    let id = hash.map_or(marker::TextId::UNKNOWN, |hash| marker::TextId::new(&hash.finalize()));
     Ok(Measure { span: inner, units, own, id, unit })
 }
 
@@ -117,8 +117,8 @@ fn of_other_unit(
     inner: Span,
     unit: Unit,
     units: u64,
-    markers: &[marker::Found],
-) -> Result<Option<marker::Found>, Fault> {
+    markers: &[marker::FoundMarker],
+) -> Result<Option<marker::FoundMarker>, Fault> {
     for other in [Unit::Chars, Unit::Utf16, Unit::Bytes].into_iter().filter(|&other| other != unit) {
         let mut counted = 0;
         for_each_block(source, inner, MEASURE_BYTES, |_, bytes, owned| {
@@ -127,7 +127,10 @@ fn of_other_unit(
         })?;
         if let Some(found) = markers.iter().find(|found| found.explains(counted)) {
             let around = units.saturating_sub(found.span.len());
-            return Ok(Some(marker::Found { total: found.omitted.saturating_add(around), ..found.clone() }));
+            return Ok(Some(marker::FoundMarker {
+                total: found.omitted.saturating_add(around),
+                ..found.clone()
+            }));
         }
     }
     Ok(None)
@@ -154,7 +157,7 @@ pub struct Keep {
 
 /// Where a text may be cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lines {
+pub enum CutLines {
     /// Where what may stay ends, between any two characters.
     Anywhere,
     /// At the end of a line, if that leaves half of what may stay.
@@ -180,7 +183,7 @@ pub struct Cut {
 
 /// Chooses where to cut a measured literal: at most `keep.head` units stay before the cut and `keep.tail` after it,
 /// each shortened to a line's end as `lines` says. Our own older marker always falls into what is taken out.
-pub fn cut(source: &dyn Source, measure: &Measure, keep: Keep, lines: Lines) -> Result<Cut, Fault> {
+pub fn cut(source: &dyn Source, measure: &Measure, keep: Keep, lines: CutLines) -> Result<Cut, Fault> {
     let marker = measure.own.as_ref().map(|found| found.span);
     let head_end = marker.map_or(measure.span.end, |span| span.start);
     let head = head(source, measure.unit, Span::new(measure.span.start, head_end), keep.head, lines)?;
@@ -259,15 +262,21 @@ fn search_bytes(budget: u64) -> usize {
 }
 
 /// Where a head of at most `budget` units ends.
-fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<CutPoint, Fault> {
+fn head(
+    source: &dyn Source,
+    unit: Unit,
+    span: Span,
+    budget: u64,
+    lines: CutLines,
+) -> Result<CutPoint, Fault> {
     if budget == 0 {
         return Ok(CutPoint { at: span.start, units: 0, line: false });
     }
     let stretch = span.len().min((search_bytes(budget) + marker::BYTES_MAX) as u64);
     let mut room = [0; HELD_BYTES];
-    let source = &Held::new(source, Span::new(span.start, span.start + stretch), &mut room)?;
+    let source = &HeldSource::new(source, Span::new(span.start, span.start + stretch), &mut room)?;
     let hard = advance(source, unit, span, budget)?;
-    if lines == Lines::Anywhere {
+    if lines == CutLines::Anywhere {
         return Ok(hard);
     }
     // The last line's end before it, looked for in wider and wider steps.
@@ -287,7 +296,7 @@ fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
             let units = hard.units - behind;
             let short = match lines {
                 // The line break itself is the last of these units, and the first one is number 0.
-                Lines::Inside => units < budget / 2 + 2,
+                CutLines::Inside => units < budget / 2 + 2,
                 _ => units * 2 < budget,
             };
             return Ok(if short { hard } else { CutPoint { at, units, line: true } });
@@ -300,14 +309,20 @@ fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
 }
 
 /// Where a tail of at most `budget` units begins.
-fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<CutPoint, Fault> {
+fn tail(
+    source: &dyn Source,
+    unit: Unit,
+    span: Span,
+    budget: u64,
+    lines: CutLines,
+) -> Result<CutPoint, Fault> {
     if budget == 0 {
         return Ok(CutPoint { at: span.end, units: 0, line: false });
     }
     let mut back = search_bytes(budget) as u64;
     let stretch = span.len().min(back + DOUBT_BYTES);
     let mut room = [0; HELD_BYTES];
-    let source = &Held::new(source, Span::new(span.end - stretch, span.end), &mut room)?;
+    let source = &HeldSource::new(source, Span::new(span.end - stretch, span.end), &mut room)?;
     let hard = loop {
         let from = sure_place(source, span, span.end.saturating_sub(back).max(span.start))?;
         let mut units = 0;
@@ -322,7 +337,7 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
         let place = advance_at_least(source, unit, Span::new(from, span.end), units.saturating_sub(budget))?;
         break CutPoint { at: place.at, units: units - place.units, line: false };
     };
-    if lines == Lines::Anywhere {
+    if lines == CutLines::Anywhere {
         return Ok(hard);
     }
     let (mut left, mut line) = (hard.units, None);
@@ -334,7 +349,7 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
         line.is_none() && left * 2 >= hard.units
     })?;
     let fits = |line: &CutPoint| match lines {
-        Lines::Inside => line.units + 1 < hard.units && line.units + 1 + hard.units / 2 > hard.units,
+        CutLines::Inside => line.units + 1 < hard.units && line.units + 1 + hard.units / 2 > hard.units,
         _ => line.units > 0 && line.units * 2 >= hard.units,
     };
     Ok(line.filter(fits).unwrap_or(hard))
@@ -466,7 +481,11 @@ fn for_each_block(
 }
 
 /// Visits unit after unit, with its offset, until told to stop.
-fn walk(source: &dyn Source, span: Span, mut visit: impl FnMut(u64, Piece) -> bool) -> Result<(), Fault> {
+fn walk(
+    source: &dyn Source,
+    span: Span,
+    mut visit: impl FnMut(u64, LiteralPiece) -> bool,
+) -> Result<(), Fault> {
     for_each_block(source, span, 2 * STEP_BYTES, |at, bytes, owned| {
         let mut i = 0;
         while i < owned {
@@ -498,20 +517,20 @@ fn whole_units(bytes: &[u8], near: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Text;
+    use crate::json::JsonText;
     use alloc::string::String;
     use proptest::prelude::*;
 
     /// The characters of a literal as the tokeniser counts them.
-    fn tokenised(raw: &[u8]) -> Option<Text> {
+    fn tokenised(raw: &[u8]) -> Option<JsonText> {
         let line = [b"{\"a\":\"", raw, b"\"}"].concat();
         let doc = crate::json::parse(&&line[..], Span::new(0, line.len() as u64)).unwrap();
-        doc.map(|doc| Text::of(doc.get("a").unwrap()))
+        doc.map(|doc| JsonText::from_value(doc.get("a").unwrap()))
     }
 
     fn cut_all(raw: &[u8], unit: Unit, head: u64, tail: u64) -> (Measure, Cut) {
         let measure = measure(&raw, Span::new(0, raw.len() as u64), None, unit, true).unwrap();
-        let cut = cut(&raw, &measure, Keep { head, tail }, Lines::Half).unwrap();
+        let cut = cut(&raw, &measure, Keep { head, tail }, CutLines::Half).unwrap();
         (measure, cut)
     }
 

@@ -2,7 +2,7 @@
 //! forged collision costs an extra look or skips a check, never data.
 
 /// The hash of a text.
-pub fn of(text: &[u8]) -> u64 {
+pub fn hash(text: &[u8]) -> u64 {
     let (words, rest) = text.as_chunks::<8>();
     let hash = words.iter().fold(text.len() as u64, |hash, word| mix(hash ^ u64::from_le_bytes(*word)));
     let mut last = [0; 8];

@@ -39,7 +39,7 @@ const FIRST_WINDOW_BYTES: usize = 256;
 
 /// What kind of value a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// `{…}`
     Object,
     /// `[…]`
@@ -61,7 +61,7 @@ struct Node {
     end: u32,
     /// Index of the node after this one and all it holds.
     next: u32,
-    kind: Kind,
+    kind: ValueKind,
     flags: u8,
     /// The [`tag`] of a key's text. Of a string that is [`COUNTED`], how many bytes are no characters of their own.
     tag: u16,
@@ -203,7 +203,7 @@ impl<'d> Value<'d> {
     }
 
     /// What it is.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> ValueKind {
         self.node().kind
     }
 
@@ -227,7 +227,7 @@ impl<'d> Value<'d> {
     /// As much of it as is held, without the quotes of a string.
     fn raw(self) -> &'d [u8] {
         let node = self.node();
-        let quotes = usize::from(node.kind == Kind::String);
+        let quotes = usize::from(node.kind == ValueKind::String);
         &self.doc.bytes[node.start as usize + quotes..node.end as usize - quotes]
     }
 
@@ -239,7 +239,7 @@ impl<'d> Value<'d> {
 
     /// How many characters a string has; 0 for any other kind. A lone surrogate counts as one.
     pub fn chars(self) -> u64 {
-        if self.kind() != Kind::String {
+        if self.kind() != ValueKind::String {
             return 0;
         }
         let (node, raw) = (self.node(), self.raw());
@@ -257,7 +257,7 @@ impl<'d> Value<'d> {
 
     /// Whether it is `null`.
     pub fn is_null(self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == ValueKind::Null
     }
 
     /// A field of an object. Of duplicate keys the last counts, as in `JSON.parse`.
@@ -270,7 +270,7 @@ impl<'d> Value<'d> {
     #[inline]
     pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'d>>; N] {
         let Self { doc, at } = self;
-        let end = if self.kind() == Kind::Object { self.node().next } else { 0 };
+        let end = if self.kind() == ValueKind::Object { self.node().next } else { 0 };
         let tags = keys.map(|key| tag(key.as_bytes()));
         let (mut at, mut found) = (at + 1, [None; N]);
         // A plain loop over tags: this is asked for every field of every line.
@@ -288,13 +288,13 @@ impl<'d> Value<'d> {
 
     /// Keys and values of an object; nothing for any other kind.
     pub fn fields(self) -> impl Iterator<Item = (Value<'d>, Value<'d>)> {
-        let mut children = self.children(Kind::Object);
+        let mut children = self.children(ValueKind::Object);
         core::iter::from_fn(move || Some((children.next()?, children.next()?)))
     }
 
     /// Elements of an array; nothing for any other kind.
     pub fn items(self) -> impl Iterator<Item = Value<'d>> {
-        self.children(Kind::Array)
+        self.children(ValueKind::Array)
     }
 
     /// This value and all that it holds, in the order of their bytes, keys included.
@@ -302,7 +302,7 @@ impl<'d> Value<'d> {
         (self.at..self.node().next).map(move |at| Value { doc: self.doc, at })
     }
 
-    fn children(self, of: Kind) -> impl Iterator<Item = Value<'d>> + use<'d> {
+    fn children(self, of: ValueKind) -> impl Iterator<Item = Value<'d>> + use<'d> {
         let node = self.node();
         let end = if node.kind == of { node.next } else { 0 };
         let (doc, mut at) = (self.doc, self.at + 1);
@@ -320,7 +320,7 @@ impl<'d> Value<'d> {
         if let Some(name) = self.renamed() {
             return name.as_bytes();
         }
-        let raw = if matches!(self.kind(), Kind::String | Kind::Number) { self.raw() } else { &[] };
+        let raw = if matches!(self.kind(), ValueKind::String | ValueKind::Number) { self.raw() } else { &[] };
         &raw[..raw.len().min(PREFIX_BYTES_MAX)]
     }
 
@@ -333,7 +333,7 @@ impl<'d> Value<'d> {
     /// The decoded text of a string that is no longer than [`PREFIX_BYTES_MAX`].
     pub fn text(self) -> Option<Cow<'d, [u8]>> {
         let raw = self.raw();
-        if self.kind() != Kind::String || raw.len() > PREFIX_BYTES_MAX {
+        if self.kind() != ValueKind::String || raw.len() > PREFIX_BYTES_MAX {
             return None;
         }
         Some(match self.renamed() {
@@ -345,7 +345,7 @@ impl<'d> Value<'d> {
 
     /// A number that is a whole one and not negative.
     pub fn whole(self) -> Option<u64> {
-        if self.kind() != Kind::Number {
+        if self.kind() != ValueKind::Number {
             return None;
         }
         core::str::from_utf8(self.prefix()).ok()?.parse().ok()
@@ -353,7 +353,7 @@ impl<'d> Value<'d> {
 
     /// Whether it is `true`.
     pub fn is_true(self) -> bool {
-        self.kind() == Kind::Bool && self.raw() == b"true"
+        self.kind() == ValueKind::Bool && self.raw() == b"true"
     }
 
     /// Whether it is a string and exactly this one.
@@ -367,7 +367,7 @@ impl<'d> Value<'d> {
         if node.flags & ESCAPED != 0 {
             return self.is_escaped(text);
         }
-        node.kind == Kind::String
+        node.kind == ValueKind::String
             && (node.end - node.start) as usize == text.len() + 2
             && self.raw() == text.as_bytes()
     }
@@ -389,7 +389,7 @@ fn tag(name: &[u8]) -> u16 {
 
 /// A text that may be shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Text {
+pub struct JsonText {
     /// The string's inside, without quotes.
     pub inner: Span,
     /// How many characters it has.
@@ -400,9 +400,9 @@ pub struct Text {
     unmarked: bool,
 }
 
-impl Text {
+impl JsonText {
     /// The string's text.
-    pub fn of(value: Value<'_>) -> Self {
+    pub fn from_value(value: Value<'_>) -> Self {
         let raw = value.raw();
         // A shorter one is soon read again.
         let searched = raw.len() >= SEARCHED_BYTES_MIN && value.gaps().next().is_none();
@@ -455,7 +455,7 @@ pub enum Fed {
 }
 
 /// Why the next token could not be read.
-enum Stop {
+enum TokenStop {
     /// The end of the token is not there yet.
     Short,
     /// The byte at this place cannot stand there.
@@ -463,10 +463,10 @@ enum Stop {
     TooComplex,
 }
 
-type Step<T = usize> = Result<T, Stop>;
+type TokenStep<T = usize> = Result<T, TokenStop>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum TokenState {
     #[default]
     Start,
     /// The same where an array will do.
@@ -482,7 +482,7 @@ enum State {
 
 /// Bytes up to where a line or what is held of it ends, and their marks.
 #[derive(Clone, Copy)]
-struct Piece<'b> {
+struct MarkedBytes<'b> {
     bytes: &'b [u8],
     marks: &'b Marks,
 }
@@ -496,7 +496,7 @@ pub struct Tokeniser {
     marks: Marks,
     /// Open containers: their node index.
     open: Vec<u32>,
-    state: State,
+    state: TokenState,
     /// The next token.
     at: usize,
     /// How far the string that begins there was followed.
@@ -517,12 +517,12 @@ impl Tokeniser {
     pub fn reset(&mut self) {
         self.doc.clear();
         self.open.clear();
-        self.state = State::Start;
+        self.state = TokenState::Start;
     }
 
     /// Whether nothing but white space was read since the last reset.
     pub fn untouched(&self) -> bool {
-        self.state == State::Start
+        self.state == TokenState::Start
     }
 
     /// Whether it stopped inside a string.
@@ -584,21 +584,21 @@ impl Tokeniser {
     /// Reads on, at most up to a place.
     pub fn read(&mut self, to: usize) -> Fed {
         let (bytes, marks) = (core::mem::take(&mut self.doc.bytes), core::mem::take(&mut self.marks));
-        let fed = self.read_piece(Piece { bytes: &bytes[..to], marks: &marks });
+        let fed = self.read_piece(MarkedBytes { bytes: &bytes[..to], marks: &marks });
         (self.doc.bytes, self.marks) = (bytes, marks);
         fed
     }
 
-    fn read_piece(&mut self, piece: Piece<'_>) -> Fed {
-        while self.at < piece.bytes.len() && self.state != State::Done {
+    fn read_piece(&mut self, piece: MarkedBytes<'_>) -> Fed {
+        while self.at < piece.bytes.len() && self.state != TokenState::Done {
             match self.step(piece, self.at) {
                 Ok(next) => self.at = next,
-                Err(Stop::Short) => return Fed::More,
-                Err(Stop::Bad(at)) => return Fed::Bad(at),
-                Err(Stop::TooComplex) => return Fed::TooComplex,
+                Err(TokenStop::Short) => return Fed::More,
+                Err(TokenStop::Bad(at)) => return Fed::Bad(at),
+                Err(TokenStop::TooComplex) => return Fed::TooComplex,
             }
         }
-        if self.state == State::Done { Fed::Done(self.at) } else { Fed::More }
+        if self.state == TokenState::Done { Fed::Done(self.at) } else { Fed::More }
     }
 
     /// Reads one object of `total` bytes in all, or up to where it ends; `fill` gives the bytes at an offset.
@@ -643,77 +643,79 @@ impl Tokeniser {
     }
 
     /// Reads the token at `i`, and the strings after it.
-    fn step(&mut self, piece: Piece<'_>, i: usize) -> Step {
+    fn step(&mut self, piece: MarkedBytes<'_>, i: usize) -> TokenStep {
         let byte = piece.bytes[i];
         match (self.state, byte) {
             (_, b' ' | b'\t' | b'\r' | b'\n') => {}
-            (State::Key | State::KeyOrEnd, b'"') => return self.strings(piece, i, true),
-            (State::Value | State::ValueOrEnd, b'"') => return self.strings(piece, i, false),
-            (State::Start | State::Document | State::Value | State::ValueOrEnd, b'{') => {
-                self.open_container(Kind::Object, i, State::KeyOrEnd)?;
+            (TokenState::Key | TokenState::KeyOrEnd, b'"') => return self.strings(piece, i, true),
+            (TokenState::Value | TokenState::ValueOrEnd, b'"') => return self.strings(piece, i, false),
+            (TokenState::Start | TokenState::Document | TokenState::Value | TokenState::ValueOrEnd, b'{') => {
+                self.open_container(ValueKind::Object, i, TokenState::KeyOrEnd)?;
             }
-            (State::Document | State::Value | State::ValueOrEnd, b'[') => {
-                self.open_container(Kind::Array, i, State::ValueOrEnd)?;
+            (TokenState::Document | TokenState::Value | TokenState::ValueOrEnd, b'[') => {
+                self.open_container(ValueKind::Array, i, TokenState::ValueOrEnd)?;
             }
-            (State::ValueOrEnd | State::CommaOrEnd, b']') => self.close(i, Kind::Array)?,
-            (State::KeyOrEnd | State::CommaOrEnd, b'}') => self.close(i, Kind::Object)?,
-            (State::Value | State::ValueOrEnd, _) => return self.scalar(piece.bytes, i),
-            (State::CommaOrEnd, b',') if self.container() == Kind::Object => self.state = State::Key,
-            (State::Colon, b':') | (State::CommaOrEnd, b',') => self.state = State::Value,
-            _ => return Err(Stop::Bad(i)),
+            (TokenState::ValueOrEnd | TokenState::CommaOrEnd, b']') => self.close(i, ValueKind::Array)?,
+            (TokenState::KeyOrEnd | TokenState::CommaOrEnd, b'}') => self.close(i, ValueKind::Object)?,
+            (TokenState::Value | TokenState::ValueOrEnd, _) => return self.scalar(piece.bytes, i),
+            (TokenState::CommaOrEnd, b',') if self.container() == ValueKind::Object => {
+                self.state = TokenState::Key;
+            }
+            (TokenState::Colon, b':') | (TokenState::CommaOrEnd, b',') => self.state = TokenState::Value,
+            _ => return Err(TokenStop::Bad(i)),
         }
         Ok(i + 1)
     }
 
-    fn container(&self) -> Kind {
-        self.open.last().map_or(Kind::Null, |&at| self.doc.nodes[at as usize].kind)
+    fn container(&self) -> ValueKind {
+        self.open.last().map_or(ValueKind::Null, |&at| self.doc.nodes[at as usize].kind)
     }
 
     #[inline]
-    fn push(&mut self, kind: Kind, start: usize, end: usize, (flags, tag): (u8, u16)) -> Step<()> {
+    fn push(&mut self, kind: ValueKind, start: usize, end: usize, (flags, tag): (u8, u16)) -> TokenStep<()> {
         let nodes = &mut self.doc.nodes;
         if nodes.len() >= NODES_MAX {
-            return Err(Stop::TooComplex);
+            return Err(TokenStop::TooComplex);
         }
         let next = nodes.len() as u32 + 1;
         nodes.push(Node { start: start as u32, end: end as u32, next, kind, flags, tag });
         Ok(())
     }
 
-    fn open_container(&mut self, kind: Kind, at: usize, state: State) -> Step<()> {
+    fn open_container(&mut self, kind: ValueKind, at: usize, state: TokenState) -> TokenStep<()> {
         self.open.push(self.doc.nodes.len() as u32);
         self.state = state;
         self.push(kind, at, at + 1, (0, 0))
     }
 
-    fn close(&mut self, at: usize, kind: Kind) -> Step<()> {
+    fn close(&mut self, at: usize, kind: ValueKind) -> TokenStep<()> {
         let Some(index) = self.open.pop_if(|open| self.doc.nodes[*open as usize].kind == kind) else {
-            return Err(Stop::Bad(at));
+            return Err(TokenStop::Bad(at));
         };
         let next = self.doc.nodes.len() as u32;
         let node = &mut self.doc.nodes[index as usize];
         (node.end, node.next) = (at as u32 + 1, next);
-        self.state = if self.open.is_empty() { State::Done } else { State::CommaOrEnd };
+        self.state = if self.open.is_empty() { TokenState::Done } else { TokenState::CommaOrEnd };
         Ok(())
     }
 
     /// A value that is not a string and holds no other values.
-    fn scalar(&mut self, bytes: &[u8], i: usize) -> Step {
+    fn scalar(&mut self, bytes: &[u8], i: usize) -> TokenStep {
         let (kind, end) = match bytes[i] {
-            b't' => (Kind::Bool, word(bytes, i, b"true")?),
-            b'f' => (Kind::Bool, word(bytes, i, b"false")?),
-            b'n' => (Kind::Null, word(bytes, i, b"null")?),
-            b'-' | b'0'..=b'9' => (Kind::Number, number(bytes, i)?),
-            _ => return Err(Stop::Bad(i)),
+            b't' => (ValueKind::Bool, word(bytes, i, b"true")?),
+            b'f' => (ValueKind::Bool, word(bytes, i, b"false")?),
+            b'n' => (ValueKind::Null, word(bytes, i, b"null")?),
+            b'-' | b'0'..=b'9' => (ValueKind::Number, number(bytes, i)?),
+            _ => return Err(TokenStop::Bad(i)),
         };
         self.push(kind, i, end, (0, 0))?;
-        self.state = State::CommaOrEnd;
+        self.state = TokenState::CommaOrEnd;
         Ok(end)
     }
 
     /// Reads the string that begins at `at`, and the strings after it as long as nothing stands between them but what
     /// nearly always does in compact JSON: a colon after a key, and a comma after a value of an object.
-    fn strings(&mut self, piece: Piece<'_>, at: usize, key: bool) -> Step {
+    fn strings(&mut self, piece: MarkedBytes<'_>, at: usize, key: bool) -> TokenStep {
         let bytes = piece.bytes;
         let (mut at, mut key) = (at, key);
         loop {
@@ -723,7 +725,7 @@ impl Tokeniser {
             let mut counted = u16::try_from(surplus).ok();
             if again || bytes.get(stop) != Some(&b'"') {
                 self.at = at;
-                self.state = if key { State::Key } else { State::Value };
+                self.state = if key { TokenState::Key } else { TokenState::Value };
                 stop = self.odd_string(piece, at + 1)?;
                 (escaped, counted) = (memchr(b'\\', &bytes[at..stop]).is_some(), None);
             }
@@ -736,18 +738,18 @@ impl Tokeniser {
                 Some(surplus) => (flags | COUNTED | if fours { FOURS } else { 0 }, surplus),
                 None => (flags, 0),
             };
-            self.push(Kind::String, at, stop + 1, node)?;
+            self.push(ValueKind::String, at, stop + 1, node)?;
             let next = stop + 1;
             key = match (key, bytes.get(next), bytes.get(next + 1)) {
                 (true, Some(b':'), Some(b'"')) => false,
                 (true, Some(b':'), _) => {
-                    self.state = State::Value;
+                    self.state = TokenState::Value;
                     return Ok(next + 1);
                 }
-                (false, Some(b','), Some(b'"')) if self.container() == Kind::Object => true,
+                (false, Some(b','), Some(b'"')) if self.container() == ValueKind::Object => true,
                 _ => {
                     // A string is never the whole.
-                    self.state = if key { State::Colon } else { State::CommaOrEnd };
+                    self.state = if key { TokenState::Colon } else { TokenState::CommaOrEnd };
                     return Ok(next);
                 }
             };
@@ -757,7 +759,7 @@ impl Tokeniser {
 
     /// Follows a string, from its beginning or from where it was followed to, over escapes that want a closer look. Gives
     /// the place of the quote at its end.
-    fn odd_string(&mut self, Piece { bytes, marks }: Piece<'_>, from: usize) -> Step {
+    fn odd_string(&mut self, MarkedBytes { bytes, marks }: MarkedBytes<'_>, from: usize) -> TokenStep {
         let mut at = from.max(self.followed);
         loop {
             let stop = marks.follow(at).stop.min(bytes.len());
@@ -766,27 +768,27 @@ impl Tokeniser {
             match rest {
                 [] => {
                     self.followed = whole_chars(bytes).max(at);
-                    return Err(Stop::Short);
+                    return Err(TokenStop::Short);
                 }
                 [b'"', ..] => return Ok(stop),
-                _ if cut_off(rest) => return Err(Stop::Short),
+                _ if cut_off(rest) => return Err(TokenStop::Short),
                 [b'\\', b'u', hex @ ..] => {
                     let Some(code) = hex4(hex) else {
                         let digits = hex.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-                        return Err(Stop::Bad(stop + 2 + digits));
+                        return Err(TokenStop::Bad(stop + 2 + digits));
                     };
                     at = stop + 6;
                     match code {
                         0 => self.doc.odd.nul = true,
-                        0xd800..0xdc00 if cut_off(&rest[6..]) => return Err(Stop::Short),
+                        0xd800..0xdc00 if cut_off(&rest[6..]) => return Err(TokenStop::Short),
                         0xd800..0xdc00 if is_low(&rest[6..]) => (self.doc.pairs, at) = (true, stop + 12),
                         0xd800..0xe000 => self.doc.odd.half_pairs = true,
                         _ => {}
                     }
                 }
                 [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => at = stop + 2,
-                [b'\\', ..] => return Err(Stop::Bad(stop + 1)),
-                [0..b' ', ..] => return Err(Stop::Bad(stop)),
+                [b'\\', ..] => return Err(TokenStop::Bad(stop + 1)),
+                [0..b' ', ..] => return Err(TokenStop::Bad(stop)),
                 // A control character that is taken for a blank.
                 _ => at = stop + 1,
             }
@@ -850,7 +852,7 @@ fn copy_from(bytes: &[u8], base: u64) -> impl FnMut(u64, &mut [u8]) -> Result<()
 /// The parts of a line that need not be held, in order: long blanks, and the insides of long strings after their first
 /// bytes. The last string may be open, and is known up to a place.
 fn spare(bytes: &[u8], gaps: &[Gap], nodes: &[Node], open: (usize, usize)) -> Vec<(usize, usize)> {
-    let whole = nodes.iter().filter(|node| node.kind == Kind::String);
+    let whole = nodes.iter().filter(|node| node.kind == ValueKind::String);
     let whole = whole.map(|node| (node.start as usize, node.end as usize - 1));
     let insides = whole.chain([open]).filter(|(start, end)| *end > start + 1 + PREFIX_BYTES_MAX);
     let spare = insides.map(|(start, end)| {
@@ -872,13 +874,13 @@ fn spare(bytes: &[u8], gaps: &[Gap], nodes: &[Node], open: (usize, usize)) -> Ve
 }
 
 /// The end of the word that is to stand at `at`.
-fn word(bytes: &[u8], at: usize, word: &[u8]) -> Step {
+fn word(bytes: &[u8], at: usize, word: &[u8]) -> TokenStep {
     let same = word.iter().zip(&bytes[at..]).take_while(|(wanted, byte)| wanted == byte).count();
     if same == word.len() { Ok(at + same) } else { Err(stopped(bytes, at + same)) }
 }
 
 /// The end of the number that begins at `at`.
-fn number(bytes: &[u8], at: usize) -> Step {
+fn number(bytes: &[u8], at: usize) -> TokenStep {
     let digits = |at: usize| {
         let count = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 { Err(stopped(bytes, at)) } else { Ok(at + count) }
@@ -893,12 +895,12 @@ fn number(bytes: &[u8], at: usize) -> Step {
         end = digits(end + 1 + usize::from(is(end + 1, b"+-")))?;
     }
     // More of it may follow.
-    if end == bytes.len() { Err(Stop::Short) } else { Ok(end) }
+    if end == bytes.len() { Err(TokenStop::Short) } else { Ok(end) }
 }
 
 /// Why a token stops at a place where it cannot.
-fn stopped(bytes: &[u8], at: usize) -> Stop {
-    if at >= bytes.len() { Stop::Short } else { Stop::Bad(at) }
+fn stopped(bytes: &[u8], at: usize) -> TokenStop {
+    if at >= bytes.len() { TokenStop::Short } else { TokenStop::Bad(at) }
 }
 
 /// Whether these are the first bytes of a `\u` escape, or none, and more may follow.
@@ -926,7 +928,7 @@ pub fn whole_chars(bytes: &[u8]) -> usize {
 
 /// Whether a whole file is one object or array, on however many lines; not known of one with too many values.
 pub fn is_document(source: &dyn Source) -> Result<bool, Fault> {
-    let mut tokeniser = Tokeniser { state: State::Document, ..Tokeniser::new(0) };
+    let mut tokeniser = Tokeniser { state: TokenState::Document, ..Tokeniser::new(0) };
     let mut fill = |at, room: &mut [u8]| source.fill(at, room);
     if !matches!(tokeniser.read_all(source.len(), &mut fill)?, Fed::Done(_)) {
         return Ok(false);
@@ -1093,13 +1095,14 @@ mod tests {
         }
     }
 
-    type Summary<'d> = (Kind, Span, &'d [u8], Option<Cow<'d, [u8]>>, u64, bool);
+    type Summary<'d> = (ValueKind, Span, &'d [u8], Option<Cow<'d, [u8]>>, u64, bool);
 
     /// All that can be asked for.
     fn summary(doc: &Doc) -> Vec<Summary<'_>> {
         let all = doc.root().unwrap().descendants();
         all.map(|value| {
-            let utf16 = value.kind() == Kind::String && Text::of(value).length(Unit::Utf16).is_some();
+            let utf16 = value.kind() == ValueKind::String
+                && JsonText::from_value(value).length(Unit::Utf16).is_some();
             (value.kind(), value.span(), value.prefix(), value.text(), value.chars(), utf16)
         })
         .collect()

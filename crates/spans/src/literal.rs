@@ -34,7 +34,7 @@ impl Unit {
 
 /// One unit of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct LiteralPiece {
     /// Bytes as written.
     pub raw: usize,
     /// The character, where the unit is a whole one.
@@ -45,7 +45,7 @@ pub struct Piece {
     stray: bool,
 }
 
-impl Piece {
+impl LiteralPiece {
     /// How much it counts.
     pub fn length(self, unit: Unit) -> u64 {
         match unit {
@@ -73,8 +73,8 @@ pub(crate) fn hex4(bytes: &[u8]) -> Option<u32> {
 }
 
 /// The unit at the beginning of `bytes`, which hold at least [`UNIT_BYTES_MAX`] bytes or the literal's rest.
-pub fn piece(bytes: &[u8]) -> Piece {
-    let escape = |raw, char| Piece { raw, char, plain: 0, stray: false };
+pub fn piece(bytes: &[u8]) -> LiteralPiece {
+    let escape = |raw, char| LiteralPiece { raw, char, plain: 0, stray: false };
     match bytes {
         [b'\\', b'u', rest @ ..] => {
             let Some(high) = hex4(rest) else { return escape(2.min(bytes.len()), 0xfffd) };
@@ -106,9 +106,9 @@ pub fn piece(bytes: &[u8]) -> Piece {
                 0x80.. => 0x80,
                 ascii => u32::from(*ascii),
             };
-            Piece { raw: 1 + more, char, plain: 1 + more, stray: *first & 0xc0 == 0x80 }
+            LiteralPiece { raw: 1 + more, char, plain: 1 + more, stray: *first & 0xc0 == 0x80 }
         }
-        [] => Piece { raw: 0, char: 0, plain: 0, stray: false },
+        [] => LiteralPiece { raw: 0, char: 0, plain: 0, stray: false },
     }
 }
 

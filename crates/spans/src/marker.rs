@@ -29,9 +29,9 @@ pub const NO_OUTPUT: &str = "(no output)";
 /// Content address of a text that was taken out: the first 12 hex digits of the BLAKE3 hash of the literal as
 /// it was written, without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Id(Cow<'static, str>);
+pub struct TextId(Cow<'static, str>);
 
-impl Id {
+impl TextId {
     /// How many hex digits of the hash are shown.
     pub const DIGITS: usize = 12;
 
@@ -53,7 +53,7 @@ impl Id {
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for TextId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -61,7 +61,7 @@ impl fmt::Display for Id {
 
 /// One of our markers in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundMarker {
     /// Where it stands, brackets included.
     pub span: Span,
     /// How much of it is gone.
@@ -69,10 +69,10 @@ pub struct Found {
     /// Length of the text before the first cut.
     pub total: u64,
     /// Under which address the whole text was kept.
-    pub id: Id,
+    pub id: TextId,
 }
 
-impl Found {
+impl FoundMarker {
     /// Whether this marker accounts for a text of so many units: what stands around it is what it says was left,
     /// but for the line breaks that were put around it. Markers in what a tool printed do not.
     pub fn explains(&self, units: u64) -> bool {
@@ -84,7 +84,7 @@ impl Found {
 
 /// The marker line, without line breaks. `folder` is where the text also lies as a plain file; a note that cannot
 /// stand in a marker is left out.
-pub fn text(omitted: u64, total: u64, id: &Id, folder: Option<&Folder>, note: &str) -> String {
+pub fn text(omitted: u64, total: u64, id: &TextId, folder: Option<&TextFolder>, note: &str) -> String {
     let mut line = String::with_capacity(bytes_max(total.max(omitted), id, folder, note) as usize);
     // Writing to a string cannot fail.
     _ = write!(line, "{BEGIN}{omitted} of {total}{OMITTED}");
@@ -100,7 +100,7 @@ pub fn text(omitted: u64, total: u64, id: &Id, folder: Option<&Folder>, note: &s
 }
 
 /// How many bytes [`text`] of a text of so many units, all of them omitted, has.
-pub fn bytes_max(total: u64, id: &Id, folder: Option<&Folder>, note: &str) -> u64 {
+pub fn bytes_max(total: u64, id: &TextId, folder: Option<&TextFolder>, note: &str) -> u64 {
     let digits = 2 * total.checked_ilog10().map_or(1, |log| log as usize + 1);
     let note = if is_note(note) { note.len() + " ()".len() } else { 0 };
     let file = folder.map_or(0, |folder| OR.len() + folder.0.len() + "/.txt".len() + id.0.len());
@@ -115,9 +115,9 @@ fn is_note(text: &str) -> bool {
 
 /// A folder in which the texts that were cut also lie as plain files, for agents that may read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder(String);
+pub struct TextFolder(String);
 
-impl Folder {
+impl TextFolder {
     /// Longest path, so that a marker stays within [`BYTES_MAX`].
     pub const PATH_BYTES_MAX: usize = 100;
 
@@ -131,7 +131,7 @@ impl Folder {
     }
 
     /// Path of the file that holds a text.
-    pub fn file(&self, id: &Id) -> String {
+    pub fn file(&self, id: &TextId) -> String {
         format!("{}/{id}.txt", self.0)
     }
 }
@@ -153,8 +153,8 @@ pub fn is_alone(text: &[u8]) -> bool {
 }
 
 /// What looks like our markers among those that begin within the first `owned` bytes of a literal's window at
-/// `base`. Whether one is ours only the whole text tells: [`Found::explains`].
-pub fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item = Found> {
+/// `base`. Whether one is ours only the whole text tells: [`FoundMarker::explains`].
+pub fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item = FoundMarker> {
     memmem::find_iter(bytes, BEGIN).take_while(move |&at| at < owned).filter_map(move |at| {
         let line = &bytes[at..bytes.len().min(at + BYTES_MAX)];
         let line = &line[..=memchr::memchr(b']', line)?];
@@ -169,11 +169,11 @@ pub fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item = Found
         let hex = (8..=64).contains(&id.len()) && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let start = base + at as u64;
         let span = Span::new(start, start + line.len() as u64);
-        (hex && noted && omitted <= total).then(|| Found {
+        (hex && noted && omitted <= total).then(|| FoundMarker {
             span,
             omitted,
             total,
-            id: Id(Cow::Owned(id.into())),
+            id: TextId(Cow::Owned(id.into())),
         })
     })
 }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn is_found_again() {
-        let id = Id::new(&blake3::hash(b"x"));
+        let id = TextId::new(&blake3::hash(b"x"));
         let line = format!("before\\n{}\\nafter [tailor: 1 of x]", text(10, 20, &id, None, ""));
         let found = find(line.as_bytes(), line.len(), 100).next().unwrap();
         assert_eq!((found.span.start, found.total, &found.id), (108, 20, &id));
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_marker_that_a_tool_printed_is_not_ours() {
-        let id = Id::new(&blake3::hash(b"x"));
+        let id = TextId::new(&blake3::hash(b"x"));
         let line = text(10, 20, &id, None, "");
         let found = find(line.as_bytes(), line.len(), 0).next().unwrap();
         let marker = line.len() as u64;
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_note_is_part_of_it() {
-        let id = Id::new(&blake3::hash(b"x"));
+        let id = TextId::new(&blake3::hash(b"x"));
         let noted = text(10, 20, &id, None, "300 lines, Go source");
         assert!(noted.starts_with("[tailor: 10 of 20 chars omitted (300 lines, Go source); full text: "));
         let found = find(noted.as_bytes(), noted.len(), 0).next().unwrap();
@@ -276,7 +276,7 @@ mod tests {
         for note in ["a]b", "a\"b", "(x)", "", &"x".repeat(65)] {
             assert_eq!(text(10, 20, &id, None, note), text(10, 20, &id, None, ""), "{note}");
         }
-        let folder = Folder::new(&"f".repeat(Folder::PATH_BYTES_MAX)).unwrap();
+        let folder = TextFolder::new(&"f".repeat(TextFolder::PATH_BYTES_MAX)).unwrap();
         let longest = text(u64::MAX, u64::MAX, &id, Some(&folder), &"x".repeat(NOTE_BYTES_MAX));
         assert!(longest.len() <= BYTES_MAX, "{}", longest.len());
         for (total, folder, note) in

@@ -116,13 +116,13 @@ impl Source for &[u8] {
 }
 
 /// A source with one stretch held in memory, for a reader that needs it several times.
-pub struct Held<'a> {
+pub struct HeldSource<'a> {
     source: &'a dyn Source,
     at: u64,
     bytes: &'a [u8],
 }
 
-impl<'a> Held<'a> {
+impl<'a> HeldSource<'a> {
     /// Reads the stretch, if there is room for it; what is not held is read from the source whenever it is wanted.
     pub fn new(source: &'a dyn Source, stretch: Span, room: &'a mut [u8]) -> Result<Self, Fault> {
         let fits = stretch.len() <= room.len() as u64;
@@ -131,7 +131,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Source for Held<'_> {
+impl Source for HeldSource<'_> {
     fn len(&self) -> u64 {
         self.source.len()
     }

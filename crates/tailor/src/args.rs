@@ -10,19 +10,19 @@ mod hook;
 mod lines;
 mod top;
 
-pub(crate) use check::{Allowed, Layout, Listing, ReportFormat, Results};
+pub(crate) use check::{Allowed, FileLayout, Listing, ReportFormat, ResultArgs};
 pub(crate) use common::{Common, Json};
 pub(crate) use complete::{Complete, Completions, Man};
-pub(crate) use doctor::{Doctor, Resume};
-pub(crate) use hook::{Hook, HookEvent};
+pub(crate) use doctor::{DoctorArgs, ResumeArgs};
+pub(crate) use hook::{HookArgs, HookEvent};
 pub(crate) use lines::DataSet;
-pub(crate) use top::{Report, Top};
+pub(crate) use top::{ReportArgs, TopArgs};
 
 use crate::config::{Loaded, load};
 use crate::names;
-use crate::settings::{Edit, Settings};
+use crate::settings::{SettingEdit, Settings};
 use crate::value::{
-    Thinking, Tokenizer, count, duration, long_duration, millis, or_meant, rules, severity, size,
+    ThinkingChoice, Tokenizer, count, duration, long_duration, millis, or_meant, rules, severity, size,
 };
 use clap::ValueHint::{AnyPath, FilePath};
 use clap::builder::{EnumValueParser, TypedValueParser};
@@ -30,9 +30,9 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
 use doctor::session;
 pub(crate) use file::ConfigFile;
-use flags::Given;
-use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
-use spans::marker::Folder;
+use flags::GivenValues;
+use keeper::{Mode, Options, Policies, Recovery, RunsToKeep, Vault};
+use spans::marker::TextFolder;
 use std::env::consts::{ARCH, OS};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -40,7 +40,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
 use transcript::policy::WINDOW_TOKENS;
 use transcript::policy::{Budget, Policy, SignedThinking};
-use transcript::recover::{self, Level};
+use transcript::recover::{self, RecoverLevel};
 use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
 use watch::Build;
@@ -112,7 +112,7 @@ pub(crate) enum Command {
         into the model's context window; in use: an agent is at work on it; ?: not looked at yet.\n\
         Exit codes: 0 whatever is found, 2 an error."
     )]
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// Repair a session, and start its agent on it.
     ///
     /// The newest session, or the one with this id.
@@ -120,7 +120,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  tailor resume claude\n  tailor resume codex 0d0f7b2c\n  tailor resume pi --no-start\n\
         Exit codes: those of the agent; without it 0 ready, 1 not now, 2 an error."
     )]
-    Resume(Resume),
+    Resume(ResumeArgs),
     /// Check transcripts and report what is wrong.
     ///
     /// Changes nothing.
@@ -137,7 +137,7 @@ pub(crate) enum Command {
         tailor scan sessions --json -o known.json\n  tailor scan sessions --baseline known.json\n\
         Exit codes: 0 no errors found, 1 errors found (see --fail-on), 2 a file could not be read, 130 interrupted by Ctrl-C."
     )]
-    Scan(Scan),
+    Scan(ScanArgs),
     /// Repair transcripts in place, where that is safe.
     #[command(
         visible_alias = "repair",
@@ -149,7 +149,7 @@ pub(crate) enum Command {
         Undo: tailor undo session.jsonl\n\
         Exit codes: 0 all fixed, 1 problems remain, 2 an error, 130 interrupted"
     )]
-    Fix(Fix),
+    Fix(FixArgs),
     /// Show what fills a file and the context.
     ///
     /// Tools, fields, turns, the largest entries. Changes nothing.
@@ -158,14 +158,14 @@ pub(crate) enum Command {
         tailor top session.jsonl --json | jq '.largest[0]'\n\
         Exit codes: 0 whatever is found, 2 an error"
     )]
-    Top(Top),
+    Top(TopArgs),
     /// Write an HTML report of sizes and problems.
     ///
     /// What fills the contexts, what is wrong, what a fix would change.
     #[command(after_help = "Examples:\n  tailor report -o report.html\n  \
         tailor report ~/.claude/projects -o report.html\n\
         Exit codes: 0 whatever is found, 2 an error")]
-    Report(Report),
+    Report(ReportArgs),
     /// Restore what a run of `fix` changed.
     ///
     /// Also after the agent has appended more.
@@ -178,14 +178,14 @@ pub(crate) enum Command {
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20\n\
         Exit codes: 0 undone, 1 not now or not all of it, 2 an error, 130 interrupted"
     )]
-    Undo(Undo),
+    Undo(UndoArgs),
     /// Print the context in chunks that fit a summariser.
     ///
     /// As lines of JSON.
     #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50k\n  \
         tailor chunk session.jsonl --tokenizer o200k --max-total-tokens 200k | jq -r '.messages[]?.text'\n\
         Exit codes: 0 all was printed, 2 an error")]
-    Chunk(Chunk),
+    Chunk(ChunkArgs),
     /// Replace older messages by a summary that a command writes.
     ///
     /// It is stored as the agent's own compaction.
@@ -196,7 +196,7 @@ pub(crate) enum Command {
         TAILOR_CHUNKS. If it fails or prints nothing, nothing is changed.\n\
         Exit codes: 0 compacted, 1 not now or nothing to compact, 2 an error."
     )]
-    Compact(Compact),
+    Compact(CompactArgs),
     /// Shorten a session that the API refuses as too long.
     ///
     /// Until it fits: results are cut, then the oldest messages left out.
@@ -206,7 +206,7 @@ pub(crate) enum Command {
         tailor recover session.jsonl --json --error 'prompt is too long: …'\n\
         Exit codes: 0 it fits now, or it was not too long; 1 not now, not by this, or still too long; 2 an error."
     )]
-    Recover(Recover),
+    Recover(RecoverArgs),
     /// Print a session from a database as JSON lines, as it is stored; changes nothing.
     #[command(
         after_help = "Examples:\n  tailor export '~/.local/share/opencode/opencode.db#ses_dfbac0375ffe' > session.jsonl\n  \
@@ -214,31 +214,31 @@ pub(crate) enum Command {
         Of a damaged database, what can still be read is printed.\n\
         Exit codes: 0 all of it was printed, 1 some rows could not be read, 2 an error."
     )]
-    Export(Export),
+    Export(ExportArgs),
     /// Compare two copies of a session record by record, such as a file and the database that it was moved to.
     #[command(
         after_help = "Examples:\n  tailor diff old.jsonl '~/.openclaw/agents/main/agent/openclaw-agent.sqlite#s1'\n  \
         tailor diff before.jsonl after.jsonl --json\n\
         Exit codes: 0 both hold the same records, 1 they differ, 2 an error."
     )]
-    Diff(Diff),
+    Diff(DiffArgs),
     /// Print the full text that a marker of `fix` stands for.
     ///
     /// The marker names the id.
     #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less\n\
         Exit codes: 0 printed, 2 an error")]
-    Show(Show),
+    Show(ShowArgs),
     /// Remove a text that was cut from the vault for good.
     ///
     /// Such as a secret. The marker names the id.
     #[command(after_help = "Examples:\n  tailor forget 3f9a1c20d7e4\n\
         The session keeps the marker, and `undo` can no longer put the text back. It may still be in other sessions and backups.\n\
         Exit codes: 0 forgotten, 2 an error")]
-    Forget(Forget),
+    Forget(ForgetArgs),
     /// Delete originals that no longer need to be kept.
     #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7d --max-size 500M\n\
         Exit codes: 0 done, 2 an error")]
-    Gc(Gc),
+    Gc(GcArgs),
     /// Watch transcripts and repair them while they grow.
     ///
     /// Writes nothing unless the mode is `enforce`.
@@ -248,7 +248,7 @@ pub(crate) enum Command {
         SIGHUP reloads the configuration, SIGTERM stops after the current file.\n\
         Exit codes: 0 stopped, 2 an error"
     )]
-    Watch(Watch),
+    Watch(WatchArgs),
     /// Show how the daemon is doing.
     #[command(after_help = "Examples:\n  tailor status\n  tailor status --json | jq .troubles\n\
         Exit codes: 0 all is well, 1 sessions are left alone or the configuration is refused, 2 no daemon answers")]
@@ -262,7 +262,7 @@ pub(crate) enum Command {
         tailor explain 'messages.2: `tool_use` ids were found without …' session.jsonl\n  \
         tailor explain - < error.txt\n  tailor explain chatcli\n  tailor explain\n\
         Exit codes: 0 explained, 2 not known, or an error")]
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// Print the JSON Schema of what --json prints.
     #[command(after_help = "Examples:\n  tailor schema > tailor.schema.json\n\
         `$defs` has an entry for each command, such as `tailor scan`. For the configuration: tailor config schema\n\
@@ -289,14 +289,14 @@ pub(crate) enum Command {
         after_help = "Example:\n  echo '{\"transcript_path\":\"session.jsonl\"}' | tailor hook start\n\
         Exit code: 0, whatever happens, so that no agent is kept from working."
     )]
-    Hook(Hook),
+    Hook(HookArgs),
 }
 
 #[derive(ClapArgs)]
 #[command(next_display_order = EVERYDAY)]
-pub(crate) struct Scan {
+pub(crate) struct ScanArgs {
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: CheckArgs,
     #[command(flatten)]
     pub(crate) data_set: DataSet,
     #[command(flatten)]
@@ -315,7 +315,7 @@ const EVERYDAY: usize = 4;
 #[derive(ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
 #[command(next_display_order = EVERYDAY)]
-pub(crate) struct Fix {
+pub(crate) struct FixArgs {
     /// Report what would change, but change nothing.
     #[arg(long, display_order = 0)]
     pub(crate) dry_run: bool,
@@ -363,9 +363,9 @@ pub(crate) struct Fix {
     pub(crate) vault: VaultAt,
     /// Also write each cut text to a plain file in this folder, and name that file in the marker.
     #[arg(long, value_name = "DIR", value_parser = spill, hide_short_help = true, conflicts_with = "lines")]
-    pub(crate) spill: Option<Folder>,
+    pub(crate) spill: Option<TextFolder>,
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: CheckArgs,
     #[command(flatten)]
     pub(crate) data_set: DataSet,
 }
@@ -388,7 +388,7 @@ impl VaultAt {
 
 /// What every command is asked that changes files in another way than `fix`.
 #[derive(ClapArgs, Clone)]
-pub(crate) struct Change {
+pub(crate) struct ChangeArgs {
     /// How long a file must rest [default: 5s]
     ///
     /// A file that was written to more recently is not replaced. Pass 0 if no agent is running.
@@ -407,7 +407,7 @@ fn settled(policies: &Policies, settle: Duration) -> Policies {
     policies.map(|policy| policy.agent_gone = settle.is_zero())
 }
 
-impl Change {
+impl ChangeArgs {
     /// Reads the configuration.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         self.config.load()
@@ -435,7 +435,7 @@ impl Change {
 
 #[derive(ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
-pub(crate) struct Undo {
+pub(crate) struct UndoArgs {
     /// Files, or folders of transcripts. Without one, the newest runs are listed.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
@@ -463,7 +463,7 @@ pub(crate) struct Undo {
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
 }
 
 /// What a summariser can take.
@@ -494,11 +494,11 @@ pub(crate) struct ChunkLimits {
 
 impl ChunkLimits {
     /// The limits, with a function that counts tokens.
-    pub(crate) fn limits<'t>(&self, count: &'t dyn Fn(&str) -> u64) -> chunk::Limits<'t> {
+    pub(crate) fn limits<'t>(&self, count: &'t dyn Fn(&str) -> u64) -> chunk::ChunkBounds<'t> {
         // The share of the window that OpenClaw uses for a chunk.
         const SHARE_PERCENT: u64 = 40;
         let window = if self.window_tokens == 0 { WINDOW_TOKENS } else { self.window_tokens };
-        chunk::Limits {
+        chunk::ChunkBounds {
             tokens_max: self.max_tokens.unwrap_or(window.saturating_mul(SHARE_PERCENT) / 100),
             chars_max: self.max_chars.unwrap_or(0),
             message_chars_max: self.max_message_chars,
@@ -510,7 +510,7 @@ impl ChunkLimits {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Chunk {
+pub(crate) struct ChunkArgs {
     /// The session's file; `-` is standard input.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) path: PathBuf,
@@ -522,7 +522,7 @@ pub(crate) struct Chunk {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Compact {
+pub(crate) struct CompactArgs {
     /// The session's file.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) path: PathBuf,
@@ -536,17 +536,17 @@ pub(crate) struct Compact {
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     #[command(flatten)]
     pub(crate) limits: ChunkLimits,
     /// What to do with signed thinking that would stay.
     ///
     /// Keep it and refuse, strip it, or ignore it.
-    #[arg(long, value_enum, default_value_t = Thinking::Strip)]
-    thinking: Thinking,
+    #[arg(long, value_enum, default_value_t = ThinkingChoice::Strip)]
+    thinking: ThinkingChoice,
 }
 
-impl Compact {
+impl CompactArgs {
     pub(crate) fn options(&self) -> Result<Options, String> {
         self.change.options(self.dry_run, |config| {
             config.policies().map(|policy| policy.thinking = self.thinking.signed())
@@ -558,7 +558,7 @@ impl Compact {
 const RECOVERIES_MAX: u64 = 3;
 
 #[derive(ClapArgs)]
-pub(crate) struct Recover {
+pub(crate) struct RecoverArgs {
     /// The session's file.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) path: PathBuf,
@@ -574,7 +574,7 @@ pub(crate) struct Recover {
     ///
     /// Whatever the error was: 1 halves the limits, 2 keeps the last messages, 3 the last four, cut.
     #[arg(long, value_name = "1|2|3", value_parser = level, conflicts_with = "target_tokens")]
-    pub(crate) level: Option<Level>,
+    pub(crate) level: Option<RecoverLevel>,
     /// How many messages stay in context at level 2.
     ///
     /// Level 3 keeps 4 at most.
@@ -593,14 +593,14 @@ pub(crate) struct Recover {
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     #[command(flatten)]
-    limits: Limits,
+    limits: LimitFlags,
 }
 
-impl Recover {
+impl RecoverArgs {
     /// What `recover` does with this file if no option is given.
-    pub(crate) fn of(path: PathBuf, change: Change) -> Self {
+    pub(crate) fn for_file(path: PathBuf, change: ChangeArgs) -> Self {
         Self {
             path,
             error: None,
@@ -612,7 +612,7 @@ impl Recover {
             max_output_tokens: 0,
             dry_run: false,
             change,
-            limits: Given(Vec::new()),
+            limits: GivenValues(Vec::new()),
         }
     }
 
@@ -636,7 +636,7 @@ impl Recover {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Forget {
+pub(crate) struct ForgetArgs {
     /// The id in the marker: 8 to 64 hex digits.
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
@@ -649,14 +649,14 @@ pub(crate) struct Forget {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Export {
+pub(crate) struct ExportArgs {
     /// The session: FILE#SESSION, or FILE if there is only one in it.
     #[arg(value_name = "FILE#SESSION")]
     pub(crate) path: PathBuf,
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Diff {
+pub(crate) struct DiffArgs {
     /// A transcript, or FILE#SESSION.
     #[arg(value_name = "OLD")]
     pub(crate) old: PathBuf,
@@ -668,7 +668,7 @@ pub(crate) struct Diff {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Show {
+pub(crate) struct ShowArgs {
     /// The id in the marker: 8 to 64 hex digits.
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
@@ -684,7 +684,7 @@ pub(crate) struct Show {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Gc {
+pub(crate) struct GcArgs {
     /// Delete runs older than this; never the newest one of a file.
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = long_duration)]
     pub(crate) older_than: Duration,
@@ -703,7 +703,7 @@ pub(crate) struct Gc {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Explain {
+pub(crate) struct ExplainArgs {
     /// A rule's code or name, a profile (`--profile`), or the text of an error, `-` for standard input; lists all rules by
     /// default.
     #[arg(value_name = "CODE|ERROR TEXT", value_parser = names::topics(), hide_possible_values = true)]
@@ -719,7 +719,7 @@ pub(crate) struct Explain {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Watch {
+pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub(crate) at: ConfigAt,
     /// Format of the log; by default text, or the journal under systemd.
@@ -730,7 +730,7 @@ pub(crate) struct Watch {
     json: bool,
 }
 
-impl Watch {
+impl WatchArgs {
     pub(crate) fn log_format(&self) -> Option<LogFormat> {
         if self.json { Some(LogFormat::Json) } else { self.log_format }
     }
@@ -794,7 +794,7 @@ pub(crate) struct ConfigAt {
     #[command(flatten)]
     config: ConfigFile,
     #[command(flatten)]
-    daemon: Given<String>,
+    daemon: GivenValues<String>,
     /// Any key of the configuration, written as in a file.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -836,7 +836,7 @@ impl ConfigAt {
 
 /// What `scan` and `fix` have in common.
 #[derive(ClapArgs)]
-pub(crate) struct Shared {
+pub(crate) struct CheckArgs {
     /// Files or folders; `-` is standard input [default: all known agents]
     ///
     /// Or ids of sessions. `-` stands alone.
@@ -861,16 +861,16 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, hide_short_help = true)]
     pub(crate) error: Option<String>,
     #[command(flatten)]
-    pub(crate) results: Results,
+    pub(crate) results: ResultArgs,
     #[command(flatten)]
-    pub(crate) limits: Limits,
+    pub(crate) limits: LimitFlags,
     #[command(flatten)]
     pub(crate) config: ConfigFile,
 }
 
 /// The limits of the policy that flags give. What is not asked for is the configuration's, or the profile's; 0 switches
 /// a limit off.
-pub(crate) type Limits = Given<Edit>;
+pub(crate) type LimitFlags = GivenValues<SettingEdit>;
 
 /// What makes the exit code 1.
 #[derive(Clone, Debug)]
@@ -879,7 +879,7 @@ pub(crate) enum FailOn {
     Code(String),
 }
 
-impl Limits {
+impl LimitFlags {
     /// The configuration's policies with these limits applied. A profile replaces all limits, including those of single
     /// agents.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
@@ -895,7 +895,7 @@ impl Limits {
     }
 }
 
-impl Shared {
+impl CheckArgs {
     /// The configuration's policies with the flags applied, at the current time.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let only = self.only();
@@ -944,7 +944,7 @@ impl Shared {
     }
 }
 
-impl Scan {
+impl ScanArgs {
     /// The options of the scan, and the place of the index of verdicts if it is to be used.
     pub(crate) fn asked(&self) -> Result<(Options, Option<PathBuf>), String> {
         let budget = self.allowed.budget();
@@ -963,15 +963,15 @@ fn is_ci() -> bool {
 }
 
 /// Everything that `fix` needs.
-pub(crate) struct Asked {
+pub(crate) struct FixInputs {
     /// The mode is for files that are repaired in place.
     pub(crate) options: Options,
     /// How long originals are kept.
-    pub(crate) keep: Keep,
+    pub(crate) keep: RunsToKeep,
 }
 
-impl Fix {
-    pub(crate) fn asked(&self) -> Result<Asked, String> {
+impl FixArgs {
+    pub(crate) fn asked(&self) -> Result<FixInputs, String> {
         self.shared.check_fail_on(&Budget::default())?;
         let config = self.shared.config.load()?;
         let policy = self.shared.policies(&config).map(|policy| {
@@ -993,7 +993,7 @@ impl Fix {
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
             worth: None,
         };
-        Ok(Asked { options, keep: config.keep() })
+        Ok(FixInputs { options, keep: config.keep() })
     }
 
     /// How long older history waits if no flag says so. If no agent is running, no prompt cache is worth waiting for.
@@ -1003,7 +1003,7 @@ impl Fix {
     }
 }
 
-impl Undo {
+impl UndoArgs {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let thinking = if self.ignore_thinking { SignedThinking::Ignore } else { SignedThinking::Keep };
         let own = Policy { thinking, ..Policy::default() };
@@ -1037,15 +1037,15 @@ fn at_least(min: u64) -> impl Fn(&str) -> Result<u64, String> + Clone {
     }
 }
 
-fn level(text: &str) -> Result<Level, String> {
+fn level(text: &str) -> Result<RecoverLevel, String> {
     let number = text.parse().ok();
-    number.and_then(Level::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
+    number.and_then(RecoverLevel::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
 }
 
-fn spill(text: &str) -> Result<Folder, String> {
+fn spill(text: &str) -> Result<TextFolder, String> {
     let path = std::path::absolute(text).map_err(|error| error.to_string())?;
-    path.to_str().and_then(Folder::new).ok_or_else(|| {
-        let length = Folder::PATH_BYTES_MAX;
+    path.to_str().and_then(TextFolder::new).ok_or_else(|| {
+        let length = TextFolder::PATH_BYTES_MAX;
         format!("it cannot stand in a marker: at most {length} printable ASCII characters without quotes, backslashes and brackets")
     })
 }

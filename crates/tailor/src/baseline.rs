@@ -20,7 +20,7 @@ pub(crate) struct Baseline {
 
 /// The fields that we need of a line of `--format json`.
 #[derive(Deserialize)]
-struct Line {
+struct BaselineLine {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -41,7 +41,8 @@ impl Baseline {
                 format!("{shown}: could not read the baseline: line {}: {what} ({way_out})", n + 1)
             };
             let line = line.map_err(|error| wrong(&error.to_string()))?;
-            let line: Line = serde_json::from_str(&line).map_err(|_| wrong("not a result of tailor"))?;
+            let line: BaselineLine =
+                serde_json::from_str(&line).map_err(|_| wrong("not a result of tailor"))?;
             if !["file", "summary"].contains(&line.kind.as_str()) {
                 return Err(wrong("not a result of tailor"));
             }

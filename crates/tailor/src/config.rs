@@ -6,8 +6,8 @@ mod file;
 use crate::settings::{SETTINGS, Scalar, Scope, Settings};
 use crate::system::SYSTEM_CONFIG;
 use crate::value::nearest;
-use file::File;
-use keeper::{Keep, Own, Policies, Vault, Verdicts};
+use file::FileSettings;
+use keeper::{Own, Policies, RunsToKeep, Vault, Verdicts};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -29,13 +29,13 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// The configuration, and where it came from.
 pub(crate) struct Loaded {
-    file: File,
+    file: FileSettings,
     pub(crate) settings: Settings,
     /// All settings, including defaults.
     pub(crate) table: Table,
     pub(crate) files: Vec<PathBuf>,
     /// Unknown variables.
-    pub(crate) strays: Vec<Stray>,
+    pub(crate) strays: Vec<UnknownVariable>,
     /// Where in a file each root is named.
     roots_at: Vec<(PathBuf, String)>,
 }
@@ -43,13 +43,13 @@ pub(crate) struct Loaded {
 /// An unknown variable with our prefix. It may be another program's, so commands other than `config` only mention one
 /// that looks like a typo.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stray {
+pub(crate) struct UnknownVariable {
     name: String,
     /// The key that was probably intended.
     pub(crate) meant: Option<&'static str>,
 }
 
-impl fmt::Display for Stray {
+impl fmt::Display for UnknownVariable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: no such variable", self.name)?;
         match self.meant {
@@ -163,8 +163,12 @@ fn places(named: Option<&Path>) -> Vec<(PathBuf, bool)> {
 }
 
 impl Loaded {
-    fn new(mut table: Table, files: Vec<PathBuf>, strays: Vec<Stray>) -> Result<Self, toml::de::Error> {
-        let file: File = table.clone().try_into()?;
+    fn new(
+        mut table: Table,
+        files: Vec<PathBuf>,
+        strays: Vec<UnknownVariable>,
+    ) -> Result<Self, toml::de::Error> {
+        let file: FileSettings = table.clone().try_into()?;
         let settings = file.over(&Settings::default());
         fill(&mut table, &mut settings.clone());
         Ok(Self { file, settings, table, files, strays, roots_at: Vec::new() })
@@ -198,9 +202,9 @@ impl Loaded {
     }
 
     /// How long and how much of them.
-    pub(crate) fn keep(&self) -> Keep {
-        let Keep { age, bytes } = self.settings.keep;
-        Keep { age: unless_off(age), bytes: if bytes == 0 { u64::MAX } else { bytes } }
+    pub(crate) fn keep(&self) -> RunsToKeep {
+        let RunsToKeep { age, bytes } = self.settings.keep;
+        RunsToKeep { age: unless_off(age), bytes: if bytes == 0 { u64::MAX } else { bytes } }
     }
 
     /// The socket for `tailor status`.
@@ -288,7 +292,7 @@ fn parse(text: &str, name: &str) -> Result<Table, Vec<String>> {
     let (mut table, errors) = DeTable::parse_recoverable(text);
     let line = |error: &toml::de::Error| error.span().map(|at| line_at(text, at.start));
     let mut wrong: Vec<_> = errors.iter().map(|error| (line(error), explain(error))).collect();
-    while let Err(error) = File::deserialize(toml::Deserializer::from(table.clone())) {
+    while let Err(error) = FileSettings::deserialize(toml::Deserializer::from(table.clone())) {
         // What is left of a line that is no TOML is not judged.
         if !errors.iter().any(|broken| line(broken) == line(&error)) {
             wrong.push((line(&error), explain(&error)));
@@ -370,7 +374,7 @@ fn fill(table: &mut Table, settings: &mut Settings) {
 /// Reads variables, which are keys in capitals.
 fn variables(
     all: impl Iterator<Item = (OsString, OsString)>,
-    strays: &mut Vec<Stray>,
+    strays: &mut Vec<UnknownVariable>,
 ) -> Result<Table, Vec<String>> {
     let (mut table, mut wrong) = (Table::new(), Vec::new());
     for (name, value) in all {
@@ -383,7 +387,7 @@ fn variables(
         let Some((key, kind)) = scalars.clone().find(|(known, _)| *known == key) else {
             let meant = nearest(&key, scalars.map(|(known, _)| known));
             let meant = meant.filter(|(_, likeness)| *likeness >= LIKENESS_MIN);
-            strays.push(Stray { name: name.to_string(), meant: meant.map(|(key, _)| key) });
+            strays.push(UnknownVariable { name: name.to_string(), meant: meant.map(|(key, _)| key) });
             continue;
         };
         let Some(text) = value.to_str() else {
@@ -400,7 +404,7 @@ fn variables(
             Scalar::Number => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Integer),
         };
         let one = Table::from_iter([(key.to_string(), value)]);
-        let checked: Result<File, _> = one.clone().try_into();
+        let checked: Result<FileSettings, _> = one.clone().try_into();
         match checked {
             Ok(_) => merge(&mut table, one),
             Err(error) => wrong.push(explain(name, &error, None)),
@@ -418,13 +422,13 @@ fn at_home(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Kind;
+    use crate::settings::SettingKind;
     use crate::value::profile as find_profile;
     use spans::literal::Unit;
     use transcript::Policy;
     use transcript::format::FORMATS;
     use transcript::policy::{SignedThinking, Stale};
-    use watch::Mode;
+    use watch::WatchMode;
 
     #[track_caller]
     fn wrong(text: &str) -> String {
@@ -533,7 +537,7 @@ mod tests {
         let all = config.policy.all();
         assert_eq!([limit(all, "ls"), limit(all, "bash"), limit(all, "read")], [Some(100), Some(7), None]);
         let pi = FORMATS.iter().find(|format| format.name == "pi");
-        let pi = config.policy.of(pi.copied());
+        let pi = config.policy.for_format(pi.copied());
         assert_eq!([limit(pi, "ls"), limit(pi, "bash"), limit(pi, "grep")], [Some(50), Some(7), None]);
     }
 
@@ -549,7 +553,7 @@ mod tests {
         assert_eq!((policy.unit, policy.result_chars_max, policy.turn_chars_max), (Unit::Bytes, 7, 200_000));
         assert_eq!((policy.stale.shorten_at, policy.stale.clear_at), (2, 9));
         assert!(policy.stale.tools_keep.is_empty());
-        let of = |name: &str| policies.of(FORMATS.iter().find(|format| format.name == name).copied());
+        let of = |name: &str| policies.for_format(FORMATS.iter().find(|format| format.name == name).copied());
         let claude = of("claude-code");
         assert_eq!((claude.result_chars_max, claude.turn_chars_max, claude.stale.clear_at), (7, 8, 9));
         let pi = of("pi");
@@ -572,14 +576,21 @@ mod tests {
         };
         assert_eq!(config.policy.all().selection.ignore, ["S5"]);
         let pi = FORMATS.iter().find(|format| format.name == "pi");
-        assert_eq!(**config.policy.of(pi.copied()), wanted);
+        assert_eq!(**config.policy.for_format(pi.copied()), wanted);
     }
 
     /// A row copied from another one, with its place not adapted, would change the other setting.
     #[test]
     fn each_number_has_its_own_place() {
         let is_number = |kind| {
-            matches!(kind, Kind::Number(_) | Kind::Size(_) | Kind::Time(_) | Kind::Millis(_) | Kind::Days(_))
+            matches!(
+                kind,
+                SettingKind::Number(_)
+                    | SettingKind::Size(_)
+                    | SettingKind::Time(_)
+                    | SettingKind::Millis(_)
+                    | SettingKind::Days(_)
+            )
         };
         let numbers = || SETTINGS.iter().zip(1..).filter(|(setting, _)| is_number(setting.kind));
         let lines: Vec<String> = numbers().map(|(row, number)| format!("{} = {number}", row.key)).collect();
@@ -592,7 +603,7 @@ mod tests {
     #[test]
     fn zero_switches_a_limit_off() {
         let config = read("rescan = 0\n[originals.keep]\ndays = 0\nbytes = 0\n").unwrap();
-        assert_eq!((config.rescan, config.keep), (NEVER, Keep { age: NEVER, bytes: u64::MAX }));
+        assert_eq!((config.rescan, config.keep), (NEVER, RunsToKeep { age: NEVER, bytes: u64::MAX }));
     }
 
     #[test]
@@ -626,7 +637,7 @@ mod tests {
         let config = loaded(printed).daemon().unwrap();
         assert_eq!(
             (config.mode, &**config.policy.all(), config.keep),
-            (Mode::Observe, &Policy::default(), Keep::default())
+            (WatchMode::Observe, &Policy::default(), RunsToKeep::default())
         );
     }
 }

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     say::begin(quiet, verbose, color);
     if let Err(error) = threads::prepare(jobs) {
         say::eprint_message(&error);
-        return status::Status::Error.into();
+        return status::ExitStatus::Error.into();
     }
     let Some(command) = args.command else {
         return say::exit_status(command::doctor::in_short()).into();

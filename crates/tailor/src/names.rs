@@ -12,12 +12,12 @@ use transcript::rule::{Group, RULES, Rule};
 
 /// Reads a value, and knows what it may be.
 #[derive(Clone)]
-pub(crate) struct Named<T> {
+pub(crate) struct NameParser<T> {
     read: fn(&str) -> Result<T, String>,
     names: fn() -> Vec<PossibleValue>,
 }
 
-impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for NameParser<T> {
     type Value = T;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
@@ -30,31 +30,31 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
 }
 
 /// Codes and names of rules.
-pub(crate) fn rules() -> Named<String> {
-    Named { read: code, names: || RULES.iter().flat_map(|rule| names_of(rule)).collect() }
+pub(crate) fn rules() -> NameParser<String> {
+    NameParser { read: code, names: || RULES.iter().flat_map(|rule| names_of(rule)).collect() }
 }
 
 /// Groups of rules.
-pub(crate) fn groups(read: fn(&str) -> Result<Group, String>) -> Named<Group> {
-    Named { read, names: || Group::NAMES.iter().map(|name| PossibleValue::new(*name)).collect() }
+pub(crate) fn groups(read: fn(&str) -> Result<Group, String>) -> NameParser<Group> {
+    NameParser { read, names: || Group::NAMES.iter().map(|name| PossibleValue::new(*name)).collect() }
 }
 
-pub(crate) fn severities() -> Named<Severity> {
-    Named { read: severity, names: severity_names }
+pub(crate) fn severities() -> NameParser<Severity> {
+    NameParser { read: severity, names: severity_names }
 }
 
 /// Severities, and codes and names of rules.
-pub(crate) fn severities_and_rules<T>(read: fn(&str) -> Result<T, String>) -> Named<T> {
-    Named { read, names: || [severity_names(), (rules().names)()].concat() }
+pub(crate) fn severities_and_rules<T>(read: fn(&str) -> Result<T, String>) -> NameParser<T> {
+    NameParser { read, names: || [severity_names(), (rules().names)()].concat() }
 }
 
 /// Profiles.
-pub(crate) fn profiles() -> Named<&'static Profile> {
-    Named { read: profile, names: profile_names }
+pub(crate) fn profiles() -> NameParser<&'static Profile> {
+    NameParser { read: profile, names: profile_names }
 }
 
 /// Agents. What is none is told of later.
-pub(crate) fn agents() -> Named<String> {
+pub(crate) fn agents() -> NameParser<String> {
     let names = || {
         let command = |agent: &Agent| agent.resume.and_then(|resume| resume.command.first().copied());
         let of_format = |format: &&'static Format| {
@@ -64,13 +64,13 @@ pub(crate) fn agents() -> Named<String> {
         let names: BTreeSet<&str> = FORMATS.iter().map(of_format).collect();
         names.into_iter().map(PossibleValue::new).collect()
     };
-    Named { read: |text| Ok(text.to_string()), names }
+    NameParser { read: |text| Ok(text.to_string()), names }
 }
 
 /// What `explain` explains, besides the texts of errors.
-pub(crate) fn topics() -> Named<String> {
+pub(crate) fn topics() -> NameParser<String> {
     let names = || [(rules().names)(), profile_names()].concat();
-    Named { read: |text| Ok(text.to_string()), names }
+    NameParser { read: |text| Ok(text.to_string()), names }
 }
 
 fn names_of(rule: &Rule) -> [PossibleValue; 2] {

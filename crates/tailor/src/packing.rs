@@ -48,23 +48,23 @@ impl Packing {
     }
 
     /// Compresses what is written to `out`.
-    pub(crate) fn pack<W: Write>(self, out: W) -> io::Result<Packed<W>> {
+    pub(crate) fn pack<W: Write>(self, out: W) -> io::Result<PackedStream<W>> {
         Ok(match self {
-            Self::Plain => Packed::Plain(out),
-            Self::Zstd => Packed::Zstd(zstd::Encoder::new(out, ZSTD_LEVEL)?),
-            Self::Gzip => Packed::Gzip(GzEncoder::new(out, Compression::default())),
+            Self::Plain => PackedStream::Plain(out),
+            Self::Zstd => PackedStream::Zstd(zstd::Encoder::new(out, ZSTD_LEVEL)?),
+            Self::Gzip => PackedStream::Gzip(GzEncoder::new(out, Compression::default())),
         })
     }
 }
 
 /// A stream that is compressed while it is written.
-pub(crate) enum Packed<W: Write> {
+pub(crate) enum PackedStream<W: Write> {
     Plain(W),
     Zstd(zstd::Encoder<'static, W>),
     Gzip(GzEncoder<W>),
 }
 
-impl<W: Write> Packed<W> {
+impl<W: Write> PackedStream<W> {
     /// Finishes the stream; without this it could not be decompressed.
     pub(crate) fn finish(self) -> io::Result<W> {
         match self {
@@ -75,7 +75,7 @@ impl<W: Write> Packed<W> {
     }
 }
 
-impl<W: Write> Write for Packed<W> {
+impl<W: Write> Write for PackedStream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(out) => out.write(bytes),

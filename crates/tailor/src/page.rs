@@ -5,8 +5,8 @@
 
 use crate::place::shown_word;
 use crate::report::{FindingReport, count};
-use crate::sessions::{State, judged_apart, project};
-use crate::size_report::{Share, SizeReport, ToolShare, Totals};
+use crate::sessions::{SessionState, judged_apart, project};
+use crate::size_report::{Share, SizeReport, SizeTotals, ToolShare};
 use crate::terminal::shell_word;
 use keeper::Refusal;
 use serde::Serialize;
@@ -36,13 +36,13 @@ const ROWS_OVERALL: usize = 24;
 
 /// Bytes and tokens by part.
 #[derive(Clone, Default)]
-struct Parts {
+struct PartShares {
     bytes: Vec<u64>,
     tokens: Vec<u64>,
 }
 
-impl Parts {
-    fn of(shares: &[Share]) -> Self {
+impl PartShares {
+    fn from_shares(shares: &[Share]) -> Self {
         Self {
             bytes: shares.iter().map(|share| share.bytes).collect(),
             tokens: shares.iter().map(|share| share.tokens).collect(),
@@ -60,7 +60,7 @@ impl Parts {
 /// One transcript that was looked at.
 pub(crate) struct ScanResult {
     pub(crate) weighed: SizeReport,
-    after: Parts,
+    after: PartShares,
     bytes_after: u64,
     findings: Vec<FindingReport>,
     /// How many findings of each rule a fix mends.
@@ -68,7 +68,7 @@ pub(crate) struct ScanResult {
     /// Why nothing can be mended.
     unmended: Option<String>,
     headline: Headline,
-    state: State,
+    state: SessionState,
     /// What repairs it, up to its path.
     command: Option<String>,
     modified: Option<u64>,
@@ -77,7 +77,7 @@ pub(crate) struct ScanResult {
 
 /// What of the text of transcripts the page shows.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown {
+pub(crate) struct PageContent {
     /// How the largest entries begin.
     pub(crate) content: bool,
     /// Titles, and what sessions without one begin with.
@@ -114,7 +114,7 @@ impl ScanResult {
             command,
             modified: since.map(|since| since.as_secs()),
             errors: before.iter().filter(is_error).map(Finding::count).sum(),
-            after: Parts::of(&after.parts),
+            after: PartShares::from_shares(&after.parts),
             bytes_after: after.bytes,
             findings: before
                 .iter()
@@ -236,12 +236,12 @@ struct SessionData {
 
 /// Names, each once.
 #[derive(Default)]
-struct Names {
+struct NameList {
     names: Vec<String>,
     known: HashMap<String, i64>,
 }
 
-impl Names {
+impl NameList {
     fn id(&mut self, name: &str) -> i64 {
         let next = i64::try_from(self.names.len()).unwrap_or(i64::MAX);
         let id = *self.known.entry(name.to_string()).or_insert(next);
@@ -262,9 +262,9 @@ impl Names {
 /// What the whole page is about.
 #[derive(Default)]
 pub(crate) struct Page {
-    totals: Totals,
+    totals: SizeTotals,
     looked: Vec<ScanResult>,
-    after: Parts,
+    after: PartShares,
     sums: Sums,
     troubles: Vec<(String, String)>,
 }
@@ -340,13 +340,13 @@ impl Page {
         rules.map(|(code, (rule, severity))| (code, (rule, severity.name(), about(code)))).collect()
     }
 
-    fn data(mut self, made: String, shown: Shown) -> Data {
+    fn data(mut self, made: String, shown: PageContent) -> Data {
         let summary = self.totals.summary(Duration::ZERO, ROWS_OVERALL);
         let findings = self.findings();
         let rules = self.rules();
         let key = |looked: &ScanResult| (Reverse(looked.errors), Reverse(looked.weighed.bytes));
         self.looked.sort_by(|a, b| (key(a), &a.weighed.path).cmp(&(key(b), &b.weighed.path)));
-        let (mut tools, mut names) = (Names::default(), Names::default());
+        let (mut tools, mut names) = (NameList::default(), NameList::default());
         let tool_rows = tools.rows(&summary.tools, ROWS_OVERALL);
         let bytes = if shown.titles { TITLE_BYTES / self.looked.len().max(1) } else { 0 };
         let bytes = bytes.min(TITLE_BYTES_MAX);
@@ -356,7 +356,7 @@ impl Page {
         let (points, rows) = ((POINTS / count).clamp(8, 240), (ROWS / count).clamp(2, 12));
         let session = |looked| session_data(looked, points, rows, &mut tools);
         let drawn = self.looked.into_iter().map(session).collect();
-        let before = Parts::of(&summary.parts);
+        let before = PartShares::from_shares(&summary.parts);
         let amounts =
             |shares: Vec<Share>| shares.into_iter().map(|s| (s.name.into_owned(), s.bytes)).collect();
         Data {
@@ -386,7 +386,7 @@ impl Page {
     }
 
     /// Writes the page.
-    pub(crate) fn write(self, out: &mut impl Write, made: String, shown: Shown) -> io::Result<()> {
+    pub(crate) fn write(self, out: &mut impl Write, made: String, shown: PageContent) -> io::Result<()> {
         let data = escape(&serde_json::to_string(&self.data(made, shown))?);
         // Nobody who wrote a transcript can know what else is on the page, and when it was made.
         let nonce = blake3::hash(data.as_bytes()).to_hex();
@@ -416,7 +416,7 @@ fn begin(title: &str, bytes: usize) -> String {
     title.chars().take_while(fits).collect()
 }
 
-fn session_row(looked: &ScanResult, title_bytes: usize, names: &mut Names) -> SessionRow {
+fn session_row(looked: &ScanResult, title_bytes: usize, names: &mut NameList) -> SessionRow {
     let weighed = &looked.weighed;
     let path = Path::new(&weighed.path);
     let name = path.file_name().map_or(weighed.path.as_str(), |name| name.to_str().unwrap_or_default());
@@ -444,11 +444,11 @@ fn session_row(looked: &ScanResult, title_bytes: usize, names: &mut Names) -> Se
     )
 }
 
-fn session_data(looked: ScanResult, points: usize, rows: usize, tools: &mut Names) -> SessionData {
+fn session_data(looked: ScanResult, points: usize, rows: usize, tools: &mut NameList) -> SessionData {
     let points = curve(&looked, points);
     let ScanResult { weighed, after, mut findings, unmended, .. } = looked;
     findings.sort_by_key(|finding| Reverse(finding.severity));
-    let parts = Parts::of(&weighed.parts);
+    let parts = PartShares::from_shares(&weighed.parts);
     let unless_same = |after: Vec<u64>, before: &[u64]| if after == before { Vec::new() } else { after };
     let part = |name| Category::ALL.iter().position(|part| part.name() == name).unwrap_or(0);
     let standing = |name| Standing::ALL.iter().position(|standing| standing.name() == name).unwrap_or(0);

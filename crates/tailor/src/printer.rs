@@ -14,17 +14,17 @@ use crate::args::{Listing, ReportFormat};
 use crate::output::Output;
 use crate::report::{FileReport, FindingReport, count};
 use crate::say::{eprint_message, hint};
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::Screen;
-use shape::{Shape, Totals};
+use shape::{FilePrinter, ScanTotals};
 use std::io::{self, Write};
 use std::time::Instant;
 
 /// The writer of each format.
-fn shape(format: ReportFormat, screen: Screen, listing: Listing) -> Box<dyn Shape> {
+fn shape(format: ReportFormat, screen: Screen, listing: Listing) -> Box<dyn FilePrinter> {
     match format {
         ReportFormat::Human => Box::new(human::Human::new(screen, listing)),
-        ReportFormat::Json => Box::new(json::Lines),
+        ReportFormat::Json => Box::new(json::JsonPrinter),
         ReportFormat::Sarif => Box::new(sarif::Log::new(listing)),
         ReportFormat::Junit => Box::new(junit::Suite::new(listing)),
         ReportFormat::Gitlab => Box::new(gitlab::Degradations::new(listing)),
@@ -34,9 +34,9 @@ fn shape(format: ReportFormat, screen: Screen, listing: Listing) -> Box<dyn Shap
 
 /// Prints results and adds them up.
 pub(crate) struct Printer {
-    shape: Box<dyn Shape>,
+    shape: Box<dyn FilePrinter>,
     out: Output,
-    totals: Totals,
+    totals: ScanTotals,
     listing: Listing,
     started: Instant,
     /// Errors are also printed to standard error, because results are for a person, or go to a file.
@@ -72,7 +72,7 @@ impl Printer {
 
     fn with(format: ReportFormat, listing: Listing, out: Output, screen: Screen) -> Self {
         Self {
-            totals: Totals::new(listing.statistics),
+            totals: ScanTotals::new(listing.statistics),
             folds_strangers: format != ReportFormat::Json && !listing.shows_all(),
             shape: shape(format, screen, listing.clone()),
             listing,
@@ -123,7 +123,7 @@ impl Printer {
     }
 
     /// Prints the totals and returns the exit status.
-    pub(crate) fn finish(mut self) -> io::Result<Status> {
+    pub(crate) fn finish(mut self) -> io::Result<ExitStatus> {
         if let Some(only) = self.totals.strangers.take_only() {
             self.print(only)?;
         }
@@ -146,14 +146,14 @@ impl Printer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Layout;
+    use crate::args::FileLayout;
     use crate::report::tests::with_late_lines;
     use keeper::Ending;
 
     #[test]
     fn not_all_that_is_printed_waits_for_the_end() {
         let mut listing = Listing::default();
-        listing.layout = Layout::Sorted;
+        listing.layout = FileLayout::Sorted;
         let mut shape = shape(ReportFormat::Human, Screen::NONE, listing);
         let report = with_late_lines(Ending::Fixed);
         let mut text = Vec::new();

@@ -2,11 +2,11 @@
 
 mod remains;
 
-use crate::args::{ReportFormat, Shared};
+use crate::args::{CheckArgs, ReportFormat};
 use crate::baseline::{Baseline, fingerprints};
 use crate::place::{portable_text, shown_word};
 use crate::sessions::describe_error;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use remains::Remains;
 use serde::{Serialize, Serializer};
@@ -73,7 +73,7 @@ pub(crate) struct FileReport {
     /// How many runs were undone, or would be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) runs: Option<u64>,
-    /// When to try again, if it was deferred or lines that came late wait.
+    /// When to try again, if it was deferred, or if lines appended during the swap are queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_seconds: Option<u64>,
     /// What kept lines safe that were appended meanwhile.
@@ -86,7 +86,7 @@ pub(crate) struct FileReport {
     #[serde(skip)]
     pub(crate) compared: bool,
     #[serde(skip)]
-    pub(crate) status: Status,
+    pub(crate) status: ExitStatus,
     /// The user named this very file; others were found in a folder.
     #[serde(skip)]
     named: bool,
@@ -233,7 +233,7 @@ fn held_back(path: &Path, code: &str, held: Held) -> String {
 
 /// What findings are held against.
 pub(crate) struct FailPolicy<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a CheckArgs,
     pub(crate) policies: &'a Policies,
     pub(crate) baseline: Baseline,
     /// The least severity that makes the run fail, if nothing else is asked for.
@@ -242,7 +242,7 @@ pub(crate) struct FailPolicy<'a> {
 
 impl<'a> FailPolicy<'a> {
     pub(crate) fn new(
-        shared: &'a Shared,
+        shared: &'a CheckArgs,
         policies: &'a Policies,
         fails_by_default: Severity,
     ) -> Result<Self, String> {
@@ -257,7 +257,7 @@ impl<'a> FailPolicy<'a> {
 }
 
 impl FileReport {
-    fn empty(path: &Path, outcome: &'static str, reason: Option<String>, status: Status) -> Self {
+    fn empty(path: &Path, outcome: &'static str, reason: Option<String>, status: ExitStatus) -> Self {
         Self {
             kind: "file",
             path: portable_text(path),
@@ -320,7 +320,7 @@ impl FileReport {
 
     /// A file that could not be dealt with.
     pub(crate) fn failed_at(path: &Path, error: &Error) -> Self {
-        let report = Self::empty(path, "error", Some(describe_error(path, error)), Status::Error);
+        let report = Self::empty(path, "error", Some(describe_error(path, error)), ExitStatus::Error);
         Self { bytes: length(path), ..report }
     }
 
@@ -331,10 +331,10 @@ impl FileReport {
             Ending::Unsupported(Unsupported::UnknownFormat | Unsupported::Document)
                 if named && !results.if_any =>
             {
-                Status::Error
+                ExitStatus::Error
             }
-            Ending::Refused(_) if outcome.before.is_none() => Status::Error,
-            _ => Status::Clean,
+            Ending::Refused(_) if outcome.before.is_none() => ExitStatus::Error,
+            _ => ExitStatus::Clean,
         };
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
         report.named = named;
@@ -350,7 +350,7 @@ impl FileReport {
         report.messages_in_context_after = left.map(|left| left.messages.seen);
         report.sight = outcome.before.as_ref().map(|found| found.messages);
         report.sight_after = left.map(|left| left.messages);
-        report.remains = Remains::of(left.map_or(&[], |left| &left.findings));
+        report.remains = Remains::from_findings(left.map_or(&[], |left| &left.findings));
         let uncovered = left.iter().flat_map(|left| &left.findings).filter(|finding| finding.uncovered);
         report.uncovered = FindingReport::all(path, uncovered.cloned().collect(), judge);
         report.newly_found = count(&report.uncovered);
@@ -370,7 +370,7 @@ impl FileReport {
             report.messages_in_context = Some(found.messages.seen);
             report.saves_bytes = Some(outcome.bytes.saturating_sub(found.bytes_after));
             let mut findings = FindingReport::all(path, found.findings, judge);
-            let allow = &judge.policies.of(facts.format).selection.allow;
+            let allow = &judge.policies.for_format(facts.format).selection.allow;
             for finding in findings.iter_mut().filter(|finding| changes && finding.fix == "guarded") {
                 finding.done = allow.iter().any(|code| code == finding.code);
             }
@@ -379,7 +379,7 @@ impl FileReport {
         }
         report.compared = judge.baseline.is_given();
         if !results.exit_zero && report.left().iter().any(|finding| finding.fails) {
-            report.status = report.status.max(Status::Findings);
+            report.status = report.status.max(ExitStatus::Findings);
         }
         report
     }
@@ -436,7 +436,7 @@ impl FileReport {
 impl FileReport {
     /// What came of taking a run back.
     pub(crate) fn of_undo(path: &Path, outcome: &Outcome, runs: u64) -> Self {
-        let status = Status::of_change(&outcome.ending);
+        let status = ExitStatus::of_change(&outcome.ending);
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
         report.bytes = bytes(path, outcome);
         report.findings = None;
@@ -449,7 +449,7 @@ impl FileReport {
         report.run.clone_from(&outcome.run);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
-        if status == Status::Clean {
+        if status == ExitStatus::Clean {
             report.bytes_after = Some(outcome.bytes_after);
         }
         report
@@ -553,7 +553,7 @@ pub(crate) mod tests {
     use clap::Parser;
     use keeper::Deferral;
 
-    /// The report of a file that was replaced while lines came late, which wait until nobody holds it open.
+    /// The report of a file that was replaced while lines were appended, which are queued until no program has it open.
     pub(crate) fn with_late_lines(ending: Ending) -> FileReport {
         let Some(Command::Scan(scan)) = Args::parse_from(["tailor", "scan", "s.jsonl"]).command else {
             panic!("another command")

@@ -2,7 +2,7 @@
 //! these, the rest of the output is dropped, and the exit code reports it. They have the same names so that nobody uses
 //! the standard ones by mistake; clippy forbids those by their full paths.
 
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::{Screen, json, plain};
 use anstream::ColorChoice;
 use serde::Serialize;
@@ -88,20 +88,20 @@ pub(crate) fn hint(text: &str) {
 }
 
 /// Prints an object of `--json`.
-pub(crate) fn print_json(line: &impl Serialize) -> Status {
+pub(crate) fn print_json(line: &impl Serialize) -> ExitStatus {
     match serde_json::to_string(line) {
         Ok(line) => {
             println!("{}", json(&line));
-            Status::Clean
+            ExitStatus::Clean
         }
         Err(cause) => {
             eprint_message(&format!("standard output: could not write results: {cause}"));
-            Status::Error
+            ExitStatus::Error
         }
     }
 }
 
 /// How the program ends, if what it printed counts as well.
-pub(crate) fn exit_status(status: Status) -> Status {
-    if LOST.load(Ordering::Relaxed) { status.max(Status::Error) } else { status }
+pub(crate) fn exit_status(status: ExitStatus) -> ExitStatus {
+    if LOST.load(Ordering::Relaxed) { status.max(ExitStatus::Error) } else { status }
 }

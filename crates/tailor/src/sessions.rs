@@ -6,7 +6,7 @@ use crate::config::Loaded;
 use crate::place::{portable_text, shown_word};
 use crate::remedy;
 use keeper::{
-    Found, Lack, Options, Sight, Stray, Vault, Verdicts, find, is_in_use, is_stored, known_roots,
+    FoundFile, Lack, Options, Sight, Stray, Vault, Verdicts, find, is_in_use, is_stored, known_roots,
     known_stores, maintain, recovered_since,
 };
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ const BLOATED_BYTES_MIN: u64 = 100_000;
 
 /// A file with the name of a session.
 pub(crate) struct Candidate {
-    found: Found,
+    found: FoundFile,
     pub(crate) modified: SystemTime,
 }
 
@@ -40,7 +40,7 @@ impl Candidate {
     }
 
     #[cfg(feature = "interactive")]
-    pub(crate) fn found(&self) -> &Found {
+    pub(crate) fn found(&self) -> &FoundFile {
         &self.found
     }
 
@@ -70,7 +70,7 @@ pub(crate) fn candidates(paths: &[PathBuf]) -> Vec<Candidate> {
 
 /// The same with sidechains, which fill a disk like any other.
 pub(crate) fn with_sidechains(paths: &[PathBuf]) -> Vec<Candidate> {
-    let dated = |found: Found| {
+    let dated = |found: FoundFile| {
         let of_file = || found.path.symlink_metadata().and_then(|there| there.modified()).ok();
         let modified = found.written.or_else(of_file)?;
         Some(Candidate { found, modified })
@@ -187,16 +187,16 @@ impl Looks {
         &self,
         candidate: &Candidate,
         may_read: bool,
-    ) -> Result<Option<Session>, keeper::Error> {
+    ) -> Result<Option<ListedSession>, keeper::Error> {
         let (path, root) = (candidate.path(), candidate.found.root.as_deref());
         let outcome = match &self.verdicts {
-            Some(verdicts) if may_read => verdicts.look(path, root, &self.options)?,
+            Some(verdicts) if may_read => verdicts.maintain(path, root, &self.options)?,
             None if may_read => maintain(path, root, &self.options)?,
             verdicts => {
-                let known = verdicts.as_ref().zip(Sight::of(path));
+                let known = verdicts.as_ref().zip(Sight::now(path));
                 match known.and_then(|(verdicts, now)| verdicts.known(path, &now)) {
                     Some(known) => known,
-                    None => return Ok(Some(Session::unknown(candidate))),
+                    None => return Ok(Some(ListedSession::unknown(candidate))),
                 }
             }
         };
@@ -204,15 +204,15 @@ impl Looks {
         Ok(looked.map(|looked| self.of_look(candidate, looked)))
     }
 
-    fn of_look(&self, candidate: &Candidate, looked: Examination) -> Session {
+    fn of_look(&self, candidate: &Candidate, looked: Examination) -> ListedSession {
         let (path, format) = (candidate.path().to_path_buf(), looked.facts.format);
-        let window = looked.context_tokens.window(self.options.policy.of(format));
+        let window = looked.context_tokens.window(self.options.policy.for_format(format));
         let is_used = candidate.age() < USE_MAX && is_in_use(&path, &looked.facts);
         let refused = is_refused(&looked, &path, self.vault.as_ref());
         let is_long = is_too_long(&looked, window, refused);
         let (state, command) = judged(&looked, &path, is_long, is_used);
         let found = looked.findings.iter().map(|finding| (finding.rule.code(), finding.severity)).collect();
-        Session {
+        ListedSession {
             agent: format.map(|format| format.agent(&path.to_string_lossy())),
             format,
             headline: looked.headline,
@@ -226,30 +226,30 @@ impl Looks {
             found,
             failed: looked.facts.failed,
             command,
-            ..Session::of_path(candidate)
+            ..ListedSession::of_path(candidate)
         }
     }
 }
 
 /// How a session is, and the command that repairs it and nothing else, if it needs one. Its path is the last word.
-fn judged(looked: &Examination, path: &Path, is_long: bool, is_used: bool) -> (State, Option<String>) {
-    let state = State::of(looked, is_long, is_used);
+fn judged(looked: &Examination, path: &Path, is_long: bool, is_used: bool) -> (SessionState, Option<String>) {
+    let state = SessionState::from_examination(looked, is_long, is_used);
     let command = match &state {
-        State::Broken(codes) => {
+        SessionState::Broken(codes) => {
             let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
             let command = remedy::command(looked.findings.iter().filter(is_error), path, "");
             Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(path))))
         }
-        State::TooLong if is_stored(path) => Some(format!("tailor top {}", shown_word(path))),
-        State::TooLong => Some(format!("tailor recover {}", shown_word(path))),
-        State::Bloated => Some(format!("tailor fix {}", shown_word(path))),
-        State::Ok | State::InUse | State::Unknown => None,
+        SessionState::TooLong if is_stored(path) => Some(format!("tailor top {}", shown_word(path))),
+        SessionState::TooLong => Some(format!("tailor recover {}", shown_word(path))),
+        SessionState::Bloated => Some(format!("tailor fix {}", shown_word(path))),
+        SessionState::Ok | SessionState::InUse | SessionState::Unknown => None,
     };
     (state, command)
 }
 
 /// The same of a session that is only read, whatever its agent does at the moment.
-pub(crate) fn judged_apart(looked: &Examination, path: &Path, window: u64) -> (State, Option<String>) {
+pub(crate) fn judged_apart(looked: &Examination, path: &Path, window: u64) -> (SessionState, Option<String>) {
     judged(looked, path, is_too_long(looked, window, is_refused(looked, path, None)), false)
 }
 
@@ -259,7 +259,7 @@ pub(crate) fn project(headline: &Headline) -> Option<&str> {
 }
 
 /// A session, and what is wrong with it.
-pub(crate) struct Session {
+pub(crate) struct ListedSession {
     pub(crate) path: PathBuf,
     pub(crate) modified: SystemTime,
     /// Time since it was written.
@@ -274,7 +274,7 @@ pub(crate) struct Session {
     /// The tokens of the live context; `None` if nothing is known.
     pub(crate) tokens: Option<u64>,
     pub(crate) window: u64,
-    pub(crate) state: State,
+    pub(crate) state: SessionState,
     /// Whether it is too long for the model's window, apart from other problems.
     pub(crate) is_long: bool,
     pub(crate) is_used: bool,
@@ -286,7 +286,7 @@ pub(crate) struct Session {
     pub(crate) command: Option<String>,
 }
 
-impl Session {
+impl ListedSession {
     fn of_path(candidate: &Candidate) -> Self {
         Self {
             path: candidate.path().to_path_buf(),
@@ -299,7 +299,7 @@ impl Session {
             bytes: 0,
             tokens: None,
             window: 0,
-            state: State::Unknown,
+            state: SessionState::Unknown,
             is_long: false,
             is_used: false,
             found: BTreeSet::new(),
@@ -375,7 +375,7 @@ fn is_too_long(looked: &Examination, window: u64, refused: bool) -> bool {
 
 /// The state of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SessionState {
     Ok,
     /// A repair would save much.
     Bloated,
@@ -389,8 +389,8 @@ pub(crate) enum State {
     Unknown,
 }
 
-impl State {
-    fn of(looked: &Examination, is_long: bool, is_used: bool) -> Self {
+impl SessionState {
+    fn from_examination(looked: &Examination, is_long: bool, is_used: bool) -> Self {
         let bytes = looked.facts.bytes;
         // Limits of `scan` do not apply here.
         let is_broken =
@@ -448,13 +448,13 @@ mod tests {
         let all = candidates(&[dir.path().to_path_buf()]);
         let session = looks.session(&all[0], false).unwrap().unwrap();
         assert_eq!((session.agent_name(), session.bytes, session.tokens), ("OpenClaw", 3, None));
-        assert_eq!((&session.state, session.id()), (&State::Unknown, None));
+        assert_eq!((&session.state, session.id()), (&SessionState::Unknown, None));
         // Reading it shows that it is not a session.
         assert!(looks.session(&all[0], true).unwrap().is_none());
     }
 
     /// The state of a session with these findings, tokens and savings.
-    fn state(codes: &[(&str, Severity)], tokens: u64, saved: u64) -> State {
+    fn state(codes: &[(&str, Severity)], tokens: u64, saved: u64) -> SessionState {
         let mut looked = transcript::examine(&b"{}\n".as_slice(), &Policy::default()).unwrap();
         let of = transcript::examine(&TORN.as_bytes(), &Policy::default()).unwrap();
         let like = &of.findings[0];
@@ -466,7 +466,7 @@ mod tests {
         looked.context_tokens.tokens = tokens;
         looked.facts.bytes = 1_000_000;
         looked.bytes_after = 1_000_000 - saved;
-        State::of(&looked, is_too_long(&looked, 1_000, false), false)
+        SessionState::from_examination(&looked, is_too_long(&looked, 1_000, false), false)
     }
 
     /// A session with something wrong in it.
@@ -475,13 +475,13 @@ mod tests {
     #[test]
     fn the_worst_that_is_wrong_counts() {
         use Severity::{Error, Note, Warning};
-        assert_eq!(state(&[("S1", Warning), ("S5", Note)], 1_000, 99_999), State::Ok);
-        assert_eq!(state(&[("S1", Warning)], 1_000, 200_000), State::Bloated);
-        assert_eq!(state(&[], 1_001, 900_000), State::TooLong);
+        assert_eq!(state(&[("S1", Warning), ("S5", Note)], 1_000, 99_999), SessionState::Ok);
+        assert_eq!(state(&[("S1", Warning)], 1_000, 200_000), SessionState::Bloated);
+        assert_eq!(state(&[], 1_001, 900_000), SessionState::TooLong);
         let broken = state(&[("P2", Error), ("P1", Error), ("P1", Error), ("S1", Warning)], 5_000, 900_000);
-        assert_eq!(broken, State::Broken(vec!["P1", "P2"]));
+        assert_eq!(broken, SessionState::Broken(vec!["P1", "P2"]));
         // A limit that is exceeded is not a defect.
-        assert_eq!(state(&[("L1", Error)], 0, 0), State::Ok);
+        assert_eq!(state(&[("L1", Error)], 0, 0), SessionState::Ok);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod values;
 mod written;
 
 pub(crate) use commented::commented;
-pub(crate) use kind::{Edit, Kind, Scalar};
+pub(crate) use kind::{Scalar, SettingEdit, SettingKind};
 pub(crate) use rows::SETTINGS;
 pub(crate) use schema::schema;
 pub(crate) use setting::{Flag, Scope, Setting};
@@ -27,7 +27,7 @@ mod tests {
         let flag = setting.flag.as_ref().map(|flag| format!("`--{} {}`", flag.name, flag.unit));
         let variable = setting.scalar().map(|_| format!("`TAILOR_{}`", setting.key.to_ascii_uppercase()));
         // Default paths depend on the user.
-        let is_path = matches!(setting.kind, Kind::Path(_));
+        let is_path = matches!(setting.kind, SettingKind::Path(_));
         let default = setting.kind.print(defaults).filter(|_| !is_path).map(|value| format!("`{value}`"));
         let [flag, variable, default] = [flag, variable, default].map(Option::unwrap_or_default);
         let scope = match setting.scope {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
-use transcript::weight::{Amount, Large, Row, ToolRow, Turn, Weight};
+use transcript::weight::{Amount, Large, NamedAmount, ToolRow, Turn, Weight};
 
 /// One line of `top --json`.
 #[derive(Serialize)]
@@ -26,7 +26,7 @@ pub(crate) struct SizeReport {
     pub(crate) bytes: u64,
     pub(crate) lines: u64,
     pub(crate) entries: usize,
-    pub(crate) context: Context,
+    pub(crate) context: ContextSize,
     pub(crate) standings: Vec<Share>,
     pub(crate) parts: Vec<Share>,
     pub(crate) tools: Vec<ToolShare>,
@@ -40,7 +40,7 @@ pub(crate) struct SizeReport {
 
 /// The live context.
 #[derive(Clone, Copy, Default, Serialize)]
-pub(crate) struct Context {
+pub(crate) struct ContextSize {
     pub(crate) bytes: u64,
     pub(crate) tokens: u64,
     /// The provider counted all of it; otherwise some or all is estimated.
@@ -252,7 +252,7 @@ impl SizeReport {
             bytes: 0,
             lines: 0,
             entries: 0,
-            context: Context::default(),
+            context: ContextSize::default(),
             standings: Vec::new(),
             parts: Vec::new(),
             tools: Vec::new(),
@@ -286,13 +286,14 @@ impl SizeReport {
             weighed.reason = Some(keeper::Unsupported::UnknownFormat.to_string());
             return weighed;
         };
-        let shares = |all: &[Row]| all.iter().map(|row| Share::new(row.name.clone(), row.amount)).collect();
+        let shares =
+            |all: &[NamedAmount]| all.iter().map(|row| Share::new(row.name.clone(), row.amount)).collect();
         let (context, tokens) = (weight.context(), weight.context_tokens);
         weighed.format = Some(format.name);
         weighed.model = Some(weight.model.clone()).filter(|model| !model.is_empty());
         weighed.lines = facts.lines;
         weighed.entries = facts.entries;
-        weighed.context = Context {
+        weighed.context = ContextSize {
             bytes: context.bytes,
             tokens: tokens.tokens,
             exact: tokens.is_exact(),
@@ -330,14 +331,14 @@ impl SizeReport {
 
 /// Many files together.
 #[derive(Default)]
-pub(crate) struct Totals {
+pub(crate) struct SizeTotals {
     files: u64,
     pub(crate) weighed: u64,
     unsupported: u64,
     refused: u64,
     errors: u64,
     bytes: u64,
-    context: Context,
+    context: ContextSize,
     standings: Vec<Share>,
     parts: Vec<Share>,
     tools: HashMap<String, ToolShare>,
@@ -345,12 +346,12 @@ pub(crate) struct Totals {
     fields: HashMap<String, Share>,
     images: Share,
     duplicates: Twice,
-    sessions: Vec<Session>,
+    sessions: Vec<SessionSize>,
 }
 
 /// One of many files.
 #[derive(Clone)]
-pub(crate) struct Session {
+pub(crate) struct SessionSize {
     pub(crate) path: String,
     pub(crate) bytes: u64,
     /// In the live context.
@@ -370,7 +371,7 @@ pub(crate) struct Summary {
     refused: u64,
     errors: u64,
     pub(crate) bytes: u64,
-    context: Context,
+    context: ContextSize,
     pub(crate) standings: Vec<Share>,
     pub(crate) parts: Vec<Share>,
     pub(crate) tools: Vec<ToolShare>,
@@ -381,7 +382,7 @@ pub(crate) struct Summary {
     seconds: f64,
 }
 
-impl Totals {
+impl SizeTotals {
     /// Adds a file.
     pub(crate) fn add(&mut self, file: &SizeReport) {
         self.files += 1;
@@ -411,12 +412,12 @@ impl Totals {
         self.duplicates.bytes += file.duplicates.bytes;
         self.duplicates.bytes_min = self.duplicates.bytes_min.max(file.duplicates.bytes_min);
         self.duplicates.at_least |= file.duplicates.at_least;
-        let Context { tokens, window_tokens, .. } = file.context;
-        self.sessions.push(Session { path: file.path.clone(), bytes: file.bytes, tokens, window_tokens });
+        let ContextSize { tokens, window_tokens, .. } = file.context;
+        self.sessions.push(SessionSize { path: file.path.clone(), bytes: file.bytes, tokens, window_tokens });
     }
 
     /// The first sessions by what `key` says of them; the largest first.
-    pub(crate) fn first<K: Ord>(&self, rows: usize, key: impl Fn(&Session) -> K) -> Vec<Session> {
+    pub(crate) fn first<K: Ord>(&self, rows: usize, key: impl Fn(&SessionSize) -> K) -> Vec<SessionSize> {
         let mut sessions = self.sessions.clone();
         sessions.sort_by(|a, b| (key(b), &a.path).cmp(&(key(a), &b.path)));
         sessions.truncate(rows);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// How the program ends. The worst status of all files counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Status {
+pub(crate) enum ExitStatus {
     /// Nothing to report, or all of it fixed.
     #[default]
     Clean = 0,
@@ -15,7 +15,7 @@ pub(crate) enum Status {
     Error = 2,
 }
 
-impl Status {
+impl ExitStatus {
     /// The status after a change to one file. It is 1 if the file was not changed although nothing is wrong with it.
     pub(crate) fn of_change(ending: &Ending) -> Self {
         match ending {
@@ -35,8 +35,8 @@ impl Status {
     }
 }
 
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
         Self::from(status as u8)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct TableWriter {
 }
 
 /// A row of a table: a name, text columns, and an amount for the bar.
-pub(crate) struct Line {
+pub(crate) struct TableRow {
     pub(crate) name: String,
     pub(crate) columns: Vec<String>,
     pub(crate) part: u64,
@@ -40,12 +40,12 @@ impl TableWriter {
 
     /// A screen that is redrawn when its size changes.
     #[cfg(feature = "interactive")]
-    pub(crate) fn of(columns: usize, ascii: bool) -> Self {
+    pub(crate) fn with_columns(columns: usize, ascii: bool) -> Self {
         Self { columns, ascii }
     }
 
     /// A table: names, columns, how much of `whole` each row is, and a bar for that.
-    pub(crate) fn table(&self, rows: &[Line], whole: u64) -> String {
+    pub(crate) fn table(&self, rows: &[TableRow], whole: u64) -> String {
         let widths: Vec<usize> = (0..rows.first().map_or(0, |row| row.columns.len()))
             .map(|n| rows.iter().map(|row| row.columns[n].width()).max().unwrap_or(0))
             .collect();
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        let row = |name: &str, part| Line {
+        let row = |name: &str, part| TableRow {
             name: name.to_string(),
             columns: vec!["1.23 MB".to_string(), "84,300".to_string()],
             part,

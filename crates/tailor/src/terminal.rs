@@ -28,16 +28,16 @@ impl Screen {
 
     pub(crate) fn of_stdout() -> Self {
         let size = || terminal_size_of(io::stdout());
-        Self::of(AutoStream::choice(&io::stdout()), io::stdout().is_terminal(), size)
+        Self::new(AutoStream::choice(&io::stdout()), io::stdout().is_terminal(), size)
     }
 
     pub(crate) fn of_stderr() -> Self {
         let size = || terminal_size_of(io::stderr());
-        Self::of(AutoStream::choice(&io::stderr()), io::stderr().is_terminal(), size)
+        Self::new(AutoStream::choice(&io::stderr()), io::stderr().is_terminal(), size)
     }
 
     /// `choice` has considered `NO_COLOR`, `CLICOLOR_FORCE` and `TERM`.
-    fn of(choice: ColorChoice, is_terminal: bool, size: impl FnOnce() -> Option<(Width, Height)>) -> Self {
+    fn new(choice: ColorChoice, is_terminal: bool, size: impl FnOnce() -> Option<(Width, Height)>) -> Self {
         let colour = choice != ColorChoice::Never;
         if !is_terminal {
             return Self { colour, ..Self::NONE };

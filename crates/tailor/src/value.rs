@@ -38,13 +38,13 @@ impl Oversized {
 /// What to do with a change before signed thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Thinking {
+pub(crate) enum ThinkingChoice {
     Keep,
     Strip,
     Ignore,
 }
 
-impl Thinking {
+impl ThinkingChoice {
     pub(crate) fn signed(self) -> SignedThinking {
         match self {
             Self::Keep => SignedThinking::Keep,

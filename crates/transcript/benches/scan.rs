@@ -11,7 +11,7 @@
 mod stories;
 
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput};
-use spans::cut::Lines;
+use spans::cut::CutLines;
 use spans::cut::{Keep, cut, measure};
 use spans::literal::Unit;
 use std::fmt::Write;
@@ -136,7 +136,7 @@ fn cutting(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let measured = measure(black_box(&source), whole, None, unit, true).unwrap();
-                cut(&source, &measured, Keep { head: 24_000, tail: 8_000 }, Lines::Half).unwrap()
+                cut(&source, &measured, Keep { head: 24_000, tail: 8_000 }, CutLines::Half).unwrap()
             });
         });
     }

@@ -124,7 +124,7 @@ const _: () = assert!(FORMATS.len() <= Bits::BITS as usize);
 
 impl Head {
     /// The votes on these objects. `nodes` counts all values that were read, including those of lines that were dropped.
-    pub(crate) fn of(docs: &mut dyn Iterator<Item = &Doc>, nodes: usize) -> Self {
+    pub(crate) fn from_docs(docs: &mut dyn Iterator<Item = &Doc>, nodes: usize) -> Self {
         let mut head = Self::default();
         docs.for_each(|doc| head.add(doc));
         Self { nodes, ..head }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn an_archive_has_a_gate() {
-        let archives = super::FORMATS.iter().filter(|format| format.level == super::Level::Archive);
+        let archives = super::FORMATS.iter().filter(|format| format.level == super::SupportLevel::Archive);
         let open: alloc::vec::Vec<&str> =
             archives.filter(|format| format.gates.is_empty()).map(|format| format.name).collect();
         assert!(open.is_empty(), "{open:?}");

@@ -3,7 +3,7 @@
 //! A plan never holds the transcript. Rendering it yields spans of the original, to be copied, with short pieces of new
 //! bytes between them.
 
-use crate::read::changed::Change;
+use crate::read::changed::TextChange;
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use spans::source::{Fault, Source, Span};
@@ -92,7 +92,7 @@ impl Plan {
     }
 
     /// Texts that were cut for the first time: each as it was written, without quotes. The
-    /// beginning of its BLAKE3 hash is the address in the marker, see [`spans::marker::Id`].
+    /// beginning of its BLAKE3 hash is the address in the marker, see [`spans::marker::TextId`].
     pub fn texts(&self) -> &[Vec<Piece>] {
         &self.texts
     }
@@ -110,14 +110,15 @@ impl Plan {
     }
 
     /// Where it changes the original, and how long what it puts there is.
-    pub(crate) fn changes(&self) -> Vec<Change> {
-        let change = |Edit { at, with }: &Edit| Change { at: *at, length: with.iter().map(Piece::len).sum() };
+    pub(crate) fn changes(&self) -> Vec<TextChange> {
+        let change =
+            |Edit { at, with }: &Edit| TextChange { at: *at, length: with.iter().map(Piece::len).sum() };
         self.edits.iter().map(change).collect()
     }
 
     /// Maps offsets in the new text to the original.
     pub(crate) fn origins(&self) -> Origins<'_> {
-        Origins { segments: Some(Segments::of(self)) }
+        Origins { segments: Some(Segments::from_plan(self)) }
     }
 
     /// The new text, as pieces in order.
@@ -136,7 +137,7 @@ impl Plan {
 
     /// One plan that does what this one does and then `next`, which was drawn on this one's result.
     pub(crate) fn then(&self, next: &Self) -> Self {
-        let own = Segments::of(self);
+        let own = Segments::from_plan(self);
         let pieces = own.through(next.pieces());
         let mut texts = self.texts.clone();
         texts.extend(next.texts.iter().map(|text| own.through(text.clone())));
@@ -175,7 +176,7 @@ struct Segment {
 }
 
 impl<'p> Segments<'p> {
-    fn of(plan: &'p Plan) -> Self {
+    fn from_plan(plan: &'p Plan) -> Self {
         let pieces: usize = plan.edits.iter().map(|edit| 1 + edit.with.len()).sum();
         let mut segments = Self { plan, all: Vec::with_capacity(pieces + 1) };
         let mut start = 0;
@@ -246,7 +247,7 @@ pub(crate) struct Origins<'p> {
 
 impl Origins<'_> {
     /// The offset in the original; for new bytes, that at which they are put in.
-    pub(crate) fn of(&self, at: u64) -> u64 {
+    pub(crate) fn original_offset(&self, at: u64) -> u64 {
         let Some(segments) = &self.segments else { return at };
         let segment = segments.at(at);
         match &*segments.piece(segment) {
@@ -266,7 +267,7 @@ pub struct Rendered<'a> {
 impl<'a> Rendered<'a> {
     /// `source` as `plan` would change it.
     pub fn new(source: &'a dyn Source, plan: &'a Plan) -> Self {
-        Self { source, segments: Segments::of(plan), length: plan.length_after() }
+        Self { source, segments: Segments::from_plan(plan), length: plan.length_after() }
     }
 }
 

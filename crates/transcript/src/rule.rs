@@ -102,7 +102,7 @@ pub(crate) use displaced_result::speaks;
 pub(crate) use invalid_tool_name::are_plain;
 pub(crate) use no_user_turn::{is_from_user, lacks_a_user};
 pub(crate) use oversized_reply::shorten_message;
-pub(crate) use same_role_again::{Flow, flow};
+pub(crate) use same_role_again::{RoleFlow, flow};
 pub(crate) use trim::most;
 pub(crate) use unacceptable_call_id::is_taken;
 pub(crate) use unseen_title::Titles;

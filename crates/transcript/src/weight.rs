@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use meter::Meter;
 use spans::source::{Fault, Source, Span};
 
-pub use crate::session::tokens::{Counted, IMAGE_TOKENS};
+pub use crate::session::tokens::{IMAGE_TOKENS, ReportedTokens};
 
 /// Whether the model sees an entry, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,7 +120,7 @@ pub struct Amount {
 
 /// An amount with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct NamedAmount {
     /// Its name, as in the file.
     pub name: String,
     /// How much there is.
@@ -215,10 +215,10 @@ pub struct Weight {
     /// All bytes, by category. `count` is of pieces, not of entries.
     pub parts: Vec<(Category, Amount)>,
     /// All bytes of entries, by their types and roles; largest first. Without `tokens`.
-    pub kinds: Vec<Row>,
+    pub kinds: Vec<NamedAmount>,
     /// All bytes of entries, by field; largest first. Short values count for the object that holds them. Without
     /// `tokens`.
-    pub fields: Vec<Row>,
+    pub fields: Vec<NamedAmount>,
     /// Calls and results, by tool; largest first.
     pub tools: Vec<ToolRow>,
     /// All bytes of entries, by turn.
@@ -260,7 +260,7 @@ pub fn weigh(
     let read = scan::scan_with(source, &mut meter)?;
     let policy = Policy::default();
     let session = Session::new(&read, source, &policy, Depth::Sizes);
-    let mut weight = Weight::nothing(Facts::of(&read));
+    let mut weight = Weight::nothing(Facts::from_scan(&read));
     if let Some(session) = session {
         weight.facts.awaits = session.awaits();
         tally::tally(&session, &meter, largest, tokens_of, &mut weight)?;

@@ -5,7 +5,7 @@
 //! answer, so an answer also shows that the loop is alive. Clients cannot change anything.
 
 use crate::config::Listen;
-use crate::event::{Answer, Event};
+use crate::event::{Event, StatusAnswer};
 use crate::status::Status;
 use std::collections::VecDeque;
 use std::fmt;
@@ -155,7 +155,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// The loop's answer, if it comes in time.
-fn question(events: &SyncSender<Event>) -> Option<Box<Answer>> {
+fn question(events: &SyncSender<Event>) -> Option<Box<StatusAnswer>> {
     let (answer, answered) = sync_channel(1);
     events.try_send(Event::Ask(answer)).ok()?;
     answered.recv_timeout(PATIENCE).ok().map(Box::new)
@@ -184,7 +184,7 @@ fn http(mut stream: impl Read + Write, events: &SyncSender<Event>) -> io::Result
     stream.write_all(body.as_bytes())
 }
 
-/// The head of a request, or what arrived of it in time.
+/// The head of a request, or the part that arrived in time.
 fn request(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let until = Instant::now() + PATIENCE;
     let mut head = Vec::new();

@@ -16,7 +16,7 @@ const KEPT_MAX: usize = 16_384;
 
 /// A change in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Change {
+pub(crate) enum FolderChange {
     /// A file was written to.
     File(PathBuf),
     /// A process that had a file open for writing closed it.
@@ -28,7 +28,7 @@ pub(crate) enum Change {
 }
 
 /// Ends the wait of the receiving side when dropped.
-pub(crate) struct Stop(Arc<Shared>);
+pub(crate) struct StopChanges(Arc<Shared>);
 
 /// The receiving side.
 pub(crate) struct Changes(Arc<Shared>);
@@ -38,50 +38,50 @@ pub(crate) struct Closed;
 
 #[derive(Default)]
 struct Shared {
-    kept: Mutex<Kept>,
+    kept: Mutex<PendingChanges>,
     news: Condvar,
 }
 
 #[derive(Default)]
-struct Kept {
-    changes: Vec<Change>,
-    known: HashSet<Change>,
+struct PendingChanges {
+    changes: Vec<FolderChange>,
+    known: HashSet<FolderChange>,
     stopped: bool,
 }
 
-impl Kept {
-    /// After [`Change::Lost`] nothing more is stored: the walk that follows finds it.
-    fn add(&mut self, change: Change) {
-        if self.known.contains(&Change::Lost) || !self.known.insert(change.clone()) {
+impl PendingChanges {
+    /// Nothing is stored after [`FolderChange::Lost`]: the walk that follows finds all changes.
+    fn add(&mut self, change: FolderChange) {
+        if self.known.contains(&FolderChange::Lost) || !self.known.insert(change.clone()) {
             return;
         }
-        if change == Change::Lost || self.known.len() > KEPT_MAX {
-            self.known = HashSet::from([Change::Lost]);
-            self.changes = vec![Change::Lost];
+        if change == FolderChange::Lost || self.known.len() > KEPT_MAX {
+            self.known = HashSet::from([FolderChange::Lost]);
+            self.changes = vec![FolderChange::Lost];
         } else {
             self.changes.push(change);
         }
     }
 
-    fn take(&mut self) -> Result<Vec<Change>, Closed> {
+    fn take(&mut self) -> Result<Vec<FolderChange>, Closed> {
         if self.stopped { Err(Closed) } else { Ok(std::mem::take(self).changes) }
     }
 }
 
 impl Shared {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, PendingChanges> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Stop {
+impl StopChanges {
     pub(crate) fn new() -> (Self, Changes) {
         let shared = Arc::<Shared>::default();
         (Self(shared.clone()), Changes(shared))
     }
 }
 
-impl Drop for Stop {
+impl Drop for StopChanges {
     fn drop(&mut self) {
         self.0.kept().stopped = true;
         self.0.news.notify_one();
@@ -97,8 +97,8 @@ impl Changes {
     }
 
     /// Waits until something changes and returns it; returns nothing if the time is over first.
-    pub(crate) fn wait(&self, time: Duration) -> Result<Vec<Change>, Closed> {
-        let is_quiet = |kept: &mut Kept| !kept.stopped && kept.changes.is_empty();
+    pub(crate) fn wait(&self, time: Duration) -> Result<Vec<FolderChange>, Closed> {
+        let is_quiet = |kept: &mut PendingChanges| !kept.stopped && kept.changes.is_empty();
         let waited = self.0.news.wait_timeout_while(self.0.kept(), time, is_quiet);
         let (mut kept, _) = waited.unwrap_or_else(PoisonError::into_inner);
         kept.take()
@@ -106,13 +106,13 @@ impl Changes {
 }
 
 /// Watches folders.
-pub(crate) struct Watch {
+pub(crate) struct FolderWatch {
     watcher: RecommendedWatcher,
     /// The walk in which each watched folder was last seen.
     folders: HashMap<PathBuf, u32>,
 }
 
-impl Watch {
+impl FolderWatch {
     pub(crate) fn new(changes: &Changes) -> notify::Result<Self> {
         let shared = Arc::new(changes.0.clone());
         let is_running = Arc::downgrade(&shared);
@@ -185,21 +185,21 @@ pub(crate) fn is_real_folder(path: &Path) -> bool {
 }
 
 /// The change that an event reports, if it matters. Opening or reading a file, which we do ourselves, does not.
-fn change(event: notify::Result<Event>) -> Option<Change> {
-    let Ok(mut event) = event else { return Some(Change::Lost) };
+fn change(event: notify::Result<Event>) -> Option<FolderChange> {
+    let Ok(mut event) = event else { return Some(FolderChange::Lost) };
     if event.need_rescan() {
-        return Some(Change::Lost);
+        return Some(FolderChange::Lost);
     }
     let path = event.paths.pop()?;
     match event.kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Change::Closed(path)),
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(FolderChange::Closed(path)),
         // Renames: both names are also reported separately.
         EventKind::Access(_)
         | EventKind::Modify(ModifyKind::Metadata(_) | ModifyKind::Name(RenameMode::Both)) => None,
         EventKind::Create(CreateKind::File) | EventKind::Modify(ModifyKind::Data(_)) => {
-            Some(Change::File(path))
+            Some(FolderChange::File(path))
         }
-        _ => Some(Change::Entry(path)),
+        _ => Some(FolderChange::Entry(path)),
     }
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn is_limit(error: &notify::Error) -> bool {
     }
 }
 
-/// Why there is no watch, and what to do about it.
+/// Why a folder is not watched, and what to do about it.
 pub(crate) fn no_watch(error: &notify::Error) -> String {
     let too_many_files = rustix::io::Errno::MFILE.raw_os_error();
     match &error.kind {
@@ -238,9 +238,9 @@ mod tests {
 
     /// Writes a file and returns all changes until it is closed.
     #[track_caller]
-    fn reported_until_written(changes: &Changes, path: &Path) -> HashSet<Change> {
+    fn reported_until_written(changes: &Changes, path: &Path) -> HashSet<FolderChange> {
         fs::write(path, "x").unwrap();
-        let closed = Change::Closed(path.to_path_buf());
+        let closed = FolderChange::Closed(path.to_path_buf());
         let mut all = HashSet::new();
         while !all.contains(&closed) {
             let news = changes.wait(PATIENCE).unwrap_or_default();
@@ -260,12 +260,12 @@ mod tests {
 
     #[test]
     fn each_change_is_given_once_and_too_many_are_given_as_lost() {
-        let (stop, changes) = Stop::new();
-        let add = |name: usize| stop.0.kept().add(Change::File(name.to_string().into()));
+        let (stop, changes) = StopChanges::new();
+        let add = |name: usize| stop.0.kept().add(FolderChange::File(name.to_string().into()));
         (0..KEPT_MAX).chain(0..KEPT_MAX).for_each(add);
         assert_eq!(changes.wait(PATIENCE).unwrap_or_default().len(), KEPT_MAX);
         (0..=KEPT_MAX + 1).for_each(add);
-        assert_eq!(changes.wait(PATIENCE).unwrap_or_default(), [Change::Lost]);
+        assert_eq!(changes.wait(PATIENCE).unwrap_or_default(), [FolderChange::Lost]);
         assert!(changes.wait(Duration::ZERO).is_ok_and(|changes| changes.is_empty()));
         drop(stop);
         assert!(changes.wait(PATIENCE).is_err());
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn events_that_the_kernel_dropped_are_lost() {
         let rescan = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
-        assert_eq!(change(Ok(rescan)), Some(Change::Lost));
+        assert_eq!(change(Ok(rescan)), Some(FolderChange::Lost));
     }
 
     #[test]
@@ -282,13 +282,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (read, written) = (dir.path().join("read"), dir.path().join("written"));
         fs::write(&read, "x").unwrap();
-        let (_stop, changes) = Stop::new();
-        let mut watch = Watch::new(&changes).unwrap();
+        let (_stop, changes) = StopChanges::new();
+        let mut watch = FolderWatch::new(&changes).unwrap();
         watch.add(dir.path(), 0).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         fs::read(&read).unwrap();
         let reported = reported_until_written(&changes, &written);
-        assert_eq!(reported, HashSet::from([Change::File(written.clone()), Change::Closed(written)]));
+        assert_eq!(
+            reported,
+            HashSet::from([FolderChange::File(written.clone()), FolderChange::Closed(written)])
+        );
     }
 
     /// The new name of a folder is watched before its old one is forgotten, as when a walk finds it first.
@@ -297,8 +300,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [old, new] = ["old", "new"].map(|name| dir.path().join(name));
         fs::create_dir_all(old.join("sub")).unwrap();
-        let (_stop, changes) = Stop::new();
-        let mut watch = Watch::new(&changes).unwrap();
+        let (_stop, changes) = StopChanges::new();
+        let mut watch = FolderWatch::new(&changes).unwrap();
         for folder in [dir.path(), &old, &old.join("sub")] {
             watch.add_found(folder, 0).unwrap();
         }
@@ -309,7 +312,7 @@ mod tests {
         watch.add_found(&new.join("sub"), 1).unwrap();
         assert_eq!(watch.folders(), 3);
         let last = new.join("sub/last");
-        assert!(reported_until_written(&changes, &last).contains(&Change::File(last)));
+        assert!(reported_until_written(&changes, &last).contains(&FolderChange::File(last)));
     }
 
     /// A walk finds a folder, and a link replaces it before it is watched.
@@ -318,14 +321,14 @@ mod tests {
         let [inside, outside] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let link = inside.path().join("link");
         symlink(outside.path(), &link).unwrap();
-        let (_stop, changes) = Stop::new();
-        let mut watch = Watch::new(&changes).unwrap();
+        let (_stop, changes) = StopChanges::new();
+        let mut watch = FolderWatch::new(&changes).unwrap();
         watch.add_found(inside.path(), 0).unwrap();
         watch.add_found(&link, 0).unwrap();
         assert_eq!(watch.folders(), 1);
         fs::write(link.join("s.jsonl"), "x").unwrap();
         let last = inside.path().join("last");
         let reported = reported_until_written(&changes, &last);
-        assert_eq!(reported, HashSet::from([Change::File(last.clone()), Change::Closed(last)]));
+        assert_eq!(reported, HashSet::from([FolderChange::File(last.clone()), FolderChange::Closed(last)]));
     }
 }

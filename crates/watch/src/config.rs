@@ -1,6 +1,6 @@
 //! The daemon's configuration, as plain data. It does not say where the values came from.
 
-use keeper::{Keep, Policies, Vault, Worth};
+use keeper::{Policies, RunsToKeep, Vault, Worth};
 use serde::Deserialize;
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,13 +11,13 @@ use std::time::Duration;
 /// The whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What to look after.
+    /// The roots to watch.
     pub roots: Roots,
     /// Whether files may be written.
-    pub mode: Mode,
+    pub mode: WatchMode,
     /// Whether sessions in databases may be written.
-    pub stores: Mode,
-    /// What is wrong and what to do about it, for all transcripts and for those of single agents.
+    pub stores: WatchMode,
+    /// The policy for all transcripts, and for those of single agents.
     pub policy: Policies,
     /// How long a file must have been quiet before its newest part is changed.
     pub settle: Duration,
@@ -27,16 +27,16 @@ pub struct Config {
     pub memory_settle: Duration,
     /// Whether files are replaced on systems on which that was never tried.
     pub untried_systems: bool,
-    /// Whether to recover a session if its agent says that it is too long. Needs `Mode::Enforce`.
+    /// Whether to recover a session if its agent says that it is too long. Needs `WatchMode::Enforce`.
     pub recover: bool,
     /// How much a fix must save to be worth writing the file again.
     pub worth: Worth,
-    /// Time between two walks through a root, which find what events have missed.
+    /// Time between two walks through a root, which find changes that events missed.
     pub rescan: Duration,
     /// Where originals are kept.
     pub vault: Vault,
     /// How long and how much of them.
-    pub keep: Keep,
+    pub keep: RunsToKeep,
     /// The index of verdicts, if files that have not changed since the last start are not read again.
     pub cache: Option<PathBuf>,
     /// Where metrics are served.
@@ -49,7 +49,7 @@ pub struct Config {
     pub state: PathBuf,
 }
 
-/// What the program was built from and for.
+/// The commit and the target of the build.
 #[derive(Clone, Debug, Default)]
 pub struct Build {
     /// The system, such as `x86_64-linux-musl`.
@@ -94,7 +94,7 @@ impl fmt::Display for Listen {
     }
 }
 
-/// What to look after.
+/// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
     /// The folders of known agents, including those that appear later.
@@ -106,7 +106,7 @@ pub enum Roots {
 /// Whether anything may be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum WatchMode {
     /// Only findings and metrics; no file changes.
     #[default]
     Observe,
@@ -114,7 +114,7 @@ pub enum Mode {
     Enforce,
 }
 
-impl Mode {
+impl WatchMode {
     /// As written in the configuration.
     pub fn name(self) -> &'static str {
         match self {

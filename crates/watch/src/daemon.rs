@@ -9,13 +9,13 @@ use crate::ask::{serve_metrics, serve_status};
 use crate::config::{Build, Config, Roots};
 use crate::event::{Event, Why};
 use crate::exits::Exits;
-use crate::instance::Taken;
+use crate::instance::NotClaimed;
 use crate::look::Looker;
 use crate::metrics::{Metrics, whole};
 use crate::queue::{Cure, FILES_MAX, Job, Queue, RootId, Tick};
 use crate::root_discovery::RootDiscovery;
 use crate::systemd;
-use keeper::{Keep, Vault};
+use keeper::{RunsToKeep, Vault};
 use report::{LastReport, plain};
 use roots::Watched;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -68,10 +68,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What workers are given.
-enum Work {
+/// A task for a worker.
+enum WorkItem {
     Look(Job, Option<PathBuf>, Arc<Looker>),
-    Clear(Vault, Keep),
+    Clear(Vault, RunsToKeep),
 }
 
 /// The state of the loop.
@@ -92,7 +92,7 @@ struct Daemon {
     exits: Exits,
     metrics: Metrics,
     events: SyncSender<Event>,
-    work: SyncSender<Work>,
+    work: SyncSender<WorkItem>,
     at_work: usize,
     began: Instant,
     next_clear: Tick,
@@ -146,7 +146,7 @@ fn pass_on_signals(events: SyncSender<Event>) -> io::Result<()> {
     std::thread::Builder::new().name("signals".to_string()).spawn(pass_on).map(drop)
 }
 
-fn start_workers(events: &SyncSender<Event>) -> io::Result<SyncSender<Work>> {
+fn start_workers(events: &SyncSender<Event>) -> io::Result<SyncSender<WorkItem>> {
     let (work, jobs) = sync_channel(WORKERS);
     let jobs = Arc::new(Mutex::new(jobs));
     for n in 0..WORKERS {
@@ -163,18 +163,18 @@ fn start_workers(events: &SyncSender<Event>) -> io::Result<SyncSender<Work>> {
     Ok(work)
 }
 
-fn next_work(jobs: &Mutex<Receiver<Work>>) -> Option<Work> {
+fn next_work(jobs: &Mutex<Receiver<WorkItem>>) -> Option<WorkItem> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-fn carry_out(work: Work) -> Event {
+fn carry_out(work: WorkItem) -> Event {
     match work {
-        Work::Look(job, root, looker) => {
+        WorkItem::Look(job, root, looker) => {
             let file = job.store.as_ref().unwrap_or(&job.path);
             let root = root.filter(|root| **root != **file);
-            Event::Looked(Box::new(looker.look(job, root.as_deref())))
+            Event::Looked(Box::new(looker.run(job, root.as_deref())))
         }
-        Work::Clear(vault, keep) => match vault.gc(keep, false) {
+        WorkItem::Clear(vault, keep) => match vault.gc(keep, false) {
             Ok(freed) => Event::Cleared {
                 removed_bytes: freed.bytes,
                 kept_bytes: freed.bytes_kept,
@@ -190,7 +190,7 @@ impl Daemon {
         config: Config,
         build: &Build,
         events: SyncSender<Event>,
-        work: SyncSender<Work>,
+        work: SyncSender<WorkItem>,
     ) -> io::Result<Self> {
         let config = Arc::new(config);
         let start = Tick::from_millis(0);
@@ -242,7 +242,7 @@ impl Daemon {
         }
         match (&self.config.roots, taken.into_iter().next()) {
             (Roots::These(_), Some(why)) if self.roots.is_empty() => Err(Error::AllTaken(why.to_string())),
-            (Roots::Known, Some(why @ Taken::By { .. })) if self.roots.is_empty() => {
+            (Roots::Known, Some(why @ NotClaimed::By { .. })) if self.roots.is_empty() => {
                 Err(Error::AllTaken(why.to_string()))
             }
             _ => Ok(()),
@@ -292,7 +292,7 @@ impl Daemon {
         next.map_or(SLEEP_MAX, |next| next.since(now)).min(SLEEP_MAX)
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     fn tick(&mut self) {
         let now = self.now();
         if self.next_alive.is_some_and(|next| next <= now) {
@@ -317,17 +317,17 @@ impl Daemon {
             self.next_clear = now.after(CLEAR_EVERY);
             // When only observing, we write nothing, and the originals are not ours to delete.
             if self.config.writes() {
-                self.give(Work::Clear(self.config.vault.clone(), self.config.keep));
+                self.give(WorkItem::Clear(self.config.vault.clone(), self.config.keep));
             }
         }
         while self.at_work < WORKERS {
             let Some(job) = self.queue.next(now) else { break };
             let root = self.roots.iter().find(|root| root.id == job.root).map(|root| root.path.clone());
-            self.give(Work::Look(job, root, self.looker.clone()));
+            self.give(WorkItem::Look(job, root, self.looker.clone()));
         }
     }
 
-    fn give(&mut self, work: Work) {
+    fn give(&mut self, work: WorkItem) {
         // The channel has room for each worker, and there are never more jobs than workers.
         self.at_work += usize::from(self.work.try_send(work).is_ok());
     }

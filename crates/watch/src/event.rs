@@ -1,6 +1,6 @@
 //! Everything that makes the loop act.
 
-use crate::look::Report;
+use crate::look::LookReport;
 use crate::queue::RootId;
 use crate::status::Status;
 use keeper::Stamp;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-/// The list is closed: besides these, only the passing of time makes the loop act.
+/// The loop acts on these events and on the passing of time, and on nothing else.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A file has changed.
@@ -30,12 +30,12 @@ pub(crate) enum Event {
     /// A problem inside a root; the rest of it is still watched.
     Trouble { root: RootId, text: String },
     /// A worker has looked at a file.
-    Looked(Box<Report>),
+    Looked(Box<LookReport>),
     /// A worker has cleared the vault.
     Cleared { removed_bytes: u64, kept_bytes: u64, errors: Vec<String> },
     /// A client asks for the status.
-    Ask(SyncSender<Answer>),
-    /// Read the configuration anew.
+    Ask(SyncSender<StatusAnswer>),
+    /// Reload the configuration.
     Reload,
     /// Finish the current files, then end.
     Stop,
@@ -59,7 +59,7 @@ pub(crate) enum RootState {
     Watched,
     /// It is walked again and again, for this reason.
     Polled(String),
-    /// It is not there yet.
+    /// It does not exist yet.
     Missing,
     /// It cannot be read.
     Unreadable(String),
@@ -67,7 +67,7 @@ pub(crate) enum RootState {
 
 /// The state of the daemon.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct StatusAnswer {
     pub(crate) status: Status,
     /// In the text format of Prometheus.
     pub(crate) metrics: String,

@@ -18,14 +18,14 @@ pub(crate) struct Claim {
 
 /// Why a root cannot be claimed.
 #[derive(Debug)]
-pub(crate) enum Taken {
+pub(crate) enum NotClaimed {
     /// Another Tailor has the root, or one above or below it.
     By { root: PathBuf, pid: String },
-    /// It is not known whether another Tailor has it.
+    /// Whether another Tailor has it is unknown.
     Unknown { path: PathBuf, cause: io::Error },
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for NotClaimed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::By { root, pid } => {
@@ -44,8 +44,8 @@ const ENDING: &str = "pid";
 const BYTES_MAX: u64 = 8 * 1024;
 
 /// Claims a root for this process.
-pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, Taken> {
-    let unknown = |cause| Taken::Unknown { path: state.to_path_buf(), cause };
+pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, NotClaimed> {
+    let unknown = |cause| NotClaimed::Unknown { path: state.to_path_buf(), cause };
     DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(unknown)?;
     let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
     let name = &blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex()[..16];
@@ -53,7 +53,7 @@ pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, Taken> {
     // Each locks before it looks, so two that start at the same moment on nested roots see each other.
     let mut own = open(&path).map_err(unknown)?;
     if flock(&own, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Err(read(&mut own).unwrap_or_else(|| Taken::By { root, pid: "unknown".to_string() }));
+        return Err(read(&mut own).unwrap_or_else(|| NotClaimed::By { root, pid: "unknown".to_string() }));
     }
     let text = format!("{}\n{}\n", std::process::id(), root.display());
     let written = own.set_len(0).and_then(|()| own.seek(SeekFrom::Start(0)));
@@ -69,11 +69,11 @@ pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, Taken> {
         }
         match read(&mut file) {
             // Our own roots may be nested.
-            Some(Taken::By { pid, .. }) if pid == std::process::id().to_string() => {}
-            Some(Taken::By { root: theirs, pid })
+            Some(NotClaimed::By { pid, .. }) if pid == std::process::id().to_string() => {}
+            Some(NotClaimed::By { root: theirs, pid })
                 if theirs.starts_with(&root) || root.starts_with(&theirs) =>
             {
-                return Err(Taken::By { root: theirs, pid });
+                return Err(NotClaimed::By { root: theirs, pid });
             }
             _ => {}
         }
@@ -82,7 +82,7 @@ pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, Taken> {
 }
 
 /// Locks a folder, if it is one. On file systems without locks for folders, other claims are not noticed.
-fn lock_folder(root: &Path) -> Result<Option<File>, Taken> {
+fn lock_folder(root: &Path) -> Result<Option<File>, NotClaimed> {
     let Some(folder) = File::open(root).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_dir()))
     else {
         return Ok(None);
@@ -90,7 +90,10 @@ fn lock_folder(root: &Path) -> Result<Option<File>, Taken> {
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let pid = folder.metadata().ok().and_then(|found| holder(found.ino()));
-            Err(Taken::By { root: root.to_path_buf(), pid: pid.unwrap_or_else(|| "unknown".to_string()) })
+            Err(NotClaimed::By {
+                root: root.to_path_buf(),
+                pid: pid.unwrap_or_else(|| "unknown".to_string()),
+            })
         }
         Err(_) => Ok(None),
         Ok(()) => Ok(Some(folder)),
@@ -115,12 +118,12 @@ fn open(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-fn read(file: &mut File) -> Option<Taken> {
+fn read(file: &mut File) -> Option<NotClaimed> {
     let mut text = String::new();
     file.seek(SeekFrom::Start(0)).ok()?;
     file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
     let (pid, root) = text.split_once('\n')?;
-    Some(Taken::By { root: PathBuf::from(root.trim_end_matches('\n')), pid: pid.to_string() })
+    Some(NotClaimed::By { root: PathBuf::from(root.trim_end_matches('\n')), pid: pid.to_string() })
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ mod textfile;
 pub use absent::{Error, ask, run};
 #[cfg(unix)]
 pub use ask::ask;
-pub use config::{Build, Config, Listen, Mode, Roots};
+pub use config::{Build, Config, Listen, Roots, WatchMode};
 #[cfg(unix)]
 pub use daemon::{Error, run};
-pub use status::{RootStatus, Status, Trouble};
+pub use status::{FileTrouble, RootStatus, Status};

@@ -1,14 +1,14 @@
-//! What a worker does: one look at a file, with a report for the loop.
+//! The work of a worker: one look at a file, with a report for the loop.
 //!
 //! [`Looker::examine`] is the only function here that has `keeper` read a transcript. The end of a long file is
 //! remembered, so that an append costs only what was appended.
 
-use crate::config::{Config, Mode, Roots};
+use crate::config::{Config, Roots, WatchMode};
 use crate::memory::Memory;
 use crate::metrics::FindingLabels;
 use crate::queue::{Cure, Done, Job, Listed, Pace};
 use keeper::{
-    Deferral, Ending, Error, FileId, Found, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp,
+    Deferral, Ending, Error, FileId, FoundFile, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp,
     Tokens, Verdicts, bytes_read, find, follow, insert_late_lines, is_hindrance, known_roots, maintain,
     may_be_read, recover, stamp_of,
 };
@@ -23,7 +23,7 @@ use transcript::{Examination, Finding};
 
 /// How many times in a row a session is recovered before the daemon gives up.
 const RESCUES_MAX: u64 = 3;
-/// Memory limit for what is remembered of files.
+/// Memory limit for remembered files.
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 
 /// A store is listed at most this often, and for no more than this part of the time.
@@ -35,7 +35,7 @@ const ENTRIES_MAX: usize = 10;
 const ENTRY_CHARS_MAX: usize = 64;
 
 /// How files are looked at, or sessions in stores.
-struct Way {
+struct LookOptions {
     enforces: bool,
     soon: Options,
     late: Options,
@@ -44,15 +44,15 @@ struct Way {
     verdicts_late: Option<Verdicts>,
 }
 
-/// What workers need and remember.
+/// The settings and the memory of workers.
 pub(crate) struct Looker {
-    files: Arc<Way>,
-    stores: Arc<Way>,
+    files: Arc<LookOptions>,
+    stores: Arc<LookOptions>,
     settle: Duration,
     /// How to recover sessions that are too long; `None` if they are not to be recovered.
     rescue: Option<Options>,
     memory: Mutex<Memory<Remembered>>,
-    /// Files beside which late lines wait. The files themselves do not show it.
+    /// Files with late lines queued beside them, which the files themselves do not show.
     late_lines: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
@@ -61,11 +61,11 @@ pub(crate) type Findings = BTreeMap<FindingLabels, u64>;
 
 /// The result of a look.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct LookReport {
     pub(crate) job: Job,
     pub(crate) done: Done,
     /// `None` if the file had not changed and was not read.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<ReadFile>,
     /// The sessions in it, if it is a store.
     pub(crate) sessions: Vec<Listed>,
     pub(crate) took: Duration,
@@ -73,9 +73,9 @@ pub(crate) struct Report {
     pub(crate) read_bytes: u64,
 }
 
-/// What was found in a file that was read.
+/// The result of reading a file.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ReadFile {
     /// As in `tailor fix --format json`; or `same` if an append changed nothing.
     pub(crate) outcome: &'static str,
     pub(crate) reason: Option<String>,
@@ -102,11 +102,11 @@ pub(crate) struct Seen {
     pub(crate) entries: Vec<String>,
 }
 
-impl Way {
-    fn of(config: &Config, mode: Mode) -> Self {
+impl LookOptions {
+    fn from_config(config: &Config, mode: WatchMode) -> Self {
         let [soon, late] = [Pace::Soon, Pace::Late].map(|pace| config.options(mode, pace));
         Self {
-            enforces: mode == Mode::Enforce,
+            enforces: mode == WatchMode::Enforce,
             verdicts_soon: verdicts(config, &soon),
             verdicts_late: config.settle().late.and_then(|_| verdicts(config, &late)),
             soon,
@@ -118,16 +118,20 @@ impl Way {
     fn selection(&self, pace: Pace, outcome: &Outcome) -> &Selection {
         let options = if pace == Pace::Late { &self.late } else { &self.soon };
         let format = outcome.before.as_ref().and_then(|found| found.facts.format);
-        &options.policy.of(format).selection
+        &options.policy.for_format(format).selection
     }
 }
 
 impl Looker {
     pub(crate) fn new(config: &Config) -> Self {
-        let files = Arc::new(Way::of(config, config.mode));
+        let files = Arc::new(LookOptions::from_config(config, config.mode));
         let is_same = config.stores == config.mode;
         Self {
-            stores: if is_same { files.clone() } else { Arc::new(Way::of(config, config.stores)) },
+            stores: if is_same {
+                files.clone()
+            } else {
+                Arc::new(LookOptions::from_config(config, config.stores))
+            },
             files,
             settle: config.settle,
             rescue: config.rescue(),
@@ -143,7 +147,7 @@ impl Looker {
     }
 
     /// Looks at a file, unless it has not changed; lists the sessions of a store, or looks at one of them.
-    pub(crate) fn look(&self, job: Job, root: Option<&Path>) -> Report {
+    pub(crate) fn run(&self, job: Job, root: Option<&Path>) -> LookReport {
         let (began, read_before) = (std::time::Instant::now(), bytes_read());
         let mut sessions = Vec::new();
         let (done, seen) = match stamp_of(&job.path) {
@@ -162,25 +166,32 @@ impl Looker {
                         None,
                     )
                 }
-                Some(Err(error)) => (failed(error.is_hindrance()), Some(Seen::error(error.to_string()))),
+                Some(Err(error)) => (failed(error.is_hindrance()), Some(ReadFile::error(error.to_string()))),
                 None => self.read(&job, root, stamp),
             },
             Err(cause) => {
                 let text = format!("{}: could not look at the file: {cause}", job.path.display());
-                (failed(is_hindrance(&cause)), Some(Seen::error(text)))
+                (failed(is_hindrance(&cause)), Some(ReadFile::error(text)))
             }
         };
         if done == Done::Gone {
             drop(self.memory().take(&job.path));
             self.late_lines().remove(&*job.path);
         }
-        Report { job, done, seen, sessions, took: began.elapsed(), read_bytes: bytes_read() - read_before }
+        LookReport {
+            job,
+            done,
+            seen,
+            sessions,
+            took: began.elapsed(),
+            read_bytes: bytes_read() - read_before,
+        }
     }
 
     /// Looks at a session in a store, once it has been quiet for long enough: only its store says when it was written to.
-    fn look_at_session(&self, job: &Job, root: Option<&Path>) -> (Done, Option<Seen>) {
+    fn look_at_session(&self, job: &Job, root: Option<&Path>) -> (Done, Option<ReadFile>) {
         let written = find(&job.path).into_iter().flatten().find_map(|found| found.written);
-        let now = Listed::of(&job.path, written, None);
+        let now = Listed::new(&job.path, written, None);
         match self.settle.checked_sub(now.quiet).filter(|wait| !wait.is_zero()) {
             Some(after) => (Done::Deferred { as_it_is: None, after, cure: Cure::Change }, None),
             None if job.known == Some(now.stamp) => (Done::Settled(now.stamp), None),
@@ -188,29 +199,29 @@ impl Looker {
         }
     }
 
-    fn way(&self, job: &Job) -> &Way {
+    fn way(&self, job: &Job) -> &LookOptions {
         if job.store.is_some() { &self.stores } else { &self.files }
     }
 
-    fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
+    fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<ReadFile>) {
         match self.see(job, root) {
-            Ok(Looked { outcome: Some(outcome), too_long, recovered, set_by }) => {
+            Ok(FileLook { outcome: Some(outcome), too_long, recovered, set_by }) => {
                 let selection = self.way(job).selection(job.pace, &outcome);
-                let seen = Seen { too_long, recovered, ..Seen::new(&outcome, selection, set_by) };
+                let seen = ReadFile { too_long, recovered, ..ReadFile::new(&outcome, selection, set_by) };
                 (done(&job.path, &outcome, stamp, selection), Some(seen))
             }
-            Ok(Looked { outcome: None, too_long, .. }) => {
-                (Done::Settled(stamp), Some(Seen { outcome: "same", too_long, ..Seen::default() }))
+            Ok(FileLook { outcome: None, too_long, .. }) => {
+                (Done::Settled(stamp), Some(ReadFile { outcome: "same", too_long, ..ReadFile::default() }))
             }
             Err(error) if error.is_missing() => (Done::Gone, None),
-            Err(error) => (failed(error.is_hindrance()), Some(Seen::error(error.to_string()))),
+            Err(error) => (failed(error.is_hindrance()), Some(ReadFile::error(error.to_string()))),
         }
     }
 
-    /// Looks at the file once no late lines wait beside it.
-    fn see(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+    /// Merges queued late lines; then looks at the file, unless some are still queued.
+    fn see(&self, job: &Job, root: Option<&Path>) -> Result<FileLook, Error> {
         if let Some(why) = self.place_late_lines(&job.path)? {
-            return Ok(Looked::of(Some(Outcome::deferred(why)), None));
+            return Ok(FileLook::from_outcome(Some(Outcome::deferred(why)), None));
         }
         let looked = self.examine(job, root).and_then(|looked| self.rescued(job, root, looked))?;
         if looked.outcome.as_ref().is_some_and(|outcome| outcome.late.is_some()) {
@@ -239,15 +250,15 @@ impl Looker {
     }
 
     /// Reads the file as far as necessary, and repairs it if configured.
-    fn examine(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+    fn examine(&self, job: &Job, root: Option<&Path>) -> Result<FileLook, Error> {
         if job.pace == Pace::Late { self.examine_late(job, root) } else { self.examine_soon(job, root) }
     }
 
-    fn examine_late(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+    fn examine_late(&self, job: &Job, root: Option<&Path>) -> Result<FileLook, Error> {
         let (path, way) = (&job.path, self.way(job));
-        let verdicts = way.verdicts_late.as_ref().zip(Sight::of(path));
+        let verdicts = way.verdicts_late.as_ref().zip(Sight::now(path));
         if let Some(known) = verdicts.as_ref().and_then(|(verdicts, now)| verdicts.known(path, now)) {
-            return Ok(Looked::of(Some(known), None));
+            return Ok(FileLook::from_outcome(Some(known), None));
         }
         // `soon` judges the next append.
         let policy = way.late.policy.map(|policy| policy.now_ms = now_ms());
@@ -258,10 +269,10 @@ impl Looker {
         if let Some((verdicts, before)) = verdicts {
             verdicts.enter(path, &before, &outcome, None);
         }
-        Ok(Looked::of(Some(outcome), None))
+        Ok(FileLook::from_outcome(Some(outcome), None))
     }
 
-    fn examine_soon(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+    fn examine_soon(&self, job: &Job, root: Option<&Path>) -> Result<FileLook, Error> {
         let (path, way) = (&job.path, self.way(job));
         let mut remembered = self.memory().take(path);
         let outcome = match &way.verdicts_soon {
@@ -273,12 +284,12 @@ impl Looker {
             let weight = remembered.weight();
             self.memory().put(path, remembered, weight);
         }
-        Ok(Looked::of(outcome, failed))
+        Ok(FileLook::from_outcome(outcome, failed))
     }
 
     /// Recovers a session if its agent says that it is too long and the configuration asks for it: once each time that
     /// the agent says so.
-    fn rescued(&self, job: &Job, root: Option<&Path>, looked: Looked) -> Result<Looked, Error> {
+    fn rescued(&self, job: &Job, root: Option<&Path>, looked: FileLook) -> Result<FileLook, Error> {
         // That a repair would not be worth it does not matter if the API refuses the session.
         let is_put_off = looked.outcome.as_ref().is_some_and(|outcome| match &outcome.ending {
             Ending::Deferred(reason) => !matches!(
@@ -301,7 +312,11 @@ impl Looker {
         }
         let recovered = done.tokens.filter(|tokens| tokens.after.is_some());
         let failed = looked.too_long;
-        Ok(Looked { recovered, set_by: SetBy::Recovery, ..Looked::of(Some(done.outcome), failed) })
+        Ok(FileLook {
+            recovered,
+            set_by: SetBy::Recovery,
+            ..FileLook::from_outcome(Some(done.outcome), failed)
+        })
     }
 
     /// How many files are remembered, and how many bytes that takes.
@@ -320,19 +335,19 @@ impl Looker {
     }
 }
 
-/// What a look has found.
-struct Looked {
+/// The outcome of a look.
+struct FileLook {
     /// `None` if the append changes nothing.
     outcome: Option<Outcome>,
     too_long: Option<Failure>,
     recovered: Option<Tokens>,
-    /// What makes it wait if it is deferred.
+    /// The setting that makes it wait if it is deferred.
     set_by: SetBy,
 }
 
-impl Looked {
+impl FileLook {
     /// `failed` is the last known error if the file was not read as a whole.
-    fn of(outcome: Option<Outcome>, failed: Option<Failure>) -> Self {
+    fn from_outcome(outcome: Option<Outcome>, failed: Option<Failure>) -> Self {
         let read = outcome.as_ref().and_then(|outcome| outcome.after.as_ref().or(outcome.before.as_ref()));
         let failed = read.map_or(failed, |read| read.facts.failed);
         let too_long = failed.filter(|failure| failure.cause.is_cured_by_less());
@@ -349,17 +364,17 @@ fn listed(path: &Path, stamp: Stamp) -> Option<Result<Vec<Listed>, Error>> {
     if !may_be_read(path) {
         return None;
     }
-    let found: Result<Vec<Found>, Error> = find(path).into_iter().collect();
+    let found: Result<Vec<FoundFile>, Error> = find(path).into_iter().collect();
     if found.as_ref().is_ok_and(|found| found.iter().any(|found| found.path == path)) {
         return None;
     }
-    let list = |found: Found| Listed::of(&found.path, found.written, Some(stamp));
+    let list = |found: FoundFile| Listed::new(&found.path, found.written, Some(stamp));
     Some(found.map(|found| found.into_iter().map(list).collect()))
 }
 
 impl Listed {
     /// A session that was last written at this time; if that is not known, it changes with its store.
-    fn of(path: &Path, written: Option<SystemTime>, store: Option<Stamp>) -> Self {
+    fn new(path: &Path, written: Option<SystemTime>, store: Option<Stamp>) -> Self {
         let since = written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());
         let millis = since.map(|since| {
             (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), i64::from(since.subsec_nanos()))
@@ -367,7 +382,7 @@ impl Listed {
         let none =
             Stamp { file: FileId { device: 0, inode: 0 }, bytes: 0, modified: (0, 0), changed: (0, 0) };
         let stamp = millis.map(|modified| Stamp { modified, ..none }).or(store).unwrap_or(none);
-        // Of a time that is yet to come nobody knows.
+        // A time in the future says nothing.
         let quiet =
             written.map_or(Duration::MAX, |at| SystemTime::now().duration_since(at).unwrap_or_default());
         Self { path: path.to_path_buf(), stamp, quiet }
@@ -472,11 +487,11 @@ fn entries<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<String> {
 
 /// The stamp of the new file, if nothing has changed it since: an append would change its length or time.
 fn untouched(path: &Path, outcome: &Outcome, before: Stamp) -> Option<Stamp> {
-    let now = Stamp::of(&std::fs::symlink_metadata(path).ok()?);
+    let now = Stamp::from_metadata(&std::fs::symlink_metadata(path).ok()?);
     (now.bytes == outcome.bytes_after && now.modified == before.modified).then_some(now)
 }
 
-impl Seen {
+impl ReadFile {
     fn error(reason: String) -> Self {
         Self { outcome: "error", reason: Some(reason), ..Self::default() }
     }
@@ -555,14 +570,14 @@ fn cause(ending: &Ending) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use keeper::{Keep, Policies, Vault, Worth};
+    use keeper::{Policies, RunsToKeep, Vault, Worth};
     use transcript::{Awaits, Policy};
 
     fn config() -> Config {
         Config {
             roots: Roots::These(Vec::new()),
-            mode: Mode::Enforce,
-            stores: Mode::Observe,
+            mode: WatchMode::Enforce,
+            stores: WatchMode::Observe,
             policy: Policies::from(Policy::default()),
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
@@ -572,7 +587,7 @@ mod tests {
             worth: Worth::default(),
             rescan: Duration::ZERO,
             vault: Vault::new("vault".into()),
-            keep: Keep::default(),
+            keep: RunsToKeep::default(),
             cache: None,
             listen: None,
             metrics_textfile: None,

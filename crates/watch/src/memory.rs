@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Values for files, with the memory that they take.
 pub(crate) struct Memory<T> {
-    files: HashMap<Arc<Path>, Kept<T>>,
+    files: HashMap<Arc<Path>, MemoryEntry<T>>,
     /// By when a value was stored.
     order: BTreeMap<u64, Arc<Path>>,
     put: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Memory<T> {
     limit: usize,
 }
 
-struct Kept<T> {
+struct MemoryEntry<T> {
     what: T,
     weight: usize,
     order: u64,
@@ -40,7 +40,7 @@ impl<T> Memory<T> {
         self.put += 1;
         self.weight += weight;
         self.order.insert(self.put, path.clone());
-        self.files.insert(path.clone(), Kept { what, weight, order: self.put });
+        self.files.insert(path.clone(), MemoryEntry { what, weight, order: self.put });
         while self.weight > self.limit {
             let Some((_, oldest)) = self.order.pop_first() else { return };
             self.weight -= self.files.remove(&oldest).map_or(0, |kept| kept.weight);

@@ -31,7 +31,7 @@ const OUTCOMES: &[&str] = &[
 ];
 const WALKS: &[&str] = &["begin", "time", "overflow"];
 
-/// The user whose daemon this is: as systemd and shells say, or else the number.
+/// The user that the daemon runs as: the name from the environment, or else the number.
 fn user() -> String {
     let named = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     named.filter(|name| !name.is_empty()).unwrap_or_else(|| rustix::process::getuid().as_raw().to_string())

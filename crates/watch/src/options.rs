@@ -1,6 +1,6 @@
 //! Turns the configuration into options for looks.
 
-use crate::config::{Config, Mode};
+use crate::config::{Config, WatchMode};
 use crate::queue::{Pace, Settle};
 use keeper::Options;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const RESCUE_SETTLE: Duration = Duration::from_secs(60);
 impl Config {
     /// Whether anything may be written.
     pub(crate) fn writes(&self) -> bool {
-        [self.mode, self.stores].contains(&Mode::Enforce)
+        [self.mode, self.stores].contains(&WatchMode::Enforce)
     }
 
     /// The settle times of the queue.
@@ -38,17 +38,17 @@ impl Config {
         });
         let settle = self.settle.max(RESCUE_SETTLE);
         let options = Options { policy, settle, worth: None, ..self.options(self.mode, Pace::Late) };
-        (self.recover && self.mode == Mode::Enforce).then_some(options)
+        (self.recover && self.mode == WatchMode::Enforce).then_some(options)
     }
 
     /// How to treat a transcript. Rules that rewrite history which the agent has sent many times wait until no prompt
     /// cache holds it any more. Until then appends are judged alone, without a look at the whole file.
-    pub(crate) fn options(&self, mode: Mode, pace: Pace) -> Options {
+    pub(crate) fn options(&self, mode: WatchMode, pace: Pace) -> Options {
         let waits = pace == Pace::Soon && self.settle().late.is_some();
         let policy = if waits { self.policy.map(Policy::leave_history) } else { self.policy.clone() };
         let mode = match mode {
-            Mode::Observe => keeper::Mode::Look,
-            Mode::Enforce => keeper::Mode::Fix,
+            WatchMode::Observe => keeper::Mode::Look,
+            WatchMode::Enforce => keeper::Mode::Fix,
         };
         // The queue waits before history is rewritten.
         let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));

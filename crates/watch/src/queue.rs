@@ -5,7 +5,7 @@
 //! that keeps failing, or is repaired again and again without lasting effect, rests for a long time. Failures with
 //! another cause, such as a full disk, do not count against the file, and are retried every few minutes.
 //!
-//! A store is a file whose look finds sessions, which are due each by itself. It need not be quiet as a whole: others in
+//! A store is a file in which a look finds sessions, each of which is due on its own. It need not be quiet as a whole: others in
 //! it may be written at any time.
 
 use keeper::{Stamp, may_be_read};
@@ -51,10 +51,10 @@ pub(crate) struct Settle {
     pub(crate) late: Option<Duration>,
 }
 
-/// What a look may change.
+/// What a look is allowed to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pace {
-    /// What the agent wrote last; a prompt cache may still hold the rest.
+    /// Only the newest text of the agent; a prompt cache may still hold the rest.
     Soon,
     /// Everything.
     Late,
@@ -87,7 +87,7 @@ pub(crate) enum Done {
     Mended { now: Option<Stamp>, lines: (u64, u64), gain: bool },
     /// Not now.
     Deferred { as_it_is: Option<Stamp>, after: Duration, cure: Cure },
-    /// It is a store, whose sessions are known now. It is not looked through again for some time.
+    /// It is a store, and its sessions were listed. It is not listed again for some time.
     Listed { now: Stamp, rest: Duration },
     /// It could not be read or written.
     Failed,
@@ -97,7 +97,7 @@ pub(crate) enum Done {
     Gone,
 }
 
-/// What ends a deferral.
+/// The event that ends a deferral.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cure {
     /// Time or a change: when the file changes, look again at once.
@@ -112,7 +112,7 @@ pub(crate) enum Cure {
 
 /// What happens to a file after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum AfterLook {
     /// It waits for a change.
     Rests,
     /// It is looked at again after this time.
@@ -143,7 +143,7 @@ enum Stuck {
     Hindered,
 }
 
-/// What the last look at a file had to wait for.
+/// Why the last look at a file was deferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// Nothing.
@@ -188,7 +188,7 @@ pub(crate) struct Listed {
 
 /// The state of a known file, or of a session in a store.
 #[derive(Debug)]
-struct File {
+struct QueuedFile {
     root: RootId,
     /// The store that it is a session of.
     store: Option<Arc<Path>>,
@@ -219,7 +219,7 @@ struct File {
 /// All known files, and when they are due.
 pub(crate) struct Queue {
     settle: Settle,
-    files: HashMap<Arc<Path>, File>,
+    files: HashMap<Arc<Path>, QueuedFile>,
     due: BTreeSet<(Tick, Arc<Path>)>,
     /// How many times the sessions of a store were listed.
     listings: u32,
@@ -302,7 +302,7 @@ impl Queue {
                 session.store = Some(store.clone());
             }
         }
-        let is_of_it = |file: &File| file.store.as_ref() == Some(store);
+        let is_of_it = |file: &QueuedFile| file.store.as_ref() == Some(store);
         (self.retain(|file| !is_of_it(file) || file.walk == walk || file.at_work), has_room)
     }
 
@@ -319,14 +319,14 @@ impl Queue {
         }
     }
 
-    /// Whether what the file waits for has happened, as far as is known.
+    /// Whether the event that the file waits for is known to have happened.
     pub(crate) fn wait_is_over(&self, path: &Path) -> bool {
         self.files.get(path).is_some_and(|file| file.wait == Wait::Over)
     }
 
     /// A walk of a root is complete: files that it has not seen are gone.
     pub(crate) fn walked(&mut self, root: RootId, walk: u32) {
-        let is_seen = |file: &File| file.root != root || file.walk == walk || file.at_work;
+        let is_seen = |file: &QueuedFile| file.root != root || file.walk == walk || file.at_work;
         drop(self.retain(|file| file.store.is_some() || is_seen(file)));
         let known: HashSet<Arc<Path>> = self
             .files
@@ -387,19 +387,19 @@ impl Queue {
     }
 
     /// A look at a file has ended.
-    pub(crate) fn done(&mut self, job: &Job, done: &Done, now: Tick) -> After {
-        let Some(file) = self.files.get_mut(&job.path) else { return After::Rests };
+    pub(crate) fn done(&mut self, job: &Job, done: &Done, now: Tick) -> AfterLook {
+        let Some(file) = self.files.get_mut(&job.path) else { return AfterLook::Rests };
         file.at_work = false;
         if *done == Done::Gone {
             self.forget(&job.path);
-            return After::Rests;
+            return AfterLook::Rests;
         }
         let was = file.stuck;
         let again = file.end(job.pace, done);
         let after = match again {
-            Again::OnChange => After::Rests,
-            Again::At(wait) => After::Retries(wait),
-            Again::Rest(wait) => After::Tripped(wait),
+            Again::OnChange => AfterLook::Rests,
+            Again::At(wait) => AfterLook::Retries(wait),
+            Again::Rest(wait) => AfterLook::Tripped(wait),
         };
         match again {
             Again::OnChange => {
@@ -419,7 +419,7 @@ impl Queue {
         let freed = std::mem::take(&mut file.freed_meanwhile);
         let waits_for_late = file.looked == Some(Pace::Soon) && self.settle.late.is_some();
         match again {
-            // A change counts from when it happened. A file that waits for what we cannot notice keeps waiting.
+            // A change counts from when it happened. A file that waits for an event that we cannot see keeps waiting.
             _ if changed => self.schedule(&job.path),
             Again::At(wait) | Again::Rest(wait) => self.set_due(&job.path, now.after(wait)),
             Again::OnChange if file.looked.is_none() => self.schedule(&job.path),
@@ -462,13 +462,13 @@ impl Queue {
         self.files.values().filter(|file| file.root == root).count()
     }
 
-    fn know(&mut self, path: &Path, root: RootId, now: Tick) -> Option<(Arc<Path>, &mut File)> {
+    fn know(&mut self, path: &Path, root: RootId, now: Tick) -> Option<(Arc<Path>, &mut QueuedFile)> {
         let key = match self.files.get_key_value(path) {
             Some((key, _)) => key.clone(),
             None if self.files.len() >= self.limit => return None,
             None => Arc::from(path),
         };
-        let file = self.files.entry(key.clone()).or_insert_with(|| File::new(root, now));
+        let file = self.files.entry(key.clone()).or_insert_with(|| QueuedFile::new(root, now));
         Some((key, file))
     }
 
@@ -497,7 +497,7 @@ impl Queue {
     }
 
     /// Forgets the others, and returns them.
-    fn retain(&mut self, keep: impl Fn(&File) -> bool) -> Vec<Arc<Path>> {
+    fn retain(&mut self, keep: impl Fn(&QueuedFile) -> bool) -> Vec<Arc<Path>> {
         let gone: Vec<Arc<Path>> =
             self.files.iter().filter(|(_, file)| !keep(file)).map(|(path, _)| path.clone()).collect();
         for path in &gone {
@@ -515,7 +515,7 @@ enum Again {
     Rest(Duration),
 }
 
-impl File {
+impl QueuedFile {
     fn new(root: RootId, now: Tick) -> Self {
         Self {
             root,

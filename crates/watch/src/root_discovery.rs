@@ -1,7 +1,9 @@
 //! Watches for folders of known agents that do not exist yet, on a thread of its own. `keeper` knows these folders; the
 //! loop decides what to do about them.
 
-use crate::changes::{Change, Changes, Closed, Stop, Watch, is_limit, is_real_folder, no_watch};
+use crate::changes::{
+    Changes, Closed, FolderChange, FolderWatch, StopChanges, is_limit, is_real_folder, no_watch,
+};
 use crate::event::Event;
 use keeper::known_roots_above;
 use std::convert::Infallible;
@@ -17,12 +19,12 @@ const FOREVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Watches until it is dropped.
 pub(crate) struct RootDiscovery {
-    _stop: Stop,
+    _stop: StopChanges,
 }
 
 impl RootDiscovery {
     pub(crate) fn spawn(out: SyncSender<Event>) -> io::Result<Self> {
-        let (stop, changes) = Stop::new();
+        let (stop, changes) = StopChanges::new();
         std::thread::Builder::new().name("discovery".to_string()).spawn(move || {
             // The receiver is gone, so discovery ends.
             let Err(Closed) = discover(&out, &changes);
@@ -53,8 +55,8 @@ fn discover(out: &SyncSender<Event>, changes: &Changes) -> Result<Infallible, Cl
 }
 
 /// Watches folders, but nothing below them.
-fn watch(changes: &Changes, folders: &[PathBuf]) -> notify::Result<Watch> {
-    let mut watch = Watch::new(changes)?;
+fn watch(changes: &Changes, folders: &[PathBuf]) -> notify::Result<FolderWatch> {
+    let mut watch = FolderWatch::new(changes)?;
     for folder in folders {
         // A folder that does not exist or cannot be read has nothing to report.
         if let Err(error) = watch.add(folder, 0)
@@ -67,10 +69,10 @@ fn watch(changes: &Changes, folders: &[PathBuf]) -> notify::Result<Watch> {
 }
 
 /// Whether a folder has appeared, or a watched one has disappeared.
-fn is_about_folders(change: &Change, watched: &[PathBuf]) -> bool {
+fn is_about_folders(change: &FolderChange, watched: &[PathBuf]) -> bool {
     match change {
-        Change::Entry(path) => watched.contains(path) || is_real_folder(path),
-        Change::Lost => true,
-        Change::File(_) | Change::Closed(_) => false,
+        FolderChange::Entry(path) => watched.contains(path) || is_real_folder(path),
+        FolderChange::Lost => true,
+        FolderChange::File(_) | FolderChange::Closed(_) => false,
     }
 }

@@ -4,7 +4,7 @@
 //! Where the system cannot report (network file systems, no watches left), and regularly in any case, the root is
 //! walked. Links are not followed, and files are not opened.
 
-use crate::changes::{Change, Changes, Closed, Stop, Watch, is_real_folder, no_watch};
+use crate::changes::{Changes, Closed, FolderChange, FolderWatch, StopChanges, is_real_folder, no_watch};
 use crate::event::{Event, RootState, Why};
 use crate::queue::RootId;
 use keeper::{
@@ -33,8 +33,8 @@ const ROOT_PAUSE: Duration = Duration::from_secs(60);
 /// How many unreadable folders are remembered, so that each is reported once.
 const TROUBLES_MAX: usize = 1_000;
 
-/// What to watch, and where events go.
-pub(crate) struct Task {
+/// The root to watch, and where to send events.
+pub(crate) struct WatchTask {
     pub(crate) id: RootId,
     pub(crate) root: PathBuf,
     pub(crate) rescan: Duration,
@@ -45,12 +45,12 @@ pub(crate) struct Task {
 
 /// Watches a root until it is dropped.
 pub(crate) struct RootWatch {
-    _stop: Stop,
+    _stop: StopChanges,
 }
 
 impl RootWatch {
-    pub(crate) fn spawn(task: Task) -> io::Result<Self> {
-        let (stop, changes) = Stop::new();
+    pub(crate) fn spawn(task: WatchTask) -> io::Result<Self> {
+        let (stop, changes) = StopChanges::new();
         let name = format!("root-{}", task.id);
         std::thread::Builder::new().name(name).spawn(move || {
             // The receiver is gone, so watching ends.
@@ -65,7 +65,7 @@ impl RootWatch {
 struct Again;
 
 struct RootWatcher {
-    task: Task,
+    task: WatchTask,
     changes: Changes,
     reported: Option<(RootState, usize)>,
     /// Which interrupted runs could not be finished, as reported.
@@ -135,18 +135,18 @@ impl RootWatcher {
             }
             for change in changes {
                 match change {
-                    Change::File(path) => session.touched(&path)?,
-                    Change::Closed(path) if session.subject(&path).is_some() => {
+                    FolderChange::File(path) => session.touched(&path)?,
+                    FolderChange::Closed(path) if session.subject(&path).is_some() => {
                         session.watcher.send(Event::Closed { root: session.watcher.task.id, path })?;
                     }
-                    Change::Closed(_) => {}
-                    Change::Entry(path) if path == session.watcher.task.root => {
+                    FolderChange::Closed(_) => {}
+                    FolderChange::Entry(path) if path == session.watcher.task.root => {
                         session.touched(&path)?;
                         return Ok(Again);
                     }
-                    Change::Entry(path) => session.entry(&path)?,
-                    Change::Lost if !same(metadata, &session.watcher.task.root) => return Ok(Again),
-                    Change::Lost => next = session.walk(Why::Overflow)?,
+                    FolderChange::Entry(path) => session.entry(&path)?,
+                    FolderChange::Lost if !same(metadata, &session.watcher.task.root) => return Ok(Again),
+                    FolderChange::Lost => next = session.walk(Why::Overflow)?,
                 }
             }
             // A new folder needed more watches than there are, so from now on the root is walked.
@@ -187,7 +187,7 @@ fn readable(root: &Path) -> io::Result<Metadata> {
 
 fn same(before: &Metadata, root: &Path) -> bool {
     let now = std::fs::metadata(root);
-    now.is_ok_and(|now| FileId::of(&now) == FileId::of(before) || !before.is_dir())
+    now.is_ok_and(|now| FileId::from_metadata(&now) == FileId::from_metadata(before) || !before.is_dir())
 }
 
 /// Watches one folder at the root's path, until another replaces it.
@@ -196,7 +196,7 @@ struct WatchSession<'a> {
     /// The folder to be watched: the root, or where it is if it is a store. Another file is walked.
     folder: Option<PathBuf>,
     /// `None` if the system cannot report changes.
-    watch: Option<Watch>,
+    watch: Option<FolderWatch>,
     /// When to check whether it can.
     retry: Option<Instant>,
     troubles: HashSet<PathBuf>,
@@ -228,7 +228,7 @@ impl WatchSession<'_> {
     }
 
     fn watch_folder_of(&mut self, folder: &Path) -> notify::Result<()> {
-        let mut watch = Watch::new(&self.watcher.changes)?;
+        let mut watch = FolderWatch::new(&self.watcher.changes)?;
         // The root itself may be a link, but nothing below it.
         watch.add(folder, self.walk)?;
         self.watch = Some(watch);
@@ -253,7 +253,7 @@ impl WatchSession<'_> {
         if complete && self.watch.as_mut().is_some_and(|watch| watch.remove_unseen(folder, self.walk)) {
             complete = self.see(&root, 0)?;
         }
-        if let Some(folders) = self.watch.as_ref().map(Watch::folders) {
+        if let Some(folders) = self.watch.as_ref().map(FolderWatch::folders) {
             self.watcher.report(RootState::Watched, folders)?;
         }
         let walked = Event::Walked { root: self.watcher.task.id, walk: self.walk, complete, why };
@@ -326,7 +326,7 @@ impl WatchSession<'_> {
         }
         let below = path.strip_prefix(&self.watcher.task.root).map_or(0, |below| below.components().count());
         self.see(path, below)?;
-        let folders = self.watch.as_ref().map(Watch::folders);
+        let folders = self.watch.as_ref().map(FolderWatch::folders);
         folders.map_or(Ok(()), |folders| self.watcher.report(RootState::Watched, folders))
     }
 
@@ -376,7 +376,7 @@ mod tests {
         let (root, rescan) = (dir.path().to_path_buf(), Duration::from_millis(20));
         let vault = tempfile::tempdir().unwrap();
         let vault = Some(Vault::new(vault.path().to_path_buf()));
-        let watch = RootWatch::spawn(Task { id: 0, root, rescan, vault, out }).unwrap();
+        let watch = RootWatch::spawn(WatchTask { id: 0, root, rescan, vault, out }).unwrap();
         let reported = trouble(&events);
         assert!(reported.contains(".tailor-one.tmp") && reported.contains("left alone"), "{reported}");
         leave(".tailor-two.tmp");

@@ -50,7 +50,7 @@ pub struct Status {
     /// How many bytes repairs of them would save.
     pub saves_bytes: u64,
     /// The first files that are deferred, refused or resting, with the reason.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<FileTrouble>,
     /// Why the configuration in the files is not in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_error: Option<String>,
@@ -75,10 +75,10 @@ pub struct RootStatus {
 
 /// A file with a problem.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct FileTrouble {
     /// The file.
     pub path: String,
-    /// `deferred`, `refused`, `error` or `tripped`; `fixed` if lines that came late still wait.
+    /// `deferred`, `refused`, `error` or `tripped`; `fixed` if lines appended during the swap are still queued.
     pub outcome: String,
     /// The reason.
     pub reason: String,

@@ -1,7 +1,7 @@
 //! Metrics for a collector that reads files, such as the textfile collector of `node_exporter`.
 //!
 //! The file is readable by all, because another user collects it; it holds nothing but numbers of a few kinds, no
-//! paths, ids or content. It is written beside its place and renamed, so that nobody reads half of it. The folder
+//! paths, ids or content. It is written under another name and renamed, so that no program reads half of it. The folder
 //! belongs to the collector and is never created here.
 
 use std::fs::Permissions;

@@ -10,8 +10,8 @@
 //! it keeps offsets into the file, needs no care: if they are wrong, it reads the whole file.
 
 use super::target::{
-    Answer, GateTarget, LockFile, default_root, first_line, is_plain_name, open_unless, pid_of, quiet_for,
-    root_above, stem,
+    GateAnswer, GateTarget, LockFile, default_root, first_line, is_plain_name, open_unless, pid_of,
+    quiet_for, root_above, stem,
 };
 use crate::deferral::Deferral;
 use crate::error::Error;
@@ -35,7 +35,7 @@ const COPY_MAX: Duration = Duration::from_secs(5 * 60);
 /// How many bytes of the first line of a sidechain are searched for its session.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+pub(super) fn ask(target: &GateTarget<'_>) -> GateAnswer {
     if let Some(deferral) = compacting(target.path) {
         return Err(deferral.into());
     }
@@ -74,14 +74,14 @@ fn session(target: &GateTarget<'_>) -> Option<String> {
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct SessionLine {
     #[serde(rename = "sessionId")]
     session: String,
 }
 
 fn first_session(file: &File) -> Option<String> {
     let line = first_line(file, LINE_BYTES_MAX).ok()??;
-    serde_json::from_slice::<Line>(&line).ok().map(|line| line.session)
+    serde_json::from_slice::<SessionLine>(&line).ok().map(|line| line.session)
 }
 
 /// The live process that has the session open, by the register. Entries that are not valid JSON are ignored.

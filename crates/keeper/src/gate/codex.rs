@@ -10,7 +10,7 @@
 //! A database and the threads that were forked from it hold byte offsets into a thread with a paginated history. Its lines have
 //! to stay where they are, so a new text of another length is refused.
 
-use super::target::{Answer, GateTarget, Held, first_line, is_plain_name, root_above};
+use super::target::{GateAnswer, GateTarget, HeldLock, first_line, is_plain_name, root_above};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::platform::metadata::Metadata;
@@ -39,7 +39,7 @@ const COORDINATION: (Duration, usize) = (Duration::from_millis(25), 40);
 const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// `quiet` is how long ago the file was written to; `None` if the user says that no agent is running.
-pub(super) fn ask(target: &GateTarget<'_>, quiet: Option<Duration>) -> Answer {
+pub(super) fn ask(target: &GateTarget<'_>, quiet: Option<Duration>) -> GateAnswer {
     let fail = |cause| Error::new(target.path, "read the first line", cause);
     let line = first_line(target.file, LINE_BYTES_MAX).map_err(fail)?;
     // A byte order mark is damage, but the line after it still describes the thread.
@@ -63,17 +63,17 @@ fn home(path: &Path) -> Option<&Path> {
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct RolloutLine {
     #[serde(rename = "type")]
     kind: Option<String>,
     ordinal: Option<u64>,
     /// In early releases lines had no types, and this whole line is the header.
     id: Option<String>,
-    payload: Option<Header>,
+    payload: Option<RolloutHeader>,
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct RolloutHeader {
     id: Option<String>,
     history_mode: Option<String>,
     history_base: Option<Value>,
@@ -81,8 +81,8 @@ struct Header {
 
 /// The id of the thread, if its history is of a kind that may be changed, and whether something holds byte offsets into it.
 fn thread(line: Option<&[u8]>) -> Result<(String, bool), Refusal> {
-    let line = line.and_then(|line| serde_json::from_slice::<Line>(line).ok());
-    let Line { kind, ordinal, id, payload } = line.ok_or(Refusal::UnknownHistory)?;
+    let line = line.and_then(|line| serde_json::from_slice::<RolloutLine>(line).ok());
+    let RolloutLine { kind, ordinal, id, payload } = line.ok_or(Refusal::UnknownHistory)?;
     let (id, mode, base) = match (kind.as_deref(), payload) {
         (Some("session_meta"), Some(header)) => (header.id, header.history_mode, header.history_base),
         (None, None) => (id, None, None),
@@ -112,7 +112,7 @@ struct Locks {
     keeps_length: bool,
 }
 
-impl Held for Locks {
+impl HeldLock for Locks {
     fn keeps_length(&self) -> Option<&'static str> {
         self.keeps_length
             .then_some("Codex keeps byte offsets into it (paginated history), and its lines would move")
@@ -229,7 +229,7 @@ mod tests {
     use super::super::target::tests::{Case, deferral};
     use super::*;
     use crate::spawned::NO_FORKS;
-    use crate::step::fault::{self, Fault};
+    use crate::step::fault::{self, StepFault};
     use std::fs;
 
     const ID: &str = "0199-aa";
@@ -334,8 +334,8 @@ mod tests {
     }
 
     /// Asked where no leases are to be had.
-    fn ask_without_lease(case: &Case, quiet: Option<Duration>) -> Answer {
-        let fault = Fault::Error { at: 0, errno: libc::EACCES };
+    fn ask_without_lease(case: &Case, quiet: Option<Duration>) -> GateAnswer {
+        let fault = StepFault::Error { at: 0, errno: libc::EACCES };
         fault::with(Some(fault), || ask(&case.target(), quiet)).0
     }
 

@@ -5,13 +5,13 @@
 //! are left alone. A process id that was reused looks like its former owner, and that of a process in a container means
 //! nothing here; for those there is only the quiet period.
 
-use super::target::{Answer, GateTarget};
+use super::target::{GateAnswer, GateTarget};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::platform::{ProcessState, process};
 use std::path::Path;
 
-pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+pub(super) fn ask(target: &GateTarget<'_>) -> GateAnswer {
     let folder = target.path.parent().unwrap_or(Path::new("/"));
     let fail = |cause| Error::new(folder, "look for Copilot's marks", cause);
     for entry in std::fs::read_dir(folder).map_err(fail)? {

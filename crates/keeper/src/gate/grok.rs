@@ -3,29 +3,29 @@
 //! Grok Build takes it for each append, so we take it too, and give it back when the file has been replaced. If there is no
 //! lock file, nothing was ever appended under it, and we create none.
 
-use super::target::{Answer, GateTarget, Held, lock_beside, open_lock};
+use super::target::{GateAnswer, GateTarget, HeldLock, lock_beside, open_lock};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use std::fs::{File, TryLockError};
 
 /// The lock, held.
-struct Lock(File);
+struct GrokLock(File);
 
-impl Held for Lock {}
+impl HeldLock for GrokLock {}
 
-impl Drop for Lock {
+impl Drop for GrokLock {
     /// Unlocks explicitly: a child process that has not run `exec` yet may share the descriptor, so closing it is not enough.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
 }
 
-pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+pub(super) fn ask(target: &GateTarget<'_>) -> GateAnswer {
     let path = lock_beside(target.path);
     let fail = |cause| Error::new(&path, "take the lock", cause);
     let Some(file) = open_lock(&path).map_err(fail)? else { return Ok(None) };
     match file.try_lock() {
-        Ok(()) => Ok(Some(Box::new(Lock(file)))),
+        Ok(()) => Ok(Some(Box::new(GrokLock(file)))),
         Err(TryLockError::WouldBlock) => {
             Err(Deferral::Busy { agent: "Grok Build", lock: "lock beside the file" }.into())
         }

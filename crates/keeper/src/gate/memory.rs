@@ -76,21 +76,21 @@ fn session_folder(target: &GateTarget<'_>) -> Option<PathBuf> {
 
 /// What a look at all processes shows.
 #[derive(Default)]
-struct Seen {
+struct SeenProcesses {
     /// One whose working folder is among those asked for: its id and name.
     worker: Option<(u32, String)>,
     /// Whether a process of the same user hides its working folder.
     hidden: bool,
 }
 
-fn find_worker(folders: &[Metadata], user: User) -> Seen {
-    let mut seen = Seen::default();
+fn find_worker(folders: &[Metadata], user: User) -> SeenProcesses {
+    let mut seen = SeenProcesses::default();
     // The program that started us is asking for the repair, so it is not at work on the session.
     let ours = process::ancestors(std::process::id());
     for pid in process::all().filter(|pid| !ours.contains(pid)) {
         match process::working_folder(pid) {
             Ok(at) => {
-                let same = |folder: &Metadata| FileId::of(folder) == FileId::of(&at);
+                let same = |folder: &Metadata| FileId::from_metadata(folder) == FileId::from_metadata(&at);
                 let name = process::name(pid);
                 if folders.iter().any(same) && !OTHERS.contains(&name.trim_start_matches('-')) {
                     seen.worker = Some((pid, name));

@@ -11,7 +11,7 @@
 //! the arguments of its process do not name OpenClaw, and may then write beside us. So `replace` does not rely on this lock.
 //! If we die, the process in our lock is dead, and so the lock is stale.
 
-use super::target::{Answer, GateTarget, Held, LockFile, lock_beside, pid_of};
+use super::target::{GateAnswer, GateTarget, HeldLock, LockFile, lock_beside, pid_of};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
@@ -34,7 +34,7 @@ const ATTEMPTS: usize = 3;
 /// OpenClaw's folder, under the names that the program has had.
 const HOMES: &[&str] = &[".openclaw", ".clawdbot", ".moltbot"];
 
-pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+pub(super) fn ask(target: &GateTarget<'_>) -> GateAnswer {
     let path = lock_beside(target.path);
     let mut used_here = is_openclaws(target.path);
     for _ in 0..ATTEMPTS {
@@ -49,7 +49,7 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
             used_here = true;
         } else if !used_here || !target.makes_locks {
             return Ok(None);
-        } else if let Some(lock) = Lock::take(&path, target.metadata)? {
+        } else if let Some(lock) = OpenClawLock::take(&path, target.metadata)? {
             return Ok(Some(Box::new(lock)));
         }
     }
@@ -117,19 +117,19 @@ fn remove_stale(path: &Path, note: &LockFile) -> Result<(), Error> {
 }
 
 fn is_same(path: &Path, metadata: &Metadata) -> bool {
-    metadata::of_link(path).is_ok_and(|now| FileId::of(&now) == FileId::of(metadata))
+    metadata::of_link(path).is_ok_and(|now| FileId::from_metadata(&now) == FileId::from_metadata(metadata))
 }
 
 /// The lock, held.
-struct Lock {
+struct OpenClawLock {
     path: PathBuf,
     file: File,
     content: Vec<u8>,
 }
 
-impl Held for Lock {}
+impl HeldLock for OpenClawLock {}
 
-impl Lock {
+impl OpenClawLock {
     /// `None` if another process was quicker.
     fn take(path: &Path, transcript: &Metadata) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "take OpenClaw's write lock", cause);
@@ -152,11 +152,11 @@ impl Lock {
     fn is_ours(&self) -> bool {
         let mut now = vec![0; self.content.len() + 1];
         let unchanged = matches!(self.file.read_at(&mut now, 0), Ok(length) if now[..length] == self.content);
-        unchanged && metadata::of(&self.file).is_ok_and(|metadata| is_same(&self.path, &metadata))
+        unchanged && metadata::of_file(&self.file).is_ok_and(|metadata| is_same(&self.path, &metadata))
     }
 }
 
-impl Drop for Lock {
+impl Drop for OpenClawLock {
     /// Leaves a lock alone that another process has replaced. If ours cannot be removed, it is stale once we exit.
     fn drop(&mut self) {
         if self.is_ours() {

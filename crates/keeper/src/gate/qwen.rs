@@ -7,7 +7,7 @@
 //! and the hash of the transcript, and a managed one those of a prefix: such files are refused. The lease is left alone; Qwen
 //! Code takes it over by itself.
 
-use super::target::{Answer, GateTarget, LockFile, default_root, open_unless, root_above, stem};
+use super::target::{GateAnswer, GateTarget, LockFile, default_root, open_unless, root_above, stem};
 use crate::deferral::Deferral;
 use crate::platform::{ProcessState, around, process};
 use crate::refusal::Refusal;
@@ -21,7 +21,7 @@ const AGENT: &str = "Qwen Code";
 const MANAGED: u32 = 3;
 
 #[derive(Deserialize)]
-struct Lease {
+struct QwenLease {
     #[serde(rename = "schema_version")]
     schema: u32,
     state: Option<String>,
@@ -34,19 +34,19 @@ struct Lease {
     namespace: Option<u64>,
 }
 
-pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+pub(super) fn ask(target: &GateTarget<'_>) -> GateAnswer {
     let root = root_above(target.path, "projects", 2).map(Path::to_path_buf);
     let root = root.or_else(|| default_root("QWEN_RUNTIME_DIR", ".qwen"));
     let (Some(root), Some(session)) = (root, stem(target.path)) else { return Ok(None) };
     let path = root.join("tmp/session-writer-locks").join(format!("{session}.lock"));
     let Some(note) = LockFile::read(&path)? else { return Ok(None) };
     // Qwen Code does not write to a session whose lease it cannot read.
-    let lease = serde_json::from_slice::<Lease>(&note.bytes).ok();
+    let lease = serde_json::from_slice::<QwenLease>(&note.bytes).ok();
     open_unless(lease.map_or(Some(Deferral::Unprovable { agent: AGENT }.into()), |lease| objection(&lease)))
 }
 
 /// Why to stop because of a lease; `None` if its owner is proven dead.
-fn objection(lease: &Lease) -> Option<Stop> {
+fn objection(lease: &QwenLease) -> Option<Stop> {
     match (lease.schema, lease.state.as_deref()) {
         (MANAGED, _) => {
             return Some(Stop::from(Refusal::CountedElsewhere(
@@ -65,7 +65,7 @@ fn objection(lease: &Lease) -> Option<Stop> {
 }
 
 /// The start time of the owner, if its process id means the same here.
-fn comparable(lease: &Lease) -> Option<u64> {
+fn comparable(lease: &QwenLease) -> Option<u64> {
     let (boot, start) = lease.identity.as_deref()?.strip_prefix("linux:")?.split_once(':')?;
     let same = around::host_name()? == lease.hostname.as_bytes()
         && boot.to_ascii_lowercase() == process::boot_id()?

@@ -29,7 +29,7 @@ pub(crate) struct GateTarget<'a> {
 }
 
 /// A lock that a gate has taken. Dropping it gives it back.
-pub(super) trait Held {
+pub(super) trait HeldLock {
     /// Why a new text of another length is refused; `None` if it may have any.
     fn keeps_length(&self) -> Option<&'static str> {
         None
@@ -37,10 +37,10 @@ pub(super) trait Held {
 }
 
 /// What a gate answers: go ahead, with the lock if it took one, or a reason to stop.
-pub(super) type Answer = Result<Option<Box<dyn Held>>, Stop>;
+pub(super) type GateAnswer = Result<Option<Box<dyn HeldLock>>, Stop>;
 
 /// The answer of a gate that takes no lock.
-pub(super) fn open_unless(reason: Option<impl Into<Stop>>) -> Answer {
+pub(super) fn open_unless(reason: Option<impl Into<Stop>>) -> GateAnswer {
     reason.map_or(Ok(None), |reason| Err(reason.into()))
 }
 
@@ -86,7 +86,7 @@ impl LockFile {
     pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "read the lock", cause);
         let Some(file) = open_lock(path).map_err(fail)? else { return Ok(None) };
-        let metadata = metadata::of(&file).map_err(fail)?;
+        let metadata = metadata::of_file(&file).map_err(fail)?;
         if !metadata.is_file() {
             return Err(fail(io::Error::other("it is not a regular file")));
         }
@@ -186,7 +186,7 @@ pub(super) mod tests {
 
     /// The deferral in an answer.
     #[track_caller]
-    pub(in crate::gate) fn deferral(answer: Answer) -> Deferral {
+    pub(in crate::gate) fn deferral(answer: GateAnswer) -> Deferral {
         match answer {
             Err(Stop::Deferred(deferral)) => deferral,
             Err(stop) => panic!("{stop}"),
@@ -196,7 +196,7 @@ pub(super) mod tests {
 
     /// Whether the answer is to go ahead.
     #[track_caller]
-    pub(in crate::gate) fn is_open(answer: &Answer) -> bool {
+    pub(in crate::gate) fn is_open(answer: &GateAnswer) -> bool {
         answer.is_ok()
     }
 

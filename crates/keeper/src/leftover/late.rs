@@ -26,14 +26,14 @@ pub(super) struct Late<'l> {
     /// What cannot be brought over, and is kept in the vault instead.
     dropped: Vec<Span>,
     /// Where to go on.
-    resume: Resume,
+    resume: ResumePoint,
     /// How far the leftover is accounted for once that is done.
     upto: u64,
 }
 
 /// Where the part of a leftover that is not accounted for begins, and where in the transcript it belongs.
 #[derive(Clone, Copy)]
-struct Resume {
+struct ResumePoint {
     /// How many bytes of the leftover are accounted for.
     known: u64,
     /// Where in the transcript the rest goes.
@@ -56,7 +56,7 @@ enum AccountedPart {
 
 impl<'l> Late<'l> {
     /// `free` says that no program has the leftover open for writing.
-    pub(super) fn of(
+    pub(super) fn from_leftover(
         leftover: &'l Leftover,
         now: &'l Snapshot,
         vault: &Vault,
@@ -129,7 +129,7 @@ impl<'l> Late<'l> {
         let end = at + buffer.len() as u64;
         let read = read_up_to(&self.leftover.file, buffer, at)?;
         buffer[read..].fill(0);
-        let Resume { known, at: to, torn } = self.resume;
+        let ResumePoint { known, at: to, torn } = self.resume;
         let both = at.max(known)..end.min(known + torn);
         if both.is_empty() {
             return Ok(());
@@ -203,7 +203,7 @@ fn push(spans: &mut Vec<Span>, span: Span) {
 
 impl Leftover {
     /// Where to go on, given the transcript as it is now.
-    fn resume(&self, now: &Snapshot) -> io::Result<Resume> {
+    fn resume(&self, now: &Snapshot) -> io::Result<ResumePoint> {
         let ledger = &self.ledger;
         let end = lines_end(&now.file, now.bytes())?;
         let ends_line_at = |at| Ok::<_, io::Error>(at <= now.bytes() && ends_line(&now.file, at)?);
@@ -216,13 +216,13 @@ impl Leftover {
             let own = Span::new(ledger.at.min(self.length), self.length);
             if self.swap.old.inode != now.metadata.ino() || !ends_line_at(ledger.known)? {
                 let known = (ledger.at + ledger.upto - ledger.known).min(self.length);
-                return Ok(Resume { known, at: end, torn: 0 });
+                return Ok(ResumePoint { known, at: end, torn: 0 });
             }
             let copied = self.copied(own, now, ledger.known)?;
-            return Ok(copied.unwrap_or(Resume { known: own.start, at: ledger.known, torn: 0 }));
+            return Ok(copied.unwrap_or(ResumePoint { known: own.start, at: ledger.known, torn: 0 }));
         }
         if !ends_line_at(ledger.at)? {
-            return Ok(Resume { known: ledger.known, at: end, torn: 0 });
+            return Ok(ResumePoint { known: ledger.known, at: end, torn: 0 });
         }
         // A copy was under way. The transcript has all of it, a part or nothing; bytes that the disk has lost are
         // zeros.
@@ -231,19 +231,19 @@ impl Leftover {
             .copied(begun, now, ledger.at)?
             // If the leftover ends before the copy begins, it can add nothing to an incomplete one.
             .filter(|copied| copied.torn == 0 || (is_ours && self.length > begun.start));
-        Ok(copied.unwrap_or(Resume { known: begun.start, at: ledger.at, torn: 0 }))
+        Ok(copied.unwrap_or(ResumePoint { known: begun.start, at: ledger.at, torn: 0 }))
     }
 
     /// Where to go on if the transcript has a copy of a span of this file at `at`: all of it, or its beginning. Zeros match
     /// anything, on either side, because a disk may return them for bytes that it has lost. `None` if there is no copy.
-    fn copied(&self, span: Span, now: &Snapshot, at: u64) -> io::Result<Option<Resume>> {
+    fn copied(&self, span: Span, now: &Snapshot, at: u64) -> io::Result<Option<ResumePoint>> {
         let Some(room) = now.bytes().checked_sub(at) else { return Ok(None) };
         let there = span.len().min(room);
         // Another program has appended to the transcript after the incomplete copy, which ends with the last line whose
         // bytes are the same in both.
         let gone_on = |same| {
             let torn = lines_end(&now.file, at + same)?.saturating_sub(at);
-            Ok((torn > 0).then_some(Resume { known: span.start, at, torn }))
+            Ok((torn > 0).then_some(ResumePoint { known: span.start, at, torn }))
         };
         let (mut left, mut right) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
         let (mut done, mut same, mut last, mut whole) = (0, 0, 0, there == span.len());
@@ -268,8 +268,8 @@ impl Leftover {
         if last == 0 && there < room && !ends_line(&now.file, at + there)? {
             return gone_on(same);
         }
-        let all = Resume { known: span.end.min(self.length.max(span.start)), at: at + there, torn: 0 };
-        Ok(Some(if whole { all } else { Resume { known: span.start, at, torn: there } }))
+        let all = ResumePoint { known: span.end.min(self.length.max(span.start)), at: at + there, torn: 0 };
+        Ok(Some(if whole { all } else { ResumePoint { known: span.start, at, torn: there } }))
     }
 }
 
@@ -333,20 +333,20 @@ fn accounted_part(
 pub(super) struct MergedText<'a> {
     /// The leftovers that have lines to insert, in the order of their places in the transcript.
     others: Vec<&'a Late<'a>>,
-    parts: Vec<Part>,
+    parts: Vec<MergedPart>,
     length_before: u64,
 }
 
 /// Part of the merged text.
 #[derive(Clone, Copy)]
-enum Part {
+enum MergedPart {
     /// A span of the transcript as it is.
     Kept(Span),
     /// A span of the leftover with this number.
     Late(usize, Span),
 }
 
-impl Part {
+impl MergedPart {
     fn len(&self) -> u64 {
         match self {
             Self::Kept(span) | Self::Late(_, span) => span.len(),
@@ -356,7 +356,7 @@ impl Part {
 
 impl<'a> MergedText<'a> {
     /// `None` if there are no late lines.
-    pub(super) fn of(late: &'a [Late<'a>], now: &Snapshot) -> Option<Self> {
+    pub(super) fn new(late: &'a [Late<'a>], now: &Snapshot) -> Option<Self> {
         let mut others: Vec<&Late<'_>> = late.iter().filter(|late| !late.lines.is_empty()).collect();
         if others.is_empty() {
             return None;
@@ -364,11 +364,11 @@ impl<'a> MergedText<'a> {
         others.sort_by_key(|late| late.resume.at);
         let (mut parts, mut at) = (Vec::new(), 0);
         for (index, late) in others.iter().enumerate() {
-            parts.push(Part::Kept(Span::new(at, late.resume.at.max(at))));
-            parts.extend(late.lines.iter().map(|span| Part::Late(index, *span)));
+            parts.push(MergedPart::Kept(Span::new(at, late.resume.at.max(at))));
+            parts.extend(late.lines.iter().map(|span| MergedPart::Late(index, *span)));
             at = at.max(late.resume.at + late.resume.torn);
         }
-        parts.push(Part::Kept(Span::new(at, now.bytes())));
+        parts.push(MergedPart::Kept(Span::new(at, now.bytes())));
         Some(Self { others, parts, length_before: now.bytes() })
     }
 
@@ -420,15 +420,15 @@ impl<'a> MergedText<'a> {
 
 impl NewText for MergedText<'_> {
     fn parts(&self) -> Vec<(u64, Option<Span>)> {
-        let kept = |part: &Part| if let Part::Kept(span) = part { Some(*span) } else { None };
+        let kept = |part: &MergedPart| if let MergedPart::Kept(span) = part { Some(*span) } else { None };
         self.parts.iter().map(|part| (part.len(), kept(part))).collect()
     }
 
     fn write(&self, original: &File, out: &File) -> io::Result<()> {
         for part in &self.parts {
             match part {
-                Part::Kept(span) => copy_span(original, *span, out)?,
-                Part::Late(index, span) => {
+                MergedPart::Kept(span) => copy_span(original, *span, out)?,
+                MergedPart::Late(index, span) => {
                     io::copy(&mut self.others[*index].bytes_of(*span), &mut { out })?;
                 }
             }
@@ -457,8 +457,8 @@ impl Source for MergedSource<'_> {
                 let length = (end - from).min((buffer.len() - filled) as u64) as usize;
                 let room = &mut buffer[filled..filled + length];
                 let read = match part {
-                    Part::Kept(span) => self.now.file.read_exact_at(room, span.start + from - start),
-                    Part::Late(index, span) => {
+                    MergedPart::Kept(span) => self.now.file.read_exact_at(room, span.start + from - start),
+                    MergedPart::Late(index, span) => {
                         self.merged.others[*index].read_at(room, span.start + from - start)
                     }
                 };

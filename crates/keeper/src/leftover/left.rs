@@ -7,7 +7,7 @@ use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{OFlags, owner};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
-use crate::vault::{Ledger, Record, State, Swap, Vault};
+use crate::vault::{Ledger, Record, RunState, Swap, Vault};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 
@@ -39,7 +39,7 @@ pub(super) fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Er
         if record.path.file_name() != Some(now.place.name()) {
             continue;
         }
-        if let Opened::Ours(leftover) =
+        if let OpenedLeftover::Ours(leftover) =
             Leftover::open(&now.place, name, record, Some(&now.metadata)).map_err(fail)?
         {
             found.push(*leftover);
@@ -64,7 +64,7 @@ pub(crate) fn remove_second_name(now: &Snapshot, vault: &Vault) -> Result<bool, 
     for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
         let Ok(Some(record)) = vault.run(run) else { continue };
         let opened = Leftover::open(&now.place, name, record, Some(&now.metadata)).map_err(fail)?;
-        if matches!(opened, Opened::SecondName) {
+        if matches!(opened, OpenedLeftover::SecondName) {
             before(Step::Clean).and_then(|()| now.place.remove(name)).map_err(fail)?;
             now.place.sync().map_err(fail)?;
             return Ok(true);
@@ -74,7 +74,7 @@ pub(crate) fn remove_second_name(now: &Snapshot, vault: &Vault) -> Result<bool, 
 }
 
 /// What was found under the name of a leftover.
-pub(super) enum Opened {
+pub(super) enum OpenedLeftover {
     Ours(Box<Leftover>),
     /// It is a second name of the transcript, given by a run that died right after that.
     SecondName,
@@ -89,39 +89,39 @@ impl Leftover {
         name: &str,
         record: Record,
         transcript: Option<&Metadata>,
-    ) -> io::Result<Opened> {
+    ) -> io::Result<OpenedLeftover> {
         let Some(swap) = record.swap.clone() else {
-            return Ok(Opened::NotOurs("its run has replaced no file"));
+            return Ok(OpenedLeftover::NotOurs("its run has replaced no file"));
         };
         let file = match place.open(name, OFlags::RDONLY | OFlags::NONBLOCK) {
             Ok(file) => file,
-            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Opened::Gone),
-            Err(cause) if metadata::is_link(&cause) => return Ok(Opened::NotOurs("it is a link")),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(OpenedLeftover::Gone),
+            Err(cause) if metadata::is_link(&cause) => return Ok(OpenedLeftover::NotOurs("it is a link")),
             Err(cause) if cause.kind() == ErrorKind::PermissionDenied => {
-                return Ok(Opened::NotOurs("it cannot be read"));
+                return Ok(OpenedLeftover::NotOurs("it cannot be read"));
             }
             Err(cause) => return Err(cause),
         };
-        let found = metadata::of(&file)?;
+        let found = metadata::of_file(&file)?;
         let inode = found.ino();
         let is_transcript = transcript.is_some_and(|transcript| transcript.ino() == inode);
         if found.nlink() == 2 && is_transcript && inode == swap.old.inode {
-            return Ok(Opened::SecondName);
+            return Ok(OpenedLeftover::SecondName);
         }
         if !found.is_file() || found.nlink() != 1 || !owner::is_ours_or_of(&file, &found, transcript) {
-            return Ok(Opened::NotOurs("it is somebody else's, or has another name"));
+            return Ok(OpenedLeftover::NotOurs("it is somebody else's, or has another name"));
         }
         if inode != swap.old.inode && inode != swap.new.inode {
-            return Ok(Opened::NotOurs("it is not the file that its run left there"));
+            return Ok(OpenedLeftover::NotOurs("it is not the file that its run left there"));
         }
         let start = Ledger { known: swap.before, upto: swap.before, at: swap.after, current: swap.new.inode };
         let ledger = record.ledger.unwrap_or(start);
         if ledger == Ledger::CLOSED {
-            return Ok(Opened::NotOurs("its run has come to its end"));
+            return Ok(OpenedLeftover::NotOurs("its run has come to its end"));
         }
         let (name, length) = (name.to_string(), found.len());
         let is_from_later_run = false;
-        Ok(Opened::Ours(Box::new(Self {
+        Ok(OpenedLeftover::Ours(Box::new(Self {
             name,
             file,
             length,
@@ -148,7 +148,7 @@ impl Leftover {
     ) -> Result<(), Error> {
         for record in vault.runs(&now.path)?.into_iter().flatten() {
             let Some(swap) = &record.swap else { continue };
-            let landed = record.state != State::Kept
+            let landed = record.state != RunState::Kept
                 || swap.new.inode == now.metadata.ino()
                 || left.iter().any(|(run, inode)| *run == record.run && *inode == swap.old.inode);
             let accounts = record.accounts.iter().filter(|account| account.run == self.record.run);
@@ -181,7 +181,7 @@ impl Leftover {
 
     /// Records in the vault whether the run landed.
     pub(super) fn mark(&self, now: &Snapshot, vault: &Vault) {
-        if self.record.state != State::Kept {
+        if self.record.state != RunState::Kept {
             return;
         }
         let Ok(run) = vault.run_for_notes(&self.record) else { return };

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")] // Its writers find files by descriptors without rights (`O_PATH`) and open them through /proc.
 
 use crate::step::Step;
-use crate::step::fault::{self, Fault};
+use crate::step::fault::{self, StepFault};
 use crate::vault::Ledger;
 use crate::{Deferral, Ending, Extent, Mode, Options, Outcome, Vault, finish_all, maintain, undo};
 use std::cell::RefCell;
@@ -97,7 +97,7 @@ impl World {
     }
 
     /// A fix while a program finds the file before the exchange, opens what it found after it, and keeps it open.
-    fn fix_while_held(&self, fault: Option<Fault>) -> File {
+    fn fix_while_held(&self, fault: Option<StepFault>) -> File {
         let (found, held) = (Rc::new(RefCell::new(None)), Rc::new(RefCell::new(None)));
         let (path, shared, mut drained) = (self.path.clone(), Rc::clone(&held), false);
         let hook = move |_, step| match step {
@@ -208,7 +208,8 @@ fn late_lines_come_over_once_whenever_a_run_dies() {
             .unwrap()
             .write_all(turn("c", 10).as_bytes())
             .unwrap();
-        let die = |at| fault::with(Some(Fault::Death { at }), || finish_all(world.folder(), &world.vault()));
+        let die =
+            |at| fault::with(Some(StepFault::Death { at }), || finish_all(world.folder(), &world.vault()));
         let _ = die(at);
         held.write_all(turn("d", 10).as_bytes()).unwrap();
         let _ = die(30 - at);
@@ -231,7 +232,7 @@ fn nothing_comes_over_twice_when_a_run_dies_that_brings_lines_over() {
         let mut other = OpenOptions::new().append(true).open(&world.path).unwrap();
         other.write_all(turn("c", 10).as_bytes()).unwrap();
         drop((held, other));
-        let _ = fault::with(Some(Fault::Death { at }), || finish_all(world.folder(), &world.vault()));
+        let _ = fault::with(Some(StepFault::Death { at }), || finish_all(world.folder(), &world.vault()));
         world.fix_all();
         assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c"]), Vec::new()), "{at}");
     }
@@ -334,7 +335,7 @@ fn died_before_the_exchange() -> impl Iterator<Item = World> {
     (0..40).filter_map(|at| {
         let world = World::new();
         let inode = fs::metadata(&world.path).unwrap().ino();
-        let _ = fault::with(Some(Fault::Death { at }), || maintain(&world.path, None, &world.options()));
+        let _ = fault::with(Some(StepFault::Death { at }), || maintain(&world.path, None, &world.options()));
         let record = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap().pop();
         let ready = record.is_some_and(|record| record.unwrap().swap.is_some());
         let is_old = fs::metadata(&world.path).unwrap().ino() == inode;
@@ -422,7 +423,7 @@ fn what_was_being_copied_is_neither_doubled_nor_behind_later_lines() {
 fn what_the_disk_lost_of_the_old_file_does_not_win() {
     for damage in 0..4 {
         let world = World::new();
-        let held = world.fix_while_held(Some(Fault::Death { at: 17 }));
+        let held = world.fix_while_held(Some(StepFault::Death { at: 17 }));
         let left = world.folder().join(&world.beside()[0]);
         let file = OpenOptions::new().write(true).open(&left).unwrap();
         let length = file.metadata().unwrap().len();

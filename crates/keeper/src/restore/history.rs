@@ -1,7 +1,7 @@
 //! Where the places of an older run are now, computed from the offsets in the records of later runs: each of those moved the
 //! places, overwrote them, or put them back. No bytes are read here.
 
-use crate::vault::{CONTEXT_BYTES, Change, Record};
+use crate::vault::{CONTEXT_BYTES, Record, RecordedChange};
 use std::collections::HashMap;
 use transcript::Span;
 
@@ -10,14 +10,14 @@ const OPEN_END: u64 = u64::MAX / 2;
 
 /// Part of the text as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum CurrentPart {
     /// Bytes of the text that the run left behind, or that were appended since.
     Old(Span),
     /// Bytes that a later run wrote.
     Foreign(u64),
 }
 
-impl Part {
+impl CurrentPart {
     fn len(self) -> u64 {
         match self {
             Self::Old(span) => span.len(),
@@ -36,15 +36,16 @@ impl Part {
 
 /// The text as it is now, as a list of spans of the text that the run left behind.
 pub(crate) struct History<'r> {
-    parts: Vec<Part>,
+    parts: Vec<CurrentPart>,
     /// What later runs removed, by run and place, for runs that put it back.
-    taken: HashMap<(&'r str, usize), Vec<Part>>,
+    taken: HashMap<(&'r str, usize), Vec<CurrentPart>>,
 }
 
 impl<'r> History<'r> {
     /// What became of a text through these runs, which are in order.
     pub(crate) fn through(later: impl IntoIterator<Item = &'r Record>) -> Self {
-        let mut history = Self { parts: vec![Part::Old(Span::new(0, OPEN_END))], taken: HashMap::new() };
+        let mut history =
+            Self { parts: vec![CurrentPart::Old(Span::new(0, OPEN_END))], taken: HashMap::new() };
         for record in later {
             history.apply(record);
         }
@@ -68,9 +69,9 @@ impl<'r> History<'r> {
                     // An undo may add a line break.
                     let more = change.length.saturating_sub(parts.iter().map(|part| part.len()).sum());
                     extend(&mut out, parts);
-                    extend(&mut out, vec![Part::Foreign(more)]);
+                    extend(&mut out, vec![CurrentPart::Foreign(more)]);
                 }
-                None => extend(&mut out, vec![Part::Foreign(change.length)]),
+                None => extend(&mut out, vec![CurrentPart::Foreign(change.length)]),
             }
             self.taken.insert((&run.run, index), taken);
             (before, after) = (end, change.at + change.length);
@@ -79,7 +80,7 @@ impl<'r> History<'r> {
         self.parts = out;
     }
 
-    fn slice(&self, from: u64, to: u64) -> Vec<Part> {
+    fn slice(&self, from: u64, to: u64) -> Vec<CurrentPart> {
         let (mut at, mut parts) = (0, Vec::new());
         for part in &self.parts {
             let (start, end) = (from.max(at), to.min(at + part.len()));
@@ -96,7 +97,7 @@ impl<'r> History<'r> {
         let mut at = 0;
         for part in &self.parts {
             match part {
-                Part::Old(span) if span.end > old => return at + old.saturating_sub(span.start),
+                CurrentPart::Old(span) if span.end > old => return at + old.saturating_sub(span.start),
                 _ => at += part.len(),
             }
         }
@@ -104,15 +105,15 @@ impl<'r> History<'r> {
     }
 
     /// Where these places, which are in order, are now; `None` for one that a later run has changed, or the bytes around it.
-    pub(super) fn places(&self, changes: &[Change]) -> Vec<Option<u64>> {
+    pub(super) fn places(&self, changes: &[RecordedChange]) -> Vec<Option<u64>> {
         let (mut at, mut spans) = (0, Vec::new());
         for part in &self.parts {
-            if let Part::Old(span) = part {
+            if let CurrentPart::Old(span) = part {
                 spans.push((*span, at));
             }
             at += part.len();
         }
-        let place = |change: &Change| {
+        let place = |change: &RecordedChange| {
             let around =
                 Span::new(change.at.saturating_sub(CONTEXT_BYTES), change.at + change.length + CONTEXT_BYTES);
             // Runs only split these spans, and what is put back goes where it was, so they are still in order.
@@ -125,11 +126,13 @@ impl<'r> History<'r> {
 }
 
 /// Appends parts, and joins those that are adjacent in the old text.
-fn extend(out: &mut Vec<Part>, parts: Vec<Part>) {
+fn extend(out: &mut Vec<CurrentPart>, parts: Vec<CurrentPart>) {
     for part in parts {
         match (out.last_mut(), part) {
-            (Some(Part::Old(last)), Part::Old(span)) if last.end == span.start => last.end = span.end,
-            (_, Part::Foreign(0)) => {}
+            (Some(CurrentPart::Old(last)), CurrentPart::Old(span)) if last.end == span.start => {
+                last.end = span.end;
+            }
+            (_, CurrentPart::Foreign(0)) => {}
             _ => out.push(part),
         }
     }

@@ -1,7 +1,7 @@
 //! Verifies which places of a run still hold what the run wrote, and finds those that another program has moved.
 
 use super::History;
-use crate::vault::{Change, Old, Record, check};
+use crate::vault::{Record, RecordedChange, RemovedBytes, check};
 use spans::marker::{self, BYTES_MAX};
 use spans::source::WINDOW_BYTES;
 use transcript::{Fault, Source, Span};
@@ -62,7 +62,7 @@ pub(super) fn standing(
 }
 
 fn judged(
-    change: &Change,
+    change: &RecordedChange,
     place: Option<u64>,
     record: &Record,
     source: &dyn Source,
@@ -72,7 +72,7 @@ fn judged(
 }
 
 /// Whether this place holds what the run wrote, between the same bytes.
-fn holds(change: &Change, at: u64, record: &Record, source: &dyn Source) -> Result<bool, Fault> {
+fn holds(change: &RecordedChange, at: u64, record: &Record, source: &dyn Source) -> Result<bool, Fault> {
     let (front, behind) = change.context(record.bytes_after);
     let end = at.checked_add(change.length + behind);
     if at < front || end.is_none_or(|end| end > source.len()) {
@@ -83,16 +83,16 @@ fn holds(change: &Change, at: u64, record: &Record, source: &dyn Source) -> Resu
 
 /// Where a cut has been moved to: the marker that it left names the text.
 fn moved(
-    change: &Change,
+    change: &RecordedChange,
     record: &Record,
-    markers: &[marker::Found],
+    markers: &[marker::FoundMarker],
     from: u64,
     source: &dyn Source,
 ) -> Result<Option<u64>, Fault> {
     if change.length > MARKED_BYTES_MAX {
         return Ok(None);
     }
-    let ids: Vec<_> = change.texts().map(marker::Id::new).collect();
+    let ids: Vec<_> = change.texts().map(marker::TextId::new).collect();
     for found in markers.iter().filter(|found| ids.contains(&found.id)) {
         let first = found.span.end.saturating_sub(change.length).max(from);
         for at in first..=found.span.start {
@@ -105,7 +105,7 @@ fn moved(
 }
 
 /// All our markers, in order.
-fn markers(source: &dyn Source) -> Result<Vec<marker::Found>, Fault> {
+fn markers(source: &dyn Source) -> Result<Vec<marker::FoundMarker>, Fault> {
     let mut window = vec![0; WINDOW_BYTES + BYTES_MAX];
     let (mut at, mut found) = (0, Vec::new());
     while at < source.len() {
@@ -116,12 +116,12 @@ fn markers(source: &dyn Source) -> Result<Vec<marker::Found>, Fault> {
     Ok(found)
 }
 
-impl Change {
+impl RecordedChange {
     /// The texts of which it cut something.
     pub(super) fn texts(&self) -> impl Iterator<Item = &blake3::Hash> {
         self.old.iter().filter_map(|old| match old {
-            Old::Text { text, .. } => Some(text),
-            Old::Inline { .. } | Old::Gone { .. } => None,
+            RemovedBytes::Text { text, .. } => Some(text),
+            RemovedBytes::Inline { .. } | RemovedBytes::Gone { .. } => None,
         })
     }
 }

@@ -1,7 +1,7 @@
-//! Whether nobody else has a database open, and its owner is kept from starting while rows come, go or are linked anew.
+//! Makes sure that no other process has a database open, and that its owner cannot start, while rows are added, removed or linked.
 //!
-//! Three things say so: the processes that can be seen, the owner's own lock, if it has one, and SQLite, which gives a database in
-//! exclusive mode to no one beside whom it is open, whoever sees whom. All three end with this process.
+//! Three checks: the list of processes, the owner's own lock if it has one, and SQLite's exclusive mode, which fails while any
+//! other process has the database open, visible or not. All three end with this process.
 
 use super::kind::Mend;
 use super::rows::hex;
@@ -22,13 +22,13 @@ use std::time::Duration;
 /// How long to wait for the owner's lock.
 const LOCK_MAX: Duration = Duration::from_millis(200);
 
-/// The owner's lock, held.
+/// The owner's lock, which we hold.
 pub(super) struct Alone {
     _lock: Option<Connection>,
 }
 
 impl Alone {
-    /// Takes the owner's lock, if it has one, once nobody is seen that has the database open.
+    /// Takes the owner's lock, if there is one, after checking that no visible process has the database open.
     pub(super) fn enter(file: &Path, mend: &Mend) -> Result<Self, Stop> {
         nobody_seen(file)?;
         let Some(path) = (mend.lock)(file) else { return Ok(Self { _lock: None }) };
@@ -49,19 +49,19 @@ impl Alone {
     }
 }
 
-/// Defers if another process is seen that has the database open.
+/// Defers if another visible process has the database open.
 pub(super) fn nobody_seen(file: &Path) -> Result<(), Stop> {
     let fail = |cause| Error::new(file, Error::OPEN, cause);
-    let id = FileId::of(&metadata::at(file).map_err(fail)?);
-    // The file itself must not be opened here: to close it again would give SQLite's locks away.
+    let id = FileId::from_metadata(&metadata::at(file).map_err(fail)?);
+    // Do not open the file itself here: closing it would release SQLite's locks.
     let any = temporary().map_err(fail)?;
     let own = std::process::id();
     let other = process::holders(&any, id).into_iter().find(|holder| holder.pid != own);
     other.map_or(Ok(()), |holder| Err(Deferral::Open { pid: holder.pid, name: holder.name }.into()))
 }
 
-/// OpenClaw's lock for everything that belongs to a state directory: a database in a folder for each user, named by the hash of
-/// the path of the state's own database. `None` if the file does not lie in a state directory.
+/// OpenClaw's lock for a state directory: a database in a per-user folder, named after the hash of the path of the state's
+/// database. `None` if the file is not in a state directory.
 pub(super) fn openclaws_lock(file: &Path) -> Option<PathBuf> {
     let folder = file.parent().filter(|folder| folder.ends_with("agent"))?;
     let state = folder.parent()?.parent().filter(|agents| agents.ends_with("agents"))?.parent()?;
@@ -76,7 +76,7 @@ pub(super) fn openclaws_lock(file: &Path) -> Option<PathBuf> {
     )
 }
 
-/// Where OpenClaw puts such folders.
+/// Where OpenClaw creates these folders.
 const LOCKS: &str = "/tmp";
 
 #[cfg(test)]

@@ -1,29 +1,29 @@
-//! Messages of programs that have no lines of JSON of their own, put together as bare messages of OpenAI's Chat Completions
-//! API: what the model would be sent, whichever API it is.
+//! Builds messages of OpenAI's Chat Completions API for programs that store no JSON messages of their own: what the model would
+//! be sent, whichever API the program uses.
 
-use super::kind::{Key, Reader, Trouble};
-use super::lines::{Lines, Want};
+use super::kind::{RowKey, RowReader, RowTrouble};
+use super::lines::{RecordLines, Want};
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, Statement};
 use serde_json::{Value, json};
 use std::io;
 
-/// A message that is put together.
-pub(super) struct Message {
+/// A message that is being built.
+pub(super) struct ChatMessage {
     role: &'static str,
     content: Vec<Value>,
     thinking: String,
     calls: Vec<Value>,
-    /// Results, each a message of its own.
+    /// Results; each becomes a message of its own.
     results: Vec<Value>,
 }
 
-impl Message {
-    pub(super) const fn of(role: &'static str) -> Self {
+impl ChatMessage {
+    pub(super) const fn with_role(role: &'static str) -> Self {
         Self { role, content: Vec::new(), thinking: String::new(), calls: Vec::new(), results: Vec::new() }
     }
 
-    /// Adds a text. Empty ones are not sent.
+    /// Adds a text. Empty texts are not sent.
     pub(super) fn text(&mut self, text: &Value) {
         self.content.extend(part(text));
     }
@@ -36,7 +36,7 @@ impl Message {
         self.content.push(image(mime, base64));
     }
 
-    /// Adds a call, whose arguments are an object, or a text that should hold one.
+    /// Adds a call. Its arguments are an object, or a text that should contain one.
     pub(super) fn call(&mut self, id: &Value, name: &Value, arguments: &Value) {
         let arguments = match arguments {
             Value::String(text) => text.clone(),
@@ -51,13 +51,13 @@ impl Message {
         self.results.push(json!({ "role": "tool", "tool_call_id": id, "content": folded(content) }));
     }
 
-    /// Writes what there is to send. Results come before what else a message of the user holds.
-    pub(super) fn write(self, out: &mut Lines) -> io::Result<()> {
+    /// Writes the message. In a user message, results come before other content.
+    pub(super) fn write(self, out: &mut RecordLines) -> io::Result<()> {
         let own = !self.content.is_empty() || !self.calls.is_empty();
         let results = || self.results.iter().cloned();
         let message = own.then(|| {
             let mut message = json!({ "role": self.role, "content": folded(self.content.clone()) });
-            // Some APIs want it with every call of a session or with none, and what these programs send depends on the API.
+            // Some APIs require it on every call of a session or on none, and what these programs send depends on the API.
             if out.want == Want::Copy && !self.thinking.is_empty() {
                 message["reasoning_content"] = self.thinking.clone().into();
             }
@@ -77,7 +77,7 @@ impl Message {
     }
 }
 
-/// A text as a part of a content, unless it is empty.
+/// A content part for a text, unless it is empty.
 pub(super) fn part(text: &Value) -> Option<Value> {
     let text = text.as_str().filter(|text| !text.trim().is_empty())?;
     Some(json!({ "type": "text", "text": text }))
@@ -88,7 +88,7 @@ pub(super) fn image(mime: &Value, base64: &Value) -> Value {
     json!({ "type": "image_url", "image_url": { "url": format!("data:{mime};base64,{base64}") } })
 }
 
-/// A content of one text is that text.
+/// Content that is a single text is written as that text.
 fn folded(mut content: Vec<Value>) -> Value {
     match content.as_mut_slice() {
         [] => "".into(),
@@ -98,21 +98,25 @@ fn folded(mut content: Vec<Value>) -> Value {
 }
 
 /// Reads rows that each hold a message.
-pub(super) struct Rows<'c> {
+pub(super) struct ChatRows<'c> {
     pub(super) row: Statement<'c>,
-    pub(super) read: fn(&Row<'_>, &mut Lines) -> Result<(), Trouble>,
+    pub(super) read: fn(&Row<'_>, &mut RecordLines) -> Result<(), RowTrouble>,
 }
 
-impl Reader for Rows<'_> {
-    fn row(&mut self, (_, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+impl RowReader for ChatRows<'_> {
+    fn row(&mut self, (_, row): RowKey, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let mut rows = self.row.query([row])?;
         let Some(row) = rows.next()? else { return Ok(()) };
         (self.read)(row, out)
     }
 }
 
-/// The list in a column; `None` if there is none, which is noted.
-pub(super) fn list(row: &Row<'_>, column: usize, out: &mut Lines) -> Result<Option<Vec<Value>>, Trouble> {
+/// The list in a column; `None`, and a note, if it is not a list.
+pub(super) fn list(
+    row: &Row<'_>,
+    column: usize,
+    out: &mut RecordLines,
+) -> Result<Option<Vec<Value>>, RowTrouble> {
     let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = row.get_ref(column)? else { return Ok(None) };
     match serde_json::from_slice(bytes) {
         Ok(list) => Ok(Some(list)),

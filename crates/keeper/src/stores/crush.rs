@@ -1,13 +1,13 @@
-//! Crush: `crush.db`, with a list of parts in each row of `messages`. They are put together as messages of OpenAI's. What came
-//! before the newest summary is not sent any more; it is in an export and nowhere else.
+//! Crush: `crush.db`, with a list of parts in each row of `messages`. They are read as messages of OpenAI's API. Messages before
+//! the newest summary are no longer sent; only an export contains them.
 
-use super::chat::{Message, Rows, image, list, part};
-use super::kind::{Key, Kind, Query, Trouble};
-use super::lines::Lines;
+use super::chat::{ChatMessage, ChatRows, image, list, part};
+use super::kind::{Query, RowKey, RowTrouble, StoreKind};
+use super::lines::RecordLines;
 use rusqlite::{Result as SqlResult, Row};
 use serde_json::{Value, json};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StoreKind = StoreKind {
     agent: "Crush",
     tables: &[
         ("sessions", &["id", "parent_session_id", "title", "updated_at"]),
@@ -24,7 +24,7 @@ pub(super) const KIND: Kind = Kind {
     keys,
     reader: |connection| {
         let row = "SELECT rowid, role, parts FROM messages WHERE rowid = ?1";
-        Ok(Box::new(Rows { row: connection.prepare(row)?, read }))
+        Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
     fillers: &[(
         "files",
@@ -33,7 +33,7 @@ pub(super) const KIND: Kind = Kind {
     mend: None,
 };
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
     const SUMMARISES: &str =
         "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = 'summary_message_id'";
     const SUMMARY: &str = "SELECT m.rowid FROM sessions AS s JOIN messages AS m ON m.id = s.summary_message_id \
@@ -48,10 +48,10 @@ fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
     Ok(rows.into_iter().map(|row| (0, row)).collect())
 }
 
-fn read(row: &Row<'_>, out: &mut Lines) -> Result<(), Trouble> {
+fn read(row: &Row<'_>, out: &mut RecordLines) -> Result<(), RowTrouble> {
     let role: String = row.get(1)?;
     let Some(parts) = list(row, 2, out)? else { return Ok(()) };
-    let mut message = Message::of(match role.as_str() {
+    let mut message = ChatMessage::with_role(match role.as_str() {
         "assistant" => "assistant",
         "system" => "system",
         _ => "user",

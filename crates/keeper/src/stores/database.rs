@@ -1,7 +1,7 @@
-//! A database, open for reading, or for one transaction that writes.
+//! A database that is open for reading, or for one writing transaction.
 
 use super::alone::nobody_seen;
-use super::kind::{Kind, Mend, Tables};
+use super::kind::{Mend, StoreKind, Tables};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to wait for a program that holds the database alone.
+/// How long to wait for a program that has locked the database.
 const BUSY_MAX: Duration = Duration::from_secs(2);
 
 /// What to do about a damaged database.
@@ -22,21 +22,21 @@ const DAMAGED: &str = "the database is damaged, and Tailor leaves it as it is; t
 /// What to do about a database whose tables cannot be listed.
 const NO_TABLES: &str = "the list of its tables is damaged, so nothing can be found in it, and Tailor leaves it as it is; SQLite may \
                          find rows without the list: sqlite3 FILE .recover | sqlite3 recovered.db, and then: tailor scan recovered.db";
-/// What to do about a log that needs a place.
+/// What to do if the log cannot be created.
 const NO_PLACE: &str = "SQLite needs the -shm file that belongs to its -wal, or a place to make one: copy the database and its \
                         -wal together to a folder of yours, and read that";
 
 pub(super) struct Database {
     pub(super) connection: Connection,
     file: PathBuf,
-    /// What the file was before it was read without locks.
+    /// The state of the file before it was read without locks.
     unlocked: Option<Stamp>,
-    /// There was no log, although its index was there: somebody took it away, or copied the database without it.
+    /// The log's index exists but not the log: it was deleted, or the database was copied without it.
     pub(super) lacks_log: bool,
 }
 
 impl Database {
-    /// Opens a database for reading alone.
+    /// Opens a database read-only.
     pub(super) fn open(file: &Path) -> Result<Self, Error> {
         const VERB: &str = "open the database";
         let real = metadata::real_path(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
@@ -51,7 +51,7 @@ impl Database {
             _ => return Ok(Self { connection, file: real, unlocked: None, lacks_log }),
         };
         drop(connection);
-        // A log that nobody may write needs no locks if there is none, and if none comes: nobody has the database open.
+        // Without a log, and without permission to create one, no locks are needed: no process has the database open.
         let before = metadata::at(&real).map_err(|cause| Error::new(file, VERB, cause))?;
         if has_log(&real) {
             return Err(fail(error).with_way_out(NO_PLACE));
@@ -60,28 +60,28 @@ impl Database {
         let connection =
             connect(Path::new(&address), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
                 .map_err(fail)?;
-        Ok(Self { connection, file: real, unlocked: Some(Stamp::of(&before)), lacks_log })
+        Ok(Self { connection, file: real, unlocked: Some(Stamp::from_metadata(&before)), lacks_log })
     }
 
-    /// Opens a database to write rows: the file that was read, under this name alone. In exclusive mode nobody else can have it
-    /// open from the first read on.
+    /// Opens a database to write rows: the same file that was read, under the same name. In exclusive mode no other process can
+    /// have it open, from the first read on.
     pub(super) fn open_to_write(file: &Path, id: FileId, is_alone: bool) -> Result<Self, Stop> {
         let fail = |error| failed(file, Self::WRITE, error);
         let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
         let found = metadata::at(file).map_err(|cause| Error::new(file, Self::WRITE, cause))?;
-        if FileId::of(&found) != id || found.nlink() > 1 {
+        if FileId::from_metadata(&found) != id || found.nlink() > 1 {
             return Err(Deferral::Changed.into());
         }
         if is_alone {
             connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE").map_err(fail)?;
         }
-        // Its log is its owner's to clear away, who knows when there is time for that.
+        // The owner resets the log when it has time.
         let ways = "PRAGMA query_only = OFF; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0";
         connection.execute_batch(ways).map_err(fail)?;
         Ok(Self { connection, file: file.to_path_buf(), unlocked: None, lacks_log: false })
     }
 
-    /// Begins a transaction while nobody else has the database open, and none can open it until the connection is closed.
+    /// Begins a transaction if no other process has the database open. None can open it until the connection is closed.
     pub(super) fn begin_alone(&self) -> Result<(), Stop> {
         match self.connection.execute_batch("BEGIN EXCLUSIVE") {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
@@ -92,7 +92,7 @@ impl Database {
         }
     }
 
-    /// Looks whether tables that were written to are whole, and what they refer to is there.
+    /// Checks that the written tables are intact, and that what they refer to exists.
     pub(super) fn check(&self, tables: &[&str]) -> SqlResult<Option<String>> {
         for table in tables {
             let query = format!("SELECT count(*) FROM pragma_foreign_key_check('{table}')");
@@ -108,17 +108,18 @@ impl Database {
         Ok(None)
     }
 
-    /// What is done with such a connection.
+    /// The verb in errors of writing.
     pub(super) const WRITE: &str = "write its rows";
 
-    /// Whether what was read is what was there all the time. Only a database that was read without locks may change.
+    /// Whether the database is unchanged since it was opened. It can change only if it is read without locks.
     pub(super) fn is_unchanged(&self) -> bool {
-        let is_same = |before: &Stamp| metadata::at(&self.file).is_ok_and(|now| Stamp::of(&now) == *before);
+        let is_same =
+            |before: &Stamp| metadata::at(&self.file).is_ok_and(|now| Stamp::from_metadata(&now) == *before);
         self.unlocked.as_ref().is_none_or(|before| is_same(before) && !has_log(&self.file))
     }
 
-    /// Which kind of store it is; `None` if none that is known.
-    pub(super) fn kind(&self, kinds: &[&'static Kind]) -> SqlResult<Option<&'static Kind>> {
+    /// The kind of store; `None` if it is unknown.
+    pub(super) fn kind(&self, kinds: &[&'static StoreKind]) -> SqlResult<Option<&'static StoreKind>> {
         for &kind in kinds {
             if self.missing(kind.tables)?.is_none() {
                 return Ok(Some(kind));
@@ -127,9 +128,9 @@ impl Database {
         Ok(None)
     }
 
-    /// The first column that is not there, or is one of something else than a table.
+    /// The first column that is missing, or belongs to something that is not a table.
     pub(super) fn missing(&self, tables: Tables) -> SqlResult<Option<String>> {
-        // A view could be anything.
+        // A view can return anything.
         const HAS: &str = "SELECT count(*) FROM sqlite_schema AS s, pragma_table_info(s.name) AS c \
                            WHERE s.type = 'table' AND s.name = ?1 AND c.name = ?2";
         let mut has = self.connection.prepare(HAS)?;
@@ -144,22 +145,22 @@ impl Database {
     }
 
     /// When a session was last written, in milliseconds since 1970.
-    pub(super) fn written(&self, kind: &Kind, session: &str) -> Option<i64> {
+    pub(super) fn written(&self, kind: &StoreKind, session: &str) -> Option<i64> {
         let own = format!("WITH s(id, written) AS ({}) SELECT written FROM s WHERE id = ?1", kind.sessions);
         self.connection.query_row(&own, [session], |row| row.get(0)).ok().flatten()
     }
 
-    /// What changes when rows of a session were rewritten, or moved to other rowids.
-    pub(super) fn mark(&self, kind: &Kind, session: &str) -> SqlResult<String> {
-        // It counts what moves rows, such as VACUUM.
+    /// A value that changes when rows of a session are rewritten, or moved to other rowids.
+    pub(super) fn mark(&self, kind: &StoreKind, session: &str) -> SqlResult<String> {
+        // It counts operations that move rows, such as VACUUM.
         let schema: i64 = self.connection.query_row("PRAGMA schema_version", [], |row| row.get(0))?;
         let own = |mark| self.connection.query_row(mark, [session], |row| row.get::<_, Option<String>>(0));
         let own = kind.mark.map(|mark| own(mark).optional()).transpose()?.flatten().flatten();
         Ok(format!("{schema} {}", own.unwrap_or_default()))
     }
 
-    /// What is to be said of the schema, if it is not one that was tried.
-    pub(super) fn untried(&self, kind: &Kind) -> Option<String> {
+    /// A warning if the schema is not one that was tested.
+    pub(super) fn untried(&self, kind: &StoreKind) -> Option<String> {
         let version = self.connection.query_row(kind.version?, [], |row| row.get::<_, Option<String>>(0));
         let version = version.ok().flatten().unwrap_or_else(|| "none".to_string());
         let is_tried = kind.tried.contains(&version.as_str());
@@ -168,22 +169,22 @@ impl Database {
         (!is_tried).then(|| format!("{agent}'s schema is version {version}; Tailor was tried with {tried}"))
     }
 
-    /// Why its rows must not be written, if they must not.
-    pub(super) fn hindrance(&self, kind: &Kind, mend: &Mend) -> SqlResult<Option<String>> {
+    /// Why its rows must not be written; `None` if they may be.
+    pub(super) fn hindrance(&self, kind: &StoreKind, mend: &Mend) -> SqlResult<Option<String>> {
         Ok(match self.untried(kind) {
             None => self.missing(mend.tables)?.map(|column| format!("{column} is missing")),
             untried => untried,
         })
     }
 
-    /// What is to be said of a log that is gone.
+    /// A warning if the log is missing.
     pub(super) fn lost_log(&self) -> Option<String> {
         let said = "its -wal was taken away, or it was copied without it (its -shm is there): what was written last is missing. If \
                     the -wal is still somewhere, put both into a new folder before anything opens the database again";
         self.lacks_log.then(|| said.to_string())
     }
 
-    /// The error of a database whose kind cannot be told.
+    /// The error for a database of unknown kind.
     pub(super) fn unlisted(&self, verb: &'static str, error: rusqlite::Error) -> Error {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt) => {
@@ -197,7 +198,7 @@ impl Database {
         failed(&self.file, verb, error)
     }
 
-    /// Why nothing comes of it, or not now.
+    /// Why to stop after an error of SQLite: a deferral if another program has locked the database.
     pub(super) fn stop(&self, verb: &'static str, error: rusqlite::Error) -> Stop {
         if is_busy(error.sqlite_error_code()) {
             return Deferral::Busy { agent: "SQLite", lock: Deferral::DATABASE }.into();
@@ -209,13 +210,13 @@ impl Database {
 fn connect(path: &Path, flags: OpenFlags) -> SqlResult<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_MAX)?;
-    // What is in the file is nobody's whom we trust.
+    // The content of the file is not trusted.
     connection
         .execute_batch("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
     Ok(connection)
 }
 
-/// A path as a part of an address.
+/// A path as part of a URI.
 fn address(path: &Path) -> String {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
@@ -224,17 +225,17 @@ fn address(path: &Path) -> String {
     path.as_os_str().as_encoded_bytes().iter().copied().map(escape).collect()
 }
 
-/// Whether there is a log beside a database.
+/// Whether a database has a log.
 fn has_log(file: &Path) -> bool {
     beside(file, "-wal").symlink_metadata().is_ok()
 }
 
-/// Whether the log or its index cannot be made or opened.
+/// Whether the log or its index cannot be created or opened.
 fn is_without_place(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
 
-/// Whether the file is no database.
+/// Whether the file is not a database.
 pub(super) fn is_foreign(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::NotADatabase)
 }
@@ -249,7 +250,7 @@ fn failed(file: &Path, verb: &'static str, error: rusqlite::Error) -> Error {
     }
 }
 
-/// Whether another program holds it.
+/// Whether another program has locked it.
 fn is_busy(code: Option<ErrorCode>) -> bool {
     matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }

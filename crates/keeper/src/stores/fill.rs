@@ -1,7 +1,7 @@
-//! What fills a database: exactly where it is small, and by samples where reading all of it would take longer than anybody waits.
+//! Measures what fills a database: exactly if it is small, by samples if reading all of it would take too long.
 
 use super::database::Database;
-use super::kind::Kind;
+use super::kind::StoreKind;
 use super::{KINDS, is_foreign};
 use crate::error::Error;
 use crate::found::Fill;
@@ -11,20 +11,20 @@ use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Statement};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Up to this length all pages are counted, which takes one transaction of less than a second.
+/// Up to this length all pages are counted, in one transaction of less than a second.
 const COUNTED_BYTES_MAX: u64 = 256 << 20;
-/// How long samples are taken, and how many of a table at most.
+/// How long to take samples, and how many of a table at most.
 const SAMPLE_TIME: Duration = Duration::from_millis(1_500);
 const SAMPLES_MAX: u32 = 400;
 /// How exactly parts of bytes are counted.
 const FRACTION_BITS: u32 = 16;
-/// A longer index for searching is not checked.
+/// Longer search indexes are not checked.
 const INDEX_BYTES_MAX: u64 = 16 << 20;
-/// What is worth a remark: this part of the database, and this much.
+/// A remark is made if something takes this share of the database, and this many bytes.
 const REMARK_PERCENT_MIN: u64 = 20;
 const REMARK_BYTES_MIN: u64 = 10 << 20;
 
-/// What fills a database. `None` if it is no store that is known.
+/// What fills a database. `None` if it is not a known store.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ fn measure(connection: &Connection, mut fill: Fill) -> SqlResult<Fill> {
 }
 
 impl Fill {
-    fn remark(&mut self, kind: &Kind) {
+    fn remark(&mut self, kind: &StoreKind) {
         let is_much =
             |bytes: u64| bytes >= REMARK_BYTES_MIN && bytes * 100 >= self.bytes * REMARK_PERCENT_MIN;
         let tables = self.tables.iter().filter(|(_, bytes)| is_much(*bytes));
@@ -93,7 +93,7 @@ impl Fill {
     }
 }
 
-/// What is wrong with indexes for searching: SQLite checks them against the rows, which takes about a second for each 16 MB.
+/// Problems of search indexes. SQLite checks them against the rows, which takes about a second for each 16 MB.
 fn damaged_indexes(connection: &Connection, fill: &Fill) -> Vec<String> {
     const INDEXES: &str = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual'";
     let names = connection
@@ -106,7 +106,7 @@ fn damaged_indexes(connection: &Connection, fill: &Fill) -> Vec<String> {
     let wrong = |name: String| {
         let check = "SELECT integrity_check FROM pragma_integrity_check(?1)";
         let said: String = connection.query_row(check, [&name], |row| row.get(0)).ok()?;
-        // A tokenizer that only its owner has is no damage.
+        // A tokenizer that only the owner has is not damage.
         let is_damaged = said != "ok" && said.contains("malformed");
         is_damaged.then(|| {
             format!(
@@ -127,7 +127,7 @@ fn counted(connection: &Connection) -> SqlResult<Vec<(String, u64)>> {
     pages.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?.collect()
 }
 
-/// About the bytes of the rows of each table. No transaction lasts longer than a look at one row.
+/// An estimate of the bytes of the rows of each table. Each transaction reads one row.
 fn estimated(connection: &Connection) -> SqlResult<Vec<(String, u64)>> {
     const TABLES: &str = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow') \
                           AND wr = 0 AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
@@ -135,11 +135,11 @@ fn estimated(connection: &Connection) -> SqlResult<Vec<(String, u64)>> {
     let names: Vec<String> = list.query_map([], |row| row.get(0))?.collect::<SqlResult<_>>()?;
     let mut samples = Vec::new();
     for name in names {
-        samples.extend(Sample::of(connection, &name)?.map(|sample| (name, sample)));
+        samples.extend(Sample::read(connection, &name)?.map(|sample| (name, sample)));
     }
     let until = Instant::now() + SAMPLE_TIME;
     for n in 1..=SAMPLES_MAX {
-        // Into each table there is one look, however long that takes.
+        // Each table gets at least one sample, however long that takes.
         for (_, sample) in samples.iter_mut().take_while(|_| n == 1 || Instant::now() < until) {
             sample.take(n)?;
         }
@@ -147,7 +147,7 @@ fn estimated(connection: &Connection) -> SqlResult<Vec<(String, u64)>> {
     Ok(samples.into_iter().map(|(name, sample)| (name, sample.bytes())).collect())
 }
 
-/// Rows of a table at places that lie evenly between its first and its last rowid.
+/// Samples rows of a table, evenly between its first and its last rowid.
 struct Sample<'c> {
     at: Statement<'c>,
     before: Statement<'c>,
@@ -155,16 +155,16 @@ struct Sample<'c> {
     /// From the first rowid to the last.
     range: i64,
     places: u64,
-    /// The bytes of the rows that were found, each divided by how many places lead to it.
+    /// The bytes of the sampled rows, each divided by the number of places that lead to it.
     found: u128,
 }
 
 impl<'c> Sample<'c> {
-    fn of(connection: &'c Connection, table: &str) -> SqlResult<Option<Self>> {
+    fn read(connection: &'c Connection, table: &str) -> SqlResult<Option<Self>> {
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let mut columns = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
         let columns: Vec<String> = columns.query_map([table], |row| row.get(0))?.collect::<SqlResult<_>>()?;
-        // How long a value is stands at the beginning of its row.
+        // The lengths of all values are at the beginning of a row.
         let lengths: Vec<String> =
             columns.iter().map(|name| format!("coalesce(octet_length({}), 0)", quoted(name))).collect();
         let (table, length) = (quoted(table), lengths.join(" + "));
@@ -183,7 +183,7 @@ impl<'c> Sample<'c> {
         }))
     }
 
-    /// Looks at the next place: those of the first halve the distances between those before, so that it can end at any time.
+    /// Samples the next place. Each round halves the distance between places, so that sampling can stop at any time.
     fn take(&mut self, n: u32) -> SqlResult<()> {
         let place = (i128::from(self.range) * i128::from(n.reverse_bits())) >> u32::BITS;
         let place = self.first.saturating_add(i64::try_from(place).unwrap_or(i64::MAX));
@@ -196,7 +196,7 @@ impl<'c> Sample<'c> {
         Ok(())
     }
 
-    /// About the bytes of all rows.
+    /// An estimate of the bytes of all rows.
     fn bytes(self) -> u64 {
         let all = (self.found * u128::from(self.range.unsigned_abs())).checked_div(u128::from(self.places));
         u64::try_from(all.unwrap_or(0) >> FRACTION_BITS).unwrap_or(u64::MAX)

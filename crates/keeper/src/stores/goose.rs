@@ -1,13 +1,13 @@
-//! Goose: `sessions.db`, with a list of parts in each row of `messages`, as Goose's own messages have it. They are put together
-//! as messages of OpenAI's. What Goose keeps from the model (`agentVisible`, parts for people) is in an export and nowhere else.
+//! Goose: `sessions.db`, with a list of parts in each row of `messages`, in Goose's own message format. They are read as messages
+//! of OpenAI's API. What Goose hides from the model (`agentVisible`, parts for people) is only in an export.
 
-use super::chat::{Message, Rows, image, list, part};
-use super::kind::{Key, Kind, Query, Trouble};
-use super::lines::{Lines, Want};
+use super::chat::{ChatMessage, ChatRows, image, list, part};
+use super::kind::{Query, RowKey, RowTrouble, StoreKind};
+use super::lines::{RecordLines, Want};
 use rusqlite::{Result as SqlResult, Row};
 use serde_json::Value;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StoreKind = StoreKind {
     agent: "Goose",
     tables: &[
         ("sessions", &["id", "working_dir", "updated_at"]),
@@ -17,20 +17,20 @@ pub(super) const KIND: Kind = Kind {
                WHERE EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id) ORDER BY id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM messages ORDER BY session_id",
     mark: None,
-    // A rewritten history is deleted and inserted again, under new numbers.
+    // To rewrite a history, Goose deletes its rows and inserts them again with new numbers.
     stamps: &["SELECT octet_length(content_json), octet_length(metadata_json) FROM messages WHERE id = ?1"],
     version: None,
     tried: &[],
     keys,
     reader: |connection| {
         let row = "SELECT id, role, content_json FROM messages WHERE id = ?1";
-        Ok(Box::new(Rows { row: connection.prepare(row)?, read }))
+        Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
     fillers: &[],
     mend: None,
 };
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
     let sql = if query.salvages {
         "SELECT id FROM messages WHERE session_id = ?1 ORDER BY created_timestamp ASC, id ASC"
     } else {
@@ -40,10 +40,10 @@ fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
     Ok(query.rows(sql)?.into_iter().map(|row| (0, row)).collect())
 }
 
-fn read(row: &Row<'_>, out: &mut Lines) -> Result<(), Trouble> {
+fn read(row: &Row<'_>, out: &mut RecordLines) -> Result<(), RowTrouble> {
     let role: String = row.get(1)?;
     let Some(parts) = list(row, 2, out)? else { return Ok(()) };
-    let mut message = Message::of(if role == "assistant" { "assistant" } else { "user" });
+    let mut message = ChatMessage::with_role(if role == "assistant" { "assistant" } else { "user" });
     for one in &parts {
         match one["type"].as_str().unwrap_or_default() {
             "text" => message.text(&one["text"]),
@@ -54,7 +54,7 @@ fn read(row: &Row<'_>, out: &mut Lines) -> Result<(), Trouble> {
                 message.call(&one["id"], &call["name"], &call["arguments"]);
             }
             "toolResponse" => message.result(&one["id"], returned(&one["toolResult"], out.want)),
-            // Questions to people and their answers, and thinking that nobody can read.
+            // Questions to people and their answers, and redacted thinking.
             _ => {}
         }
     }

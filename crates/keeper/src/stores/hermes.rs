@@ -1,14 +1,14 @@
-//! Hermes: `state.db`, with a message of OpenAI's in the columns of each row of `messages`. It is put together as Hermes' own
-//! archives have it. Messages that were taken back (`active = 0`) are in an export and nowhere else.
+//! Hermes: `state.db`, with a message of OpenAI's API in the columns of each row of `messages`. It is written as in Hermes' own
+//! archives. Retracted messages (`active = 0`) are only in an export.
 
-use super::kind::{Key, Kind, Query, Reader, Trouble};
-use super::lines::Lines;
+use super::kind::{Query, RowKey, RowReader, RowTrouble, StoreKind};
+use super::lines::RecordLines;
 use rusqlite::{Result as SqlResult, Statement};
 
 const SESSION: u8 = 0;
 const MESSAGE: u8 = 1;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StoreKind = StoreKind {
     agent: "Hermes",
     tables: &[
         ("sessions", &["id", "source", "model", "started_at", "cwd", "title"]),
@@ -21,7 +21,7 @@ pub(super) const KIND: Kind = Kind {
                FROM sessions AS s WHERE EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id) ORDER BY id",
     sessions_by_rows: "SELECT DISTINCT session_id, NULL FROM messages ORDER BY session_id",
     mark: None,
-    // It keeps no times of changes.
+    // It does not record when rows change.
     stamps: &[
         "SELECT octet_length(model), octet_length(title) FROM sessions WHERE rowid = ?1",
         "SELECT coalesce(octet_length(content), 0) * 2 + active, octet_length(tool_calls) FROM messages WHERE rowid = ?1",
@@ -32,17 +32,20 @@ pub(super) const KIND: Kind = Kind {
     reader: |connection| {
         let session = "SELECT json_object('role', 'session_meta', 'model', model, 'platform', source, 'cwd', cwd, \
                        'title', title) FROM sessions WHERE rowid = ?1";
-        // What is null is left out.
+        // Nulls are left out.
         let message = "SELECT json_patch('{}', json_object('role', role, 'content', coalesce(content, ''), 'tool_calls', \
                        CASE WHEN json_valid(tool_calls) THEN json(tool_calls) END, 'tool_call_id', tool_call_id, \
                        'timestamp', strftime('%Y-%m-%dT%H:%M:%f', timestamp, 'unixepoch'))) FROM messages WHERE rowid = ?1";
-        Ok(Box::new(Rows { session: connection.prepare(session)?, message: connection.prepare(message)? }))
+        Ok(Box::new(HermesRows {
+            session: connection.prepare(session)?,
+            message: connection.prepare(message)?,
+        }))
     },
     fillers: &[],
     mend: None,
 };
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
     let own = query.rows("SELECT rowid FROM sessions WHERE id = ?1")?;
     // An export holds all of them.
     let sql = if query.salvages {
@@ -54,13 +57,13 @@ fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
     Ok(own.into_iter().map(|row| (SESSION, row)).chain(messages).collect())
 }
 
-struct Rows<'c> {
+struct HermesRows<'c> {
     session: Statement<'c>,
     message: Statement<'c>,
 }
 
-impl Reader for Rows<'_> {
-    fn row(&mut self, (table, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+impl RowReader for HermesRows<'_> {
+    fn row(&mut self, (table, row): RowKey, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let statement = if table == SESSION { &mut self.session } else { &mut self.message };
         let mut rows = statement.query([row])?;
         let Some(row) = rows.next()? else { return Ok(()) };

@@ -1,7 +1,7 @@
-//! What a kind of store consists of, and how its rows are asked for.
+//! Describes a kind of store: its tables, its queries, and how its rows are written.
 
-use super::lines::Lines;
-use super::rows::{Cell, Cells, Edit, Layout};
+use super::lines::RecordLines;
+use super::rows::{RowCell, RowCells, RowEdit, RowLayout};
 use rusqlite::{Connection, Result as SqlResult, ToSql};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -10,82 +10,82 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A kind of store.
-pub(super) struct Kind {
-    /// Whose it is.
+pub(super) struct StoreKind {
+    /// The agent that owns it.
     pub(super) agent: &'static str,
-    /// The tables and columns that it is recognised by, and read from.
+    /// The tables and columns that identify it and are read.
     pub(super) tables: Tables,
     /// A query for the sessions: their ids, and when each was last written, in milliseconds.
     pub(super) sessions: &'static str,
     /// The same from the rows alone, for a store that is damaged.
     pub(super) sessions_by_rows: &'static str,
-    /// A query for a text that is another one when rows of a session (`?1`) were rewritten, and the same when some were added;
+    /// A query for a text that changes when rows of a session (`?1`) are rewritten, and stays the same when rows are added.
     /// `None` if rows are rewritten at any time, which their stamps show.
     pub(super) mark: Option<&'static str>,
-    /// For each table of a [`Key`], a query for two numbers one of which changes when the row does (rowid `?1`). Empty if rows
-    /// never change under the same mark.
+    /// For each table of a [`RowKey`], a query for two numbers, one of which changes when the row does (rowid `?1`). Empty if rows
+    /// never change without a rewrite.
     pub(super) stamps: &'static [&'static str],
     /// A query for the version of the schema, if the owner keeps one.
     pub(super) version: Option<&'static str>,
-    /// The versions that were tried.
+    /// The tested versions.
     pub(super) tried: &'static [&'static str],
     /// The rows of a session, in the order of the conversation.
-    pub(super) keys: fn(&Query<'_>) -> SqlResult<Vec<Key>>,
-    pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn Reader + 'c>>,
-    /// Tables that may fill the database although no session is in them: what they hold, and what helps.
+    pub(super) keys: fn(&Query<'_>) -> SqlResult<Vec<RowKey>>,
+    pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn RowReader + 'c>>,
+    /// Tables without sessions that may fill the database: what they hold, and what to do about it.
     pub(super) fillers: &'static [(&'static str, &'static str)],
-    /// How its rows are written; `None` if they are only read.
+    /// How its rows are written; `None` if they are read-only.
     pub(super) mend: Option<&'static Mend>,
 }
 
-/// How rows are written. Beside the owner only texts of results are shortened or put back, each within its row; everything else
-/// while the owner is stopped.
+/// How rows are written. While the owner runs, only texts of results are shortened or restored, each within its row. All other
+/// changes wait until the owner is stopped.
 pub(super) struct Mend {
-    /// Whose it is, for messages.
+    /// The agent that owns it, for messages.
     pub(super) owner: &'static str,
-    /// The tables and columns that are written, apart from those by which the kind is recognised.
+    /// The tables and columns that are written, besides those that identify the kind.
     pub(super) tables: Tables,
-    /// What to say of all that is not done beside the owner.
+    /// Note on the repairs that are not made while the owner runs.
     pub(super) only: &'static str,
-    /// What to say of rows that would have to be added.
+    /// Note on rows that would have to be added.
     pub(super) no_rows: &'static str,
-    /// The file of a lock that the owner holds while it runs, if it has one: a database that it has locked.
+    /// The file of the owner's lock, if it has one: a database that it keeps locked while it runs.
     pub(super) lock: fn(&Path) -> Option<PathBuf>,
-    /// What rows consist of. Those of a session are numbered as in their [`Key`].
-    pub(super) layouts: &'static [(u8, Layout)],
+    /// The columns of rows. Rows of a session are numbered as in their [`RowKey`].
+    pub(super) layouts: &'static [(u8, RowLayout)],
     /// Where in a record the JSON of its row is.
     pub(super) json: fn(&[u8]) -> Option<Range<usize>>,
-    /// Takes the texts out of a result that is settled; `None` if the row is none.
+    /// Removes the texts of a settled result; `None` if the row is not a settled result.
     pub(super) blank: fn(&mut Value) -> Option<()>,
-    /// The JSON of a row, or what is read in its place if its owner cannot read it.
-    pub(super) read: fn(&[Cell]) -> Option<Vec<u8>>,
-    /// Puts another JSON into a row.
-    pub(super) put: fn(&mut [Cell], &str),
-    /// What the JSON of a row that its owner cannot read must have been, as far as other rows tell.
-    pub(super) known: fn(&Place<'_>) -> SqlResult<Option<String>>,
-    /// What else has to be written if these rows change; `None` if rows only change by themselves.
+    /// The JSON of a row, or what is read instead if its owner cannot read it.
+    pub(super) read: fn(&[RowCell]) -> Option<Vec<u8>>,
+    /// Replaces the JSON of a row.
+    pub(super) put: fn(&mut [RowCell], &str),
+    /// Reconstructs the JSON of an unreadable row from other rows.
+    pub(super) known: fn(&RowPlace<'_>) -> SqlResult<Option<String>>,
+    /// What else has to be written if these rows change; `None` if nothing depends on them.
     pub(super) links: Option<Links>,
-    /// What is written when all rows are.
+    /// What is written after all rows.
     pub(super) seal: fn(&Connection, &str) -> SqlResult<()>,
 }
 
-/// Finds the edits that come before and after those of the rows; or why there is no way.
+/// Finds the edits before and after those of the rows, or the reason why there are none.
 pub(super) type Links = fn(&Connection, &str, &[Turned]) -> SqlResult<Result<Around, String>>;
 
 /// Edits before those of the rows, and after them.
 #[derive(Debug, Default)]
 pub(super) struct Around {
-    pub(super) before: Vec<Edit>,
-    pub(super) after: Vec<Edit>,
+    pub(super) before: Vec<RowEdit>,
+    pub(super) after: Vec<RowEdit>,
 }
 
-/// A row that changes, and its new JSON, unless it goes.
+/// A row that changes, and its new JSON; `None` if it is deleted.
 pub(super) struct Turned {
-    pub(super) row: Cells,
+    pub(super) row: RowCells,
     pub(super) new: Option<Value>,
 }
 
-/// Empties all texts in a value, of which only their lengths may change: numbers, names and how it is put together stay.
+/// Empties all texts in a value. Numbers, names and structure stay, so that values which differ only in texts become equal.
 pub(super) fn blank_texts(value: &mut Value) {
     match value {
         Value::String(text) => text.clear(),
@@ -96,7 +96,7 @@ pub(super) fn blank_texts(value: &mut Value) {
 }
 
 impl Mend {
-    pub(super) fn layout(&self, number: u8) -> Option<&'static Layout> {
+    pub(super) fn layout(&self, number: u8) -> Option<&'static RowLayout> {
         self.layouts.iter().find(|(own, _)| *own == number).map(|(_, layout)| layout)
     }
 }
@@ -105,50 +105,50 @@ impl Mend {
 pub(super) type Tables = &'static [(&'static str, &'static [&'static str])];
 
 /// A row of a session.
-pub(super) struct Place<'p> {
+pub(super) struct RowPlace<'p> {
     pub(super) connection: &'p Connection,
     pub(super) session: &'p str,
-    pub(super) key: Key,
+    pub(super) key: RowKey,
 }
 
 /// A row: a table of the kind's, and the rowid.
-pub(super) type Key = (u8, i64);
+pub(super) type RowKey = (u8, i64);
 
 /// Reads rows one by one.
-pub(super) trait Reader {
+pub(super) trait RowReader {
     /// Writes the record, or the records, of a row.
-    fn row(&mut self, key: Key, out: &mut Lines) -> Result<(), Trouble>;
+    fn row(&mut self, key: RowKey, out: &mut RecordLines) -> Result<(), RowTrouble>;
 }
 
-/// What keeps a row from being read.
+/// Why a row cannot be read.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum RowTrouble {
     Database(rusqlite::Error),
     Output(io::Error),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for RowTrouble {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for RowTrouble {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
 }
 
-/// A session that is looked for.
+/// The session to read.
 pub(super) struct Query<'q> {
     pub(super) connection: &'q Connection,
     pub(super) session: &'q str,
-    /// Whether to go on where the database is damaged.
+    /// Whether to go on if the database is damaged.
     pub(super) salvages: bool,
 }
 
 impl Query<'_> {
-    /// The rowids that a query yields, whose parameter is the session. In a damaged database those from both ends.
+    /// The rowids from a query whose parameter is the session; in a damaged database, those that are readable from either end.
     pub(super) fn rows(&self, sql: &str) -> SqlResult<Vec<i64>> {
         self.rows_of(sql, &self.session)
     }

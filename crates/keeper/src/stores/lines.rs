@@ -1,6 +1,6 @@
-//! The text that is made of rows, in a file without a name.
+//! The text of a session's rows, in a file without a name.
 
-use super::kind::Key;
+use super::kind::RowKey;
 use crate::content::no_temporary;
 use crate::error::Error;
 use crate::platform::files::temporary;
@@ -15,32 +15,32 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// What the text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// To be examined: a row that its owner cannot read is a line that is no record.
+    /// To be examined: a row that its owner cannot read becomes a line that is not a record.
     Records,
-    /// To be kept: whatever can be read of such a row.
+    /// To be exported: all that can be read of such a row.
     Copy,
 }
 
-/// Two numbers one of which changes when a row does.
-pub(super) type Stamp = (Option<i64>, Option<i64>);
+/// Two numbers, one of which changes when a row does.
+pub(super) type RowStamp = (Option<i64>, Option<i64>);
 
 /// Records, one a line.
-pub(super) struct Lines {
+pub(super) struct RecordLines {
     pub(super) want: Want,
     out: BufWriter<File>,
     /// How many bytes there are.
     bytes: u64,
     /// Where each row begins, in the order in which they were read.
-    pub(super) rows: Vec<(Key, u64)>,
-    /// What told the version of each row, if its kind has that.
-    pub(super) stamps: Vec<Stamp>,
+    pub(super) rows: Vec<(RowKey, u64)>,
+    /// The version of each row, if rows of its kind have one.
+    pub(super) stamps: Vec<RowStamp>,
     /// A line break in a row has become a space.
     pub(super) is_folded: bool,
-    /// What could not be read.
+    /// Rows that could not be read.
     pub(super) lost: Vec<String>,
 }
 
-impl Lines {
+impl RecordLines {
     pub(super) fn new(want: Want) -> Result<Self, Error> {
         let file = temporary().map_err(no_temporary)?;
         let out = BufWriter::with_capacity(BUFFER_BYTES, file);
@@ -59,8 +59,8 @@ impl Lines {
         self.bytes == 0
     }
 
-    /// Says that a row comes next.
-    pub(super) fn begin(&mut self, key: Key) {
+    /// Begins a row.
+    pub(super) fn begin(&mut self, key: RowKey) {
         self.rows.push((key, self.bytes));
     }
 
@@ -81,14 +81,14 @@ impl Lines {
         self.out.write_all(b"\n")
     }
 
-    /// Brings the rows into this order. What else was read of them, or was read before they were read again, goes.
-    pub(super) fn arrange(&mut self, order: &[Key]) -> io::Result<()> {
+    /// Puts the rows into this order. Other rows, and earlier versions of these, are dropped.
+    pub(super) fn arrange(&mut self, order: &[RowKey]) -> io::Result<()> {
         if self.rows.iter().map(|(key, _)| key).eq(order) {
             return Ok(());
         }
         let ends = self.rows.iter().skip(1).map(|(_, start)| *start).chain([self.bytes]);
-        // The last one counts.
-        let spans: HashMap<Key, (u64, u64)> =
+        // The last version counts.
+        let spans: HashMap<RowKey, (u64, u64)> =
             self.rows.iter().zip(ends).map(|((key, start), end)| (*key, (*start, end))).collect();
         self.out.flush()?;
         let mut old = self.out.get_ref().try_clone()?;
@@ -112,7 +112,7 @@ impl Lines {
         self.lost.push(why);
     }
 
-    /// Writes a row that its owner cannot read, and why; `there` is what can be read of it.
+    /// Writes a row that its owner cannot read, and the reason; `there` is its readable part.
     pub(super) fn unreadable(&mut self, why: String, there: Option<&[u8]>) -> io::Result<()> {
         match (self.want, there) {
             (Want::Records, _) => self.record(&[why.as_bytes()])?,
@@ -123,7 +123,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The file, dated by the store.
+    /// The file, with the store's modification time.
     pub(super) fn finish(self, written: Option<SystemTime>) -> Result<File, Error> {
         let file = self.out.into_inner().map_err(|error| no_temporary(error.into_error()))?;
         if let Some(written) = written {

@@ -1,21 +1,21 @@
-//! OpenClaw since 2026.8: `openclaw-agent.sqlite`, with an entry of pi's in each row of `transcript_events`. Longer ones are
-//! compressed, and their length is beside them: if it is wrong, OpenClaw does not load the session.
+//! OpenClaw since 2026.8: `openclaw-agent.sqlite`, with an entry in pi's format in each row of `transcript_events`. Long entries
+//! are compressed and their length is recorded. If it is wrong, OpenClaw does not load the session.
 
 use super::alone::openclaws_lock;
-use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble, blank_texts};
-use super::lines::Lines;
+use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts};
+use super::lines::RecordLines;
 use super::projection;
-use super::rows::{self, Cell, Layout};
+use super::rows::{self, RowCell, RowLayout};
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result as SqlResult, Statement, params};
 use serde_json::Value;
 use std::io::{self, Read};
 
-/// OpenClaw compresses no longer ones.
+/// The longest entry that OpenClaw compresses.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StoreKind = StoreKind {
     agent: "OpenClaw",
     tables: &[
         ("transcript_events", &["session_id", "seq", "event_json", "event_zstd", "event_utf8_bytes"]),
@@ -58,10 +58,10 @@ const MEND: Mend = Mend {
         said(&cells[1], &cells[2], &cells[3], &cells[4])
             .map(|said| said.unwrap_or_else(|(why, _)| why.into_bytes()))
     },
-    // The row becomes one of text, whatever it was: only OpenClaw knows what else goes with a compressed one.
+    // The row is always written uncompressed: only OpenClaw knows what else belongs to a compressed one.
     put: |cells, text| {
-        (cells[2], cells[3]) = (Cell::text(text), Cell::Null);
-        (cells[4], cells[5]) = (Cell::integer(text.len()), Cell::Null);
+        (cells[2], cells[3]) = (RowCell::text(text), RowCell::Null);
+        (cells[4], cells[5]) = (RowCell::integer(text.len()), RowCell::Null);
     },
     known,
     links: Some(projection::links),
@@ -73,11 +73,11 @@ pub(super) const IDENTITIES: u8 = 1;
 pub(super) const ACTIVE: u8 = 2;
 pub(super) const STATE: u8 = 3;
 
-const fn table(table: &'static str, columns: &'static [&'static str], keys: usize) -> Layout {
-    Layout { table, columns, keys }
+const fn table(table: &'static str, columns: &'static [&'static str], keys: usize) -> RowLayout {
+    RowLayout { table, columns, keys }
 }
 
-const LAYOUTS: &[(u8, Layout)] = &[
+const LAYOUTS: &[(u8, RowLayout)] = &[
     (EVENTS, table("transcript_events", EVENT, 2)),
     (IDENTITIES, table("transcript_event_identities", IDENTITY, 2)),
     (ACTIVE, table("session_transcript_active_events", PLACE, 2)),
@@ -99,7 +99,7 @@ const INDEX: &[&str] = &[
     "updated_at",
 ];
 
-pub(super) fn layout(number: u8) -> &'static Layout {
+pub(super) fn layout(number: u8) -> &'static RowLayout {
     &LAYOUTS[usize::from(number)].1
 }
 
@@ -109,16 +109,16 @@ pub(super) fn event_of(connection: &Connection, session: &str, seq: i64) -> SqlR
     Ok(rows.first().and_then(|cells| whole(cells)))
 }
 
-/// The event that a row holds, whatever length is recorded.
-fn whole(cells: &[Cell]) -> Option<Value> {
+/// The event in a row, whatever its recorded length.
+fn whole(cells: &[RowCell]) -> Option<Value> {
     let (Ok(text) | Err((_, Some(text)))) = said(&cells[1], &cells[2], &cells[3], &cells[4])? else {
         return None;
     };
     serde_json::from_slice(&text).ok()
 }
 
-/// What a row must have held: what can be read of it, if that is the event that it is known as, or else what is known of it.
-fn known(at: &Place<'_>) -> SqlResult<Option<String>> {
+/// Reconstructs an unreadable row: its readable text if that is the event which other tables name, or else what they say of it.
+fn known(at: &RowPlace<'_>) -> SqlResult<Option<String>> {
     const ID: &str = "SELECT event_id FROM transcript_event_identities WHERE session_id = ?1 AND seq = ?2";
     let (_, row) = at.key;
     let Some(cells) = rows::at(layout(EVENTS), at.connection, at.session, row)? else { return Ok(None) };
@@ -146,7 +146,7 @@ fn blank(event: &mut Value) -> Option<()> {
     Some(())
 }
 
-/// Who has rows of the session in memory reads them again.
+/// Makes programs that have rows of the session in memory read them again.
 fn seal(connection: &Connection, session: &str) -> SqlResult<()> {
     const ROTATE: &str = "INSERT INTO transcript_rewrite_watermarks (session_id, generation, updated_at) \
                           VALUES (?1, lower(hex(randomblob(16))), ?2) ON CONFLICT (session_id) DO UPDATE SET \
@@ -161,7 +161,7 @@ fn seal(connection: &Connection, session: &str) -> SqlResult<()> {
 const ROW: &str =
     "SELECT seq, event_json, event_zstd, event_utf8_bytes FROM transcript_events WHERE rowid = ?1";
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
     let rows = query.rows("SELECT rowid FROM transcript_events WHERE session_id = ?1 ORDER BY seq ASC")?;
     Ok(rows.into_iter().map(|row| (0, row)).collect())
 }
@@ -170,15 +170,15 @@ struct Events<'c> {
     row: Statement<'c>,
 }
 
-impl Reader for Events<'_> {
-    fn row(&mut self, (_, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+impl RowReader for Events<'_> {
+    fn row(&mut self, (_, row): RowKey, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let mut rows = self.row.query([row])?;
         let Some(row) = rows.next()? else { return Ok(()) };
         if let ValueRef::Text(text) = row.get_ref(1)? {
             return Ok(out.record(&[text])?);
         }
-        let cell = |at| row.get_ref(at).map(Cell::from);
-        match said(&cell(0)?, &Cell::Null, &cell(2)?, &cell(3)?) {
+        let cell = |at| row.get_ref(at).map(RowCell::from);
+        match said(&cell(0)?, &RowCell::Null, &cell(2)?, &cell(3)?) {
             Some(Ok(text)) => out.record(&[&text])?,
             Some(Err((why, text))) => out.unreadable(why, text.as_deref())?,
             None => {}
@@ -187,15 +187,15 @@ impl Reader for Events<'_> {
     }
 }
 
-/// What a row says, or why its owner cannot read it, and what can be read of it all the same.
-type Said = Result<Vec<u8>, (String, Option<Vec<u8>>)>;
+/// The text of a row, or why its owner cannot read it, and its readable part.
+type RowReading = Result<Vec<u8>, (String, Option<Vec<u8>>)>;
 
-fn said(seq: &Cell, text: &Cell, packed: &Cell, recorded: &Cell) -> Option<Said> {
+fn said(seq: &RowCell, text: &RowCell, packed: &RowCell, recorded: &RowCell) -> Option<RowReading> {
     let seq = seq.as_integer()?;
     Some(match (text, packed) {
-        (Cell::Text(text), _) => Ok(text.clone()),
-        (_, Cell::Blob(packed)) => match unpack(packed) {
-            Ok(text) if *recorded == Cell::integer(text.len()) => Ok(text),
+        (RowCell::Text(text), _) => Ok(text.clone()),
+        (_, RowCell::Blob(packed)) => match unpack(packed) {
+            Ok(text) if *recorded == RowCell::integer(text.len()) => Ok(text),
             Ok(text) => {
                 let recorded = recorded.as_integer().map_or("none".to_string(), |bytes| bytes.to_string());
                 let why = format!("event {seq}: {} bytes, and event_utf8_bytes is {recorded}", text.len());
@@ -207,7 +207,7 @@ fn said(seq: &Cell, text: &Cell, packed: &Cell, recorded: &Cell) -> Option<Said>
     })
 }
 
-/// The text of a compressed row. A few bytes can say that they hold anything.
+/// The text of a compressed row. The result is limited: a few bytes can claim any length.
 fn unpack(packed: &[u8]) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     zstd::Decoder::with_buffer(packed)?.take(TEXT_BYTES_MAX + 1).read_to_end(&mut text)?;

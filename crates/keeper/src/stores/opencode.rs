@@ -1,9 +1,9 @@
-//! OpenCode, and Kilo, which is built on it: rows of `message`, and of `part` what each message consists of. What a row holds
-//! stands as it is in `data` of its record; the columns beside it name the row.
+//! OpenCode, and Kilo, which is built on it: rows of `message`, and rows of `part` with the parts of each message. The JSON of a
+//! row is in `data` of its record, unchanged; the other columns identify the row.
 
-use super::kind::{Key, Kind, Mend, Place, Query, Reader, Trouble, blank_texts};
-use super::lines::Lines;
-use super::rows::{self, Cell, Layout};
+use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts};
+use super::lines::RecordLines;
+use super::rows::{self, RowCell, RowLayout};
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Result as SqlResult, Row, Statement};
 use serde_json::Value;
@@ -12,14 +12,14 @@ const SESSION: u8 = 0;
 const MESSAGE: u8 = 1;
 const PART: u8 = 2;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StoreKind = StoreKind {
     agent: "OpenCode",
     tables: &[
         ("session", &["id", "parent_id", "directory", "title", "version", "time_updated"]),
         ("message", &["id", "session_id", "time_created", "time_updated", "data"]),
         ("part", &["id", "message_id", "session_id", "time_created", "time_updated", "data"]),
     ],
-    // The session is touched when a turn begins; what is written later is in its newest message.
+    // The session's time is set when a turn begins; later writes show in its newest message.
     sessions: "SELECT s.id, max(s.time_updated, m.time_updated, \
                coalesce((SELECT max(p.time_updated) FROM part AS p WHERE p.message_id = m.id), 0)) \
                FROM session AS s JOIN message AS m ON m.id = (SELECT n.id FROM message AS n WHERE n.session_id = s.id \
@@ -35,7 +35,7 @@ pub(super) const KIND: Kind = Kind {
     tried: &["20260622202450_simplify_session_input"],
     keys,
     reader: |connection| {
-        Ok(Box::new(Rows {
+        Ok(Box::new(OpenCodeRows {
             session: connection.prepare(
                 "SELECT json_object('store', 'opencode', 'table', 'session', 'id', id, 'parent_id', parent_id, \
                  'cwd', directory, 'title', title, 'version', version) FROM session WHERE rowid = ?1",
@@ -67,20 +67,20 @@ const MEND: Mend = Mend {
     no_rows: "OpenCode answers such a call when it sends, and no row is added to its database",
     lock: |_| None,
     layouts: &[
-        (MESSAGE, Layout { table: "message", columns: &["id", "session_id", "data"], keys: 1 }),
-        (PART, Layout { table: "part", columns: &["id", "session_id", "data"], keys: 1 }),
+        (MESSAGE, RowLayout { table: "message", columns: &["id", "session_id", "data"], keys: 1 }),
+        (PART, RowLayout { table: "part", columns: &["id", "session_id", "data"], keys: 1 }),
     ],
-    // What comes before it is quoted, so this is not in it.
+    // The strings before it are escaped, so they cannot contain this.
     json: |record| {
         let from = memchr::memmem::find(record, DATA.as_bytes())? + DATA.len();
         Some(from..record.len().checked_sub(1)?)
     },
     blank,
     read: |cells| match &cells[2] {
-        Cell::Text(data) | Cell::Blob(data) => Some(data.clone()),
+        RowCell::Text(data) | RowCell::Blob(data) => Some(data.clone()),
         _ => Some(b"null".to_vec()),
     },
-    put: |cells, text| cells[2] = Cell::text(text),
+    put: |cells, text| cells[2] = RowCell::text(text),
     known,
     links: None,
     seal: |_, _| Ok(()),
@@ -98,8 +98,8 @@ fn blank(part: &mut Value) -> Option<()> {
     Some(())
 }
 
-/// What a row must have held: what the last event about it says, or something that OpenCode can load and send.
-fn known(at: &Place<'_>) -> SqlResult<Option<String>> {
+/// Reconstructs an unreadable row: from the last event about it, or as something that OpenCode can load and send.
+fn known(at: &RowPlace<'_>) -> SqlResult<Option<String>> {
     // An event about a part repeats its columns.
     const PART_EVENT: &str = "SELECT json_remove(json_extract(data, '$.part'), '$.id', '$.messageID', '$.sessionID') FROM event \
          WHERE aggregate_id = ?1 AND type = 'message.part.updated.1' AND json_valid(data) AND json_extract(data, '$.part.id') = \
@@ -130,14 +130,14 @@ fn known(at: &Place<'_>) -> SqlResult<Option<String>> {
         .or_else(|| Some(serde_json::json!({"type": "text", "text": LOST, "synthetic": true}).to_string())))
 }
 
-/// Whether OpenCode can send a part: a tool that is done has an output.
+/// Whether OpenCode can send a part: a completed tool needs an output.
 fn is_sendable(part: &str) -> bool {
     let part: Value = serde_json::from_str(part).unwrap_or_default();
     let state = &part["state"];
     part["type"].is_string() && (state["status"] != "completed" || state["output"].is_string())
 }
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
+fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
     const MESSAGES: &str =
         "SELECT rowid FROM message WHERE session_id = ?1 ORDER BY time_created ASC, id ASC";
     const PARTS: &str = "SELECT rowid FROM part WHERE message_id = (SELECT id FROM message WHERE rowid = ?1) \
@@ -145,7 +145,7 @@ fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
     const OTHERS: &str = "SELECT rowid FROM part WHERE session_id = ?1 AND NOT EXISTS \
                           (SELECT 1 FROM message WHERE message.id = part.message_id) ORDER BY id ASC";
     let own = query.rows("SELECT rowid FROM session WHERE id = ?1")?;
-    let mut keys: Vec<Key> = own.into_iter().map(|row| (SESSION, row)).collect();
+    let mut keys: Vec<RowKey> = own.into_iter().map(|row| (SESSION, row)).collect();
     for message in query.rows(MESSAGES)? {
         keys.push((MESSAGE, message));
         keys.extend(query.rows_of(PARTS, &message)?.into_iter().map(|row| (PART, row)));
@@ -154,7 +154,7 @@ fn keys(query: &Query<'_>) -> SqlResult<Vec<Key>> {
     Ok(keys)
 }
 
-struct Rows<'c> {
+struct OpenCodeRows<'c> {
     session: Statement<'c>,
     message: Statement<'c>,
     part: Statement<'c>,
@@ -163,8 +163,8 @@ struct Rows<'c> {
     speaker: (String, Option<String>),
 }
 
-impl Reader for Rows<'_> {
-    fn row(&mut self, (table, row): Key, out: &mut Lines) -> Result<(), Trouble> {
+impl RowReader for OpenCodeRows<'_> {
+    fn row(&mut self, (table, row): RowKey, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let statement = match table {
             SESSION => &mut self.session,
             MESSAGE => &mut self.message,

@@ -1,19 +1,19 @@
-//! What OpenClaw keeps beside the events of a session: what each is and hangs on (`transcript_event_identities`), which are in the
-//! live branch and where (`session_transcript_active_events`), and how far that goes (`session_transcript_index_state`). OpenClaw
-//! believes these tables, so they are written true with the events.
+//! OpenClaw's tables beside the events of a session: the type and parent of each event (`transcript_event_identities`), which
+//! events are on the live branch and where (`session_transcript_active_events`), and how far these tables reach
+//! (`session_transcript_index_state`). OpenClaw relies on them, so they are updated with the events.
 //!
-//! Which events are live is not worked out anew: those that were stay, but for those that go, and what an event is hung on comes
-//! before it. Where that does not add up, OpenClaw's own rebuild is needed, and nothing is written.
+//! The live branch is not computed anew: live events stay live unless they are removed, and the new parent of an event comes
+//! before it. If the result is inconsistent, nothing is written and the user is told to run OpenClaw's own rebuild.
 
 use super::kind::{Around, Turned};
 use super::openclaw::{ACTIVE, IDENTITIES, STATE, event_of, layout};
-use super::rows::{Cell, Cells, Edit, first};
+use super::rows::{RowCell, RowCells, RowEdit, first};
 use jiff::Timestamp;
 use rusqlite::{Connection, Result as SqlResult};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// What to say where it does not add up.
+/// What to do if the tables are inconsistent.
 const REBUILD: &str = "OpenClaw's index of the session does not fit its events; to have it rebuilt, start the gateway, or run: \
                        openclaw doctor --non-interactive";
 
@@ -23,27 +23,27 @@ const SEQ: usize = 2;
 const TYPE: usize = 3;
 const PARENT: usize = 4;
 
-/// Longest way up from an event.
+/// How many ancestors of an event are followed at most.
 const ANCESTORS_MAX: usize = 1 << 20;
 
-/// What changes about the events.
+/// The changes to events.
 #[derive(Default)]
-struct Turn {
+struct EventChanges {
     around: Around,
-    /// The events that go, and their ids.
+    /// Removed events, and their ids.
     gone: HashMap<i64, String>,
-    /// What events hang on from now on.
+    /// The new parents of events.
     parents: HashMap<i64, Option<String>>,
 }
 
-/// Finds what has to be written beside events.
+/// Finds the edits of the other tables.
 pub(super) fn links(
     connection: &Connection,
     session: &str,
     turned: &[Turned],
 ) -> SqlResult<Result<Around, String>> {
     let no = |why: &str| Ok(Err(why.to_string()));
-    let mut turn = Turn::default();
+    let mut turn = EventChanges::default();
     for event in turned {
         if let Err(why) = turn.take(connection, session, event)? {
             return no(why);
@@ -53,48 +53,48 @@ pub(super) fn links(
         return Ok(Ok(turn.around));
     }
     let state = layout(STATE).rows(connection, "session_id = ?1", &[&session])?.pop();
-    let Some(state) = state.filter(|state| state[3] == Cell::Integer(0)) else { return no(REBUILD) };
+    let Some(state) = state.filter(|state| state[3] == RowCell::Integer(0)) else { return no(REBUILD) };
     let order = "session_id = ?1 ORDER BY active_position";
     let old = layout(ACTIVE).rows(connection, order, &[&session])?;
     let Some(live) = turn.live(connection, session, &old)? else { return no(REBUILD) };
     Ok(turn.finish(connection, session, (state, old), &live)?.ok_or_else(|| REBUILD.to_string()))
 }
 
-impl Turn {
-    /// Notes what becomes of an event, and of its identity.
+impl EventChanges {
+    /// Notes the change of an event and of its identity.
     fn take(
         &mut self,
         connection: &Connection,
         session: &str,
         event: &Turned,
     ) -> SqlResult<Result<(), &'static str>> {
-        let Some(seq) = event.row.get(1).and_then(Cell::as_integer) else { return Ok(Err(REBUILD)) };
+        let Some(seq) = event.row.get(1).and_then(RowCell::as_integer) else { return Ok(Err(REBUILD)) };
         let own =
             layout(IDENTITIES).rows(connection, "session_id = ?1 AND seq = ?2", &[&session, &seq])?.pop();
         let said = |name| event.new.as_ref().and_then(|new: &Value| new.get(name)?.as_str());
         let Some(own) = own else {
-            // The header has none.
+            // The header has no parent.
             return Ok(if seq == 0 && said("type") == Some("session") { Ok(()) } else { Err(REBUILD) });
         };
         if event.new.is_none() {
             self.gone.insert(seq, own[ID].as_text().unwrap_or_default().to_string());
-            self.around.before.push(Edit { layout: IDENTITIES, old: Some(own), new: None });
+            self.around.before.push(RowEdit { layout: IDENTITIES, old: Some(own), new: None });
             return Ok(Ok(()));
         }
         if said("id") != own[ID].as_text() || said("type") != own[TYPE].as_text() {
             return Ok(Err("the repair would give an event another id or type"));
         }
-        let parent = said("parentId").map_or(Cell::Null, Cell::text);
+        let parent = said("parentId").map_or(RowCell::Null, RowCell::text);
         if parent != own[PARENT] {
             self.parents.insert(seq, parent.as_text().map(str::to_string));
             let mut new = own.clone();
             new[PARENT] = parent;
-            self.around.after.push(Edit { layout: IDENTITIES, old: Some(own), new: Some(new) });
+            self.around.after.push(RowEdit { layout: IDENTITIES, old: Some(own), new: Some(new) });
         }
         Ok(Ok(()))
     }
 
-    /// An event: its `seq`, type, and what it will hang on.
+    /// An event: its `seq`, type, and new parent.
     fn event(
         &self,
         connection: &Connection,
@@ -123,13 +123,13 @@ impl Turn {
         }
     }
 
-    /// The events that are live from now on; `None` if that does not add up.
-    fn live(&self, connection: &Connection, session: &str, old: &[Cells]) -> SqlResult<Option<Vec<i64>>> {
+    /// The new live branch; `None` if the tables are inconsistent.
+    fn live(&self, connection: &Connection, session: &str, old: &[RowCells]) -> SqlResult<Option<Vec<i64>>> {
         let were: Vec<i64> = old.iter().filter_map(|row| row[2].as_integer()).collect();
         let mut live: Vec<i64> = were.iter().copied().filter(|seq| !self.gone.contains_key(seq)).collect();
         let mut known: HashSet<i64> = live.iter().copied().collect();
         let mut before = Vec::new();
-        // If the way up ended at the first one, it goes on now.
+        // If the first live event had no parent, its new ancestors are live too.
         let relinked = live.first().copied().filter(|seq| self.parents.contains_key(seq));
         let mut next = match relinked {
             Some(seq) => self.parent_of(connection, session, seq)?,
@@ -167,30 +167,30 @@ impl Turn {
         mut self,
         connection: &Connection,
         session: &str,
-        (state, old): (Cells, Vec<Cells>),
+        (state, old): (RowCells, Vec<RowCells>),
         live: &[i64],
     ) -> SqlResult<Option<Around>> {
         const OWN: &str =
             "SELECT event_id FROM transcript_event_identities WHERE session_id = ?1 AND seq = ?2";
         const LAST: &str =
             "SELECT seq FROM transcript_events WHERE session_id = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1";
-        let mut was: HashMap<i64, &Cells> = HashMap::new();
+        let mut was: HashMap<i64, &RowCells> = HashMap::new();
         was.extend(old.iter().filter_map(|row| Some((row[2].as_integer()?, row))));
-        let (mut new, mut messages): (Vec<Cells>, usize) = (Vec::new(), 0);
+        let (mut new, mut messages): (Vec<RowCells>, usize) = (Vec::new(), 0);
         for (position, seq) in live.iter().enumerate() {
             let (is_message, eligible) = if let Some(row) = was.get(seq) {
-                (row[3] != Cell::Null, row[4].clone())
+                (row[3] != RowCell::Null, row[4].clone())
             } else {
                 let Some(event) = event_of(connection, session, *seq)? else { return Ok(None) };
                 let hidden = event["message"]["excludeFromContext"] == Value::Bool(true);
-                (event.get("message").is_some(), Cell::Integer(i64::from(!hidden)))
+                (event.get("message").is_some(), RowCell::Integer(i64::from(!hidden)))
             };
-            let place = if is_message { Cell::integer(messages) } else { Cell::Null };
+            let place = if is_message { RowCell::integer(messages) } else { RowCell::Null };
             messages += usize::from(is_message);
             new.push(vec![
-                Cell::text(session),
-                Cell::integer(position),
-                Cell::Integer(*seq),
+                RowCell::text(session),
+                RowCell::integer(position),
+                RowCell::Integer(*seq),
                 place,
                 eligible,
             ]);
@@ -204,36 +204,40 @@ impl Turn {
             else {
                 return Ok(None);
             };
-            leaf = Cell::text(&id);
+            leaf = RowCell::text(&id);
         }
         let mut last = first(connection, LAST, &[&session, &i64::MAX])?;
         while let Some(seq) = last.filter(|seq| self.gone.contains_key(seq)) {
             last = first(connection, LAST, &[&session, &(seq - 1)])?;
         }
         let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-        let edit = |old: Option<&Cells>, new: Option<&Cells>| Edit {
+        let edit = |old: Option<&RowCells>, new: Option<&RowCells>| RowEdit {
             layout: ACTIVE,
             old: old.cloned(),
             new: new.cloned(),
         };
-        let goes: Vec<Edit> = old[same..].iter().map(|row| edit(Some(row), None)).collect();
+        let goes: Vec<RowEdit> = old[same..].iter().map(|row| edit(Some(row), None)).collect();
         self.around.before.splice(0..0, goes);
         self.around.after.extend(new[same..].iter().map(|row| edit(None, Some(row))));
         let mut now = state.clone();
-        now[1] = Cell::Integer(last.unwrap_or(-1));
+        now[1] = RowCell::Integer(last.unwrap_or(-1));
         now[2] = leaf;
-        (now[4], now[5]) = (Cell::integer(new.len()), Cell::integer(messages));
+        (now[4], now[5]) = (RowCell::integer(new.len()), RowCell::integer(messages));
         if now != state {
-            now[6] = Cell::Integer(Timestamp::now().as_millisecond());
-            self.around.after.push(Edit { layout: STATE, old: Some(state), new: Some(now) });
+            now[6] = RowCell::Integer(Timestamp::now().as_millisecond());
+            self.around.after.push(RowEdit { layout: STATE, old: Some(state), new: Some(now) });
         }
         Ok(Some(self.around))
     }
 }
 
-/// What an event must have been that cannot be read any more: what it is and hangs on is known from its identity, and for a result
-/// the call that nothing answers. `None` if that is not enough.
-pub(super) fn remembered(connection: &Connection, session: &str, event: &[Cell]) -> SqlResult<Option<Value>> {
+/// Reconstructs an unreadable event: its identity has its type and parent, and a result belongs to the call without a result.
+/// `None` if that is not enough.
+pub(super) fn remembered(
+    connection: &Connection,
+    session: &str,
+    event: &[RowCell],
+) -> SqlResult<Option<Value>> {
     let (seq, created) = (event[1].as_integer().unwrap_or(-1), event[6].as_integer().unwrap_or(0));
     let own = layout(IDENTITIES).rows(connection, "session_id = ?1 AND seq = ?2", &[&session, &seq])?.pop();
     let Some(own) = own else { return Ok(None) };
@@ -262,14 +266,14 @@ pub(super) fn remembered(connection: &Connection, session: &str, event: &[Cell])
     Ok(Some(new))
 }
 
-/// What stands where nothing can be read any more.
+/// The text in place of an unreadable one.
 const LOST: &str = "[tailor: what stood here could not be read any more]";
 
-/// How far from a result its call may be.
+/// How far back the call of a result is searched for.
 const TURN_EVENTS_MAX: usize = 1_000;
 
-/// The first call of the turn before an event that nothing answers: its id and tool.
-fn open_call(connection: &Connection, session: &str, own: &Cells) -> SqlResult<Option<(String, String)>> {
+/// The first call without a result in the turn before an event: its id and tool.
+fn open_call(connection: &Connection, session: &str, own: &RowCells) -> SqlResult<Option<(String, String)>> {
     const OF: &str = "session_id = ?1 AND event_id = ?2";
     const CHILDREN: &str = "session_id = ?1 AND parent_id = ?2";
     let mut answered = HashSet::new();

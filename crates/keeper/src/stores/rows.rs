@@ -1,7 +1,7 @@
-//! Rows as they are stored, and edits of them: each is made only if the row still is what it was.
+//! Stored rows and edits of them. An edit is made only if the row is unchanged since it was read.
 //!
-//! What a run does to rows is kept in the vault, one edit a line, in the order in which they are undone: the row as it was, whole,
-//! and a hash of what it became.
+//! The vault keeps the edits of a run, one a line, in the order in which they are undone: the whole old row, and a hash of the
+//! new one.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Row, ToSql, params_from_iter};
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io;
 
-/// A table, and the columns of which its rows consist.
-pub(super) struct Layout {
+/// A table, and the columns of its rows.
+pub(super) struct RowLayout {
     pub(super) table: &'static str,
-    /// The first ones name the row.
+    /// The first ones are its key.
     pub(super) columns: &'static [&'static str],
-    /// How many of them do.
+    /// How many columns the key has.
     pub(super) keys: usize,
 }
 
 /// A value in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Cell {
+pub(super) enum RowCell {
     Null,
     Integer(i64),
     /// The bits of a number.
@@ -30,9 +30,9 @@ pub(super) enum Cell {
 }
 
 /// The values of a row, in the order of its layout.
-pub(super) type Cells = Vec<Cell>;
+pub(super) type RowCells = Vec<RowCell>;
 
-impl Cell {
+impl RowCell {
     pub(super) fn text(text: &str) -> Self {
         Self::Text(text.as_bytes().to_vec())
     }
@@ -84,7 +84,7 @@ impl Cell {
     }
 }
 
-impl From<ValueRef<'_>> for Cell {
+impl From<ValueRef<'_>> for RowCell {
     fn from(value: ValueRef<'_>) -> Self {
         match value {
             ValueRef::Null => Self::Null,
@@ -96,7 +96,7 @@ impl From<ValueRef<'_>> for Cell {
     }
 }
 
-impl ToSql for Cell {
+impl ToSql for RowCell {
     fn to_sql(&self) -> SqlResult<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
@@ -108,22 +108,22 @@ impl ToSql for Cell {
     }
 }
 
-impl Layout {
-    /// The rows for which a condition holds.
+impl RowLayout {
+    /// The rows that match a condition.
     pub(super) fn rows(
         &self,
         connection: &Connection,
         condition: &str,
         of: &[&dyn ToSql],
-    ) -> SqlResult<Vec<Cells>> {
+    ) -> SqlResult<Vec<RowCells>> {
         let (columns, table) = (self.columns.join(", "), self.table);
         let mut found = connection.prepare(&format!("SELECT {columns} FROM {table} WHERE {condition}"))?;
         let cells = |row: &Row<'_>| (0..self.columns.len()).map(|at| Ok(row.get_ref(at)?.into())).collect();
         found.query_map(of, cells)?.collect()
     }
 
-    /// The row that these values name.
-    fn row(&self, connection: &Connection, key: &[Cell]) -> SqlResult<Option<Cells>> {
+    /// The row with this key.
+    fn row(&self, connection: &Connection, key: &[RowCell]) -> SqlResult<Option<RowCells>> {
         let named: Vec<&dyn ToSql> = key.iter().take(self.keys).map(|cell| cell as &dyn ToSql).collect();
         Ok(self.rows(connection, &self.naming(0), &named)?.pop())
     }
@@ -133,7 +133,7 @@ impl Layout {
         named.map(|(at, column)| format!("{column} = ?{}", before + at + 1)).collect::<Vec<_>>().join(" AND ")
     }
 
-    /// Whether rows of the table have other columns as well.
+    /// Whether the table has other columns too.
     pub(super) fn lacks_some(&self, connection: &Connection) -> SqlResult<bool> {
         const COUNT: &str = "SELECT count(*) FROM pragma_table_info(?1)";
         let count: i64 = connection.query_row(COUNT, [self.table], |row| row.get(0))?;
@@ -141,30 +141,30 @@ impl Layout {
     }
 }
 
-/// What becomes of a row. One that has no old values comes, and one without new ones goes.
+/// A change of a row. Without old values the row is added, and without new ones it is deleted.
 #[derive(Clone, Debug)]
-pub(super) struct Edit {
+pub(super) struct RowEdit {
     /// The number of its layout.
     pub(super) layout: u8,
-    pub(super) old: Option<Cells>,
-    pub(super) new: Option<Cells>,
+    pub(super) old: Option<RowCells>,
+    pub(super) new: Option<RowCells>,
 }
 
-impl Edit {
-    /// How many bytes it holds.
+impl RowEdit {
+    /// Its size in bytes.
     pub(super) fn len(&self) -> usize {
-        self.old.iter().chain(&self.new).flatten().map(Cell::len).sum()
+        self.old.iter().chain(&self.new).flatten().map(RowCell::len).sum()
     }
 
-    /// Makes it, if the row still is the old one.
-    pub(super) fn make(&self, layout: &Layout, connection: &Connection) -> SqlResult<bool> {
-        let Layout { table, columns, keys } = *layout;
+    /// Makes the edit if the row is unchanged.
+    pub(super) fn make(&self, layout: &RowLayout, connection: &Connection) -> SqlResult<bool> {
+        let RowLayout { table, columns, keys } = *layout;
         let numbered = |from: usize, columns: &[&str], how: &str, between: &str| {
             let one = |(at, column): (usize, &&str)| format!("{column} {how} ?{}", from + at + 1);
             columns.iter().enumerate().map(one).collect::<Vec<_>>().join(between)
         };
         let is_old = |from| numbered(from, columns, "IS", " AND ");
-        let (sql, cells): (String, Vec<&Cell>) = match (&self.old, &self.new) {
+        let (sql, cells): (String, Vec<&RowCell>) = match (&self.old, &self.new) {
             (Some(old), Some(new)) => {
                 let set = numbered(0, &columns[keys..], "=", ", ");
                 let sql = format!("UPDATE {table} SET {set} WHERE {}", is_old(columns.len() - keys));
@@ -182,12 +182,12 @@ impl Edit {
         Ok(statement.execute(params_from_iter(cells))? == 1)
     }
 
-    /// What the vault keeps of it.
-    pub(super) fn line(&self, layout: &Layout) -> String {
-        let all = |cells: &Cells| cells.iter().map(Cell::json).collect::<Vec<_>>();
-        let kept = Line {
+    /// Its line in the vault.
+    pub(super) fn line(&self, layout: &RowLayout) -> String {
+        let all = |cells: &RowCells| cells.iter().map(RowCell::json).collect::<Vec<_>>();
+        let kept = EditLine {
             layout: self.layout,
-            key: self.old.iter().chain(&self.new).flatten().take(layout.keys).map(Cell::json).collect(),
+            key: self.old.iter().chain(&self.new).flatten().take(layout.keys).map(RowCell::json).collect(),
             old: self.old.as_ref().map(all),
             new: self.new.as_ref().map(hash),
         };
@@ -196,7 +196,7 @@ impl Edit {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct EditLine {
     layout: u8,
     key: Vec<Value>,
     old: Option<Vec<Value>>,
@@ -204,33 +204,33 @@ struct Line {
 }
 
 /// An edit that an earlier run made.
-pub(super) struct Made {
+pub(super) struct MadeEdit {
     pub(super) layout: u8,
-    pub(super) key: Cells,
-    old: Option<Cells>,
+    pub(super) key: RowCells,
+    old: Option<RowCells>,
     new: Option<String>,
 }
 
-impl Made {
+impl MadeEdit {
     pub(super) fn of_line(line: &str) -> io::Result<Self> {
         let broken = || io::Error::new(io::ErrorKind::InvalidData, "a row in the vault is no row");
-        let Line { layout, key, old, new } = serde_json::from_str(line)?;
-        let cells = |values: Vec<Value>| -> io::Result<Cells> {
-            values.iter().map(|value| Cell::of_json(value).ok_or_else(broken)).collect()
+        let EditLine { layout, key, old, new } = serde_json::from_str(line)?;
+        let cells = |values: Vec<Value>| -> io::Result<RowCells> {
+            values.iter().map(|value| RowCell::of_json(value).ok_or_else(broken)).collect()
         };
         Ok(Self { layout, key: cells(key)?, old: old.map(cells).transpose()?, new })
     }
 
-    /// What takes it back; `None` if the row has changed since.
-    pub(super) fn back(self, layout: &Layout, connection: &Connection) -> SqlResult<Option<Edit>> {
+    /// The edit that undoes it; `None` if the row has changed since.
+    pub(super) fn back(self, layout: &RowLayout, connection: &Connection) -> SqlResult<Option<RowEdit>> {
         let now = layout.row(connection, &self.key)?;
         let is_same = now.as_ref().map(hash) == self.new;
-        Ok(is_same.then_some(Edit { layout: self.layout, old: now, new: self.old }))
+        Ok(is_same.then_some(RowEdit { layout: self.layout, old: now, new: self.old }))
     }
 }
 
-fn hash(cells: &Cells) -> String {
-    let all: Vec<Value> = cells.iter().map(Cell::json).collect();
+fn hash(cells: &RowCells) -> String {
+    let all: Vec<Value> = cells.iter().map(RowCell::json).collect();
     blake3::hash(Value::from(all).to_string().as_bytes()).to_hex()[..32].to_string()
 }
 
@@ -250,11 +250,11 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 
 /// A row by its number in the table.
 pub(super) fn at(
-    layout: &Layout,
+    layout: &RowLayout,
     connection: &Connection,
     session: &str,
     row: i64,
-) -> SqlResult<Option<Cells>> {
+) -> SqlResult<Option<RowCells>> {
     Ok(layout.rows(connection, "rowid = ?1 AND session_id = ?2", &[&row, &session])?.pop())
 }
 

@@ -5,7 +5,7 @@ mod bad;
 mod others;
 mod write;
 
-use super::{Export, export, sessions};
+use super::{ExportedSession, export, sessions};
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::refusal::Refusal;
@@ -131,7 +131,7 @@ fn found(path: &Path) -> Vec<(&'static str, u64, Severity)> {
     found.iter().map(|finding| (finding.rule.code(), finding.line, finding.severity)).collect()
 }
 
-fn exported(path: &Path) -> (String, Export) {
+fn exported(path: &Path) -> (String, ExportedSession) {
     let export = export(path).unwrap().unwrap();
     let mut text = Vec::new();
     export.write(&mut text).unwrap();
@@ -170,9 +170,9 @@ fn sessions_are_found_in_a_folder_and_dated_by_the_store() {
         )
         .unwrap();
     insert(&store, "s2", 0, &entries()[0]);
-    let paths = |found: Vec<Result<crate::Found, _>>| -> Vec<(PathBuf, u64)> {
+    let paths = |found: Vec<Result<crate::FoundFile, _>>| -> Vec<(PathBuf, u64)> {
         let since =
-            |found: &crate::Found| found.written.unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
+            |found: &crate::FoundFile| found.written.unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
         found
             .into_iter()
             .map(|found| found.unwrap())
@@ -438,8 +438,8 @@ fn nothing_of_ours_gives_back_the_locks_of_an_open_connection() {
         let facts = looked(&path).before.unwrap().facts;
         looked(&file);
         is_in_use(&path, &facts);
-        assert!(Sight::of(&path).is_some());
-        verdicts.map(|verdicts| verdicts.look(&path, None, &options).unwrap());
+        assert!(Sight::now(&path).is_some());
+        verdicts.map(|verdicts| verdicts.maintain(&path, None, &options).unwrap());
         let vault = Some(crate::Vault::new(dir.path().join("vault")));
         let fix = Options { mode: Mode::Fix, vault, ..Options::default() };
         maintain(&path, None, &fix).unwrap();
@@ -522,7 +522,7 @@ fn what_was_told_of_a_session_holds_until_its_database_or_log_changes() {
     let open = || Verdicts::open(&cache, &options, &[dir.path().to_path_buf()]).unwrap();
     let look = |verdicts: &Verdicts| {
         let before = crate::bytes_read();
-        let outcome = verdicts.look(&path, None, &options).unwrap();
+        let outcome = verdicts.maintain(&path, None, &options).unwrap();
         let found: Vec<_> =
             outcome.before.as_ref().unwrap().findings.iter().map(|f| (f.rule.code(), f.line)).collect();
         (outcome.ending, outcome.bytes, found, crate::bytes_read() > before)

@@ -1,18 +1,18 @@
-//! Rows of a session are written, each only if it still is what was read.
+//! Writes rows of a session, each only if it is unchanged since it was read.
 //!
-//! 1. What is planned for the text is divided among its rows. Beside the owner, each new row must be the JSON that the old one was,
-//!    but for texts of a settled result. For anything else nobody else may have the database open ([`Alone`]).
-//! 2. The vault keeps what the plan removes and the rows as they are, and makes it last.
-//! 3. `BEGIN IMMEDIATE`: the schema is asked once more, each row is compared and set, and `COMMIT`. All bytes are there before. Beside
-//!    the owner a transaction writes so much that it takes milliseconds, and the next one goes on.
+//! 1. The plan for the text is divided among its rows. While the owner runs, the JSON of each row must stay the same except for
+//!    texts of a settled result. For any other change, no other process may have the database open ([`Alone`]).
+//! 2. The vault stores what the plan removes and the old rows, and syncs them.
+//! 3. `BEGIN IMMEDIATE`: the schema is checked again, each row is compared and set, and `COMMIT`. All new bytes are ready before.
+//!    While the owner runs, a transaction writes only as much as takes milliseconds, and the next one goes on.
 //!
-//! SQLite sees to it that each row is the old one or the new one, whatever happens. Which it is, the record in the vault
-//! does not have to say: an undo finds it in the rows.
+//! Whatever happens, SQLite leaves each row either old or new. The vault's record need not say which: an undo finds out from
+//! the rows.
 
 use super::alone::{Alone, nobody_seen};
 use super::database::Database;
-use super::kind::{Around, Key, Mend, Place, Query, Turned};
-use super::rows::{self, Edit, Layout, Made};
+use super::kind::{Around, Mend, Query, RowKey, RowPlace, Turned};
+use super::rows::{self, MadeEdit, RowEdit, RowLayout};
 use super::{KINDS, Stored};
 use crate::content::no_temporary;
 use crate::deferral::Deferral;
@@ -30,34 +30,34 @@ use std::ops::Range;
 use transcript::policy::KnownRecords;
 use transcript::{Source, Span};
 
-/// How many bytes of rows a transaction beside the owner writes.
+/// How many bytes of rows a transaction writes while the owner runs.
 const BATCH_BYTES: usize = 2 << 20;
 
 /// A row that changes.
 #[derive(Debug, PartialEq, Eq)]
-struct Change {
-    key: Key,
+struct RowChange {
+    key: RowKey,
     /// Its record, without the line break, in the text as it was read.
     old: Span,
-    /// The same in the new text; `None` if it goes.
+    /// The same in the new text; `None` if the row is deleted.
     new: Option<Span>,
 }
 
-/// A text that takes the place of another one.
+/// A replacement of a text.
 pub(crate) struct Replacing<'r> {
     /// The text as it was read.
     pub(crate) old: &'r dyn Source,
     pub(crate) new: &'r dyn Source,
     /// The parts of the new text: the length of each, and the span of the old one that it is a copy of, if it is one.
     pub(crate) parts: Vec<(u64, Option<Span>)>,
-    /// Whether it must not be done if anything was added to the session meanwhile.
+    /// Whether to stop if anything was added to the session in the meantime.
     pub(crate) only_if_still: bool,
-    /// What the run did to rows that is taken back.
+    /// The edits of a run that are undone.
     pub(crate) made: Option<RowsMade>,
 }
 
-/// One set of rows that is written.
-struct Work<'w> {
+/// A set of rows to write.
+struct RowsWork<'w> {
     stored: &'w Stored,
     mend: &'static Mend,
     database: &'w Database,
@@ -79,7 +79,7 @@ impl Stored {
         let is_alone = whole || !changes.iter().all(|change| self.only_shortens(mend, change, &texts));
         let _alone = is_alone.then(|| Alone::enter(&self.file, mend)).transpose()?;
         let database = Database::open_to_write(&self.file, self.id, is_alone)?;
-        let work = Work { stored: self, mend, database: &database, texts: &texts, is_alone };
+        let work = RowsWork { stored: self, mend, database: &database, texts: &texts, is_alone };
         if whole {
             let made = made.into_iter().flat_map(|made| made.lines);
             return work.write(|each| work.take_back(made, each), || keep(RowsKept::default()));
@@ -89,7 +89,7 @@ impl Stored {
         work.write(|each| work.edits(&changes, &around, made, each), || keep(kept))
     }
 
-    /// Why to wait for the owner, if rows are to come, go or be linked anew. Leaves nothing behind.
+    /// Why to wait for the owner, if rows are to be added, removed or linked. Leaves no trace.
     pub(crate) fn waits_for_owner(&self, mode: &Mode) -> Result<(), Stop> {
         let mend = self.mend()?;
         if *mode != Mode::Fix {
@@ -100,7 +100,7 @@ impl Stored {
         database.begin_alone()
     }
 
-    /// What the records of some lines, from 1, must have been: what they are now, and what takes their place.
+    /// Reconstructs the records of some lines, counted from 1: the old record, and the new one.
     pub(crate) fn known(&self, content: &dyn Source, lines: &[u64]) -> Result<KnownRecords, Stop> {
         let mend = self.mend()?;
         let database = Database::open(&self.file)?;
@@ -110,14 +110,14 @@ impl Stored {
             let Some(row) = row else { continue };
             let (key, at) = (self.rows[row].0, self.line(row, content));
             let old = self.bytes(content, at)?;
-            let place = Place { connection: &database.connection, session: &self.session, key };
+            let place = RowPlace { connection: &database.connection, session: &self.session, key };
             let new = (mend.known)(&place).map_err(|error| database.stop("read the session", error))?;
             if let (Some(json), Some(new)) = ((mend.json)(&old), new) {
                 let new = [&old[..json.start], new.as_bytes(), &old[json.end..]].concat();
                 known.push((old, new));
             }
         }
-        // What two rows say alike could be either.
+        // If two rows have the same text, it could belong to either.
         let is_single = |old: &[u8]| known.iter().filter(|(other, _)| other == old).count() == 1;
         let single: Vec<bool> = known.iter().map(|(old, _)| is_single(old)).collect();
         let mut single = single.into_iter();
@@ -132,7 +132,7 @@ impl Stored {
     }
 
     /// The rows that change.
-    fn divide(&self, mend: &Mend, texts: &Replacing<'_>) -> Result<Vec<Change>, Stop> {
+    fn divide(&self, mend: &Mend, texts: &Replacing<'_>) -> Result<Vec<RowChange>, Stop> {
         let mut regions: Vec<(Range<usize>, Span)> = Vec::new();
         let (mut from, mut at) = (0, 0);
         let mut parts = texts.parts.iter().peekable();
@@ -177,17 +177,17 @@ impl Stored {
         Ok(())
     }
 
-    /// Finds out which lines of the new text are which rows.
+    /// Finds the row of each line of the new text.
     fn place(
         &self,
         mend: &Mend,
         rows: Range<usize>,
         new: Span,
         texts: &Replacing<'_>,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<RowChange>,
     ) -> Result<(), Stop> {
         let mut push = |row: usize, new| {
-            changes.push(Change { key: self.rows[row].0, old: self.line(row, texts.old), new });
+            changes.push(RowChange { key: self.rows[row].0, old: self.line(row, texts.old), new });
         };
         if rows.len() == 1 && !new.is_empty() {
             push(rows.start, Some(Span::new(new.start, new.end - 1)));
@@ -219,8 +219,8 @@ impl Stored {
         if lines.next().is_some() { Err(beyond()) } else { Ok(()) }
     }
 
-    /// Whether a row is a settled result, and nothing but its texts differ.
-    fn only_shortens(&self, mend: &Mend, change: &Change, texts: &Replacing<'_>) -> bool {
+    /// Whether a row is a settled result and only its texts differ.
+    fn only_shortens(&self, mend: &Mend, change: &RowChange, texts: &Replacing<'_>) -> bool {
         let same = || {
             let (old, new) =
                 (self.bytes(texts.old, change.old).ok()?, self.bytes(texts.new, change.new?).ok()?);
@@ -250,32 +250,32 @@ impl Stored {
     }
 }
 
-/// What is done with each edit.
-type Each<'e> = &'e mut dyn FnMut(Edit) -> Result<(), Stop>;
+/// A function that takes each edit.
+type Each<'e> = &'e mut dyn FnMut(RowEdit) -> Result<(), Stop>;
 
-impl Work<'_> {
+impl RowsWork<'_> {
     fn fail(&self, error: rusqlite::Error) -> Stop {
         self.database.stop(Database::WRITE, error)
     }
 
-    fn layout(&self, number: u8) -> Result<&'static Layout, Stop> {
+    fn layout(&self, number: u8) -> Result<&'static RowLayout, Stop> {
         self.mend.layout(number).ok_or_else(beyond)
     }
 
-    /// What becomes of a row.
-    fn edit(&self, change: &Change, made: Option<Made>) -> Result<Edit, Stop> {
+    /// The edit of a row.
+    fn edit(&self, change: &RowChange, made: Option<MadeEdit>) -> Result<RowEdit, Stop> {
         let (stored, (number, row)) = (self.stored, change.key);
         let (layout, connection) = (self.layout(number)?, &self.database.connection);
         let found = rows::at(layout, connection, &stored.session, row).map_err(|error| self.fail(error))?;
         let record = stored.bytes(self.texts.old, change.old)?;
         let at = (self.mend.json)(&record).ok_or_else(beyond)?;
-        let is_read = |cells: &rows::Cells| (self.mend.read)(cells).as_deref() == record.get(at.clone());
+        let is_read = |cells: &rows::RowCells| (self.mend.read)(cells).as_deref() == record.get(at.clone());
         let old = found.filter(is_read).ok_or_else(|| Stop::from(Deferral::Changed))?;
-        let Some(span) = change.new else { return Ok(Edit { layout: number, old: Some(old), new: None }) };
+        let Some(span) = change.new else { return Ok(RowEdit { layout: number, old: Some(old), new: None }) };
         let new = stored.bytes(self.texts.new, span)?;
         let (_, now) = halves(self.mend, &record, &new).ok_or_else(beyond)?;
         let text = std::str::from_utf8(&new[now]).map_err(|_| beyond())?;
-        let is_wanted = |cells: &rows::Cells| (self.mend.read)(cells).as_deref() == Some(text.as_bytes());
+        let is_wanted = |cells: &rows::RowCells| (self.mend.read)(cells).as_deref() == Some(text.as_bytes());
         let back =
             made.map(|made| made.back(layout, connection)).transpose().map_err(|error| self.fail(error))?;
         let exact = back.flatten().and_then(|edit| edit.new).filter(is_wanted);
@@ -288,11 +288,11 @@ impl Work<'_> {
             (self.mend.put)(&mut cells, text);
             cells
         });
-        Ok(Edit { layout: number, old: Some(old), new: Some(new) })
+        Ok(RowEdit { layout: number, old: Some(old), new: Some(new) })
     }
 
-    /// What goes with these rows elsewhere.
-    fn around(&self, changes: &[Change]) -> Result<Around, Stop> {
+    /// The edits of other tables that belong to these rows.
+    fn around(&self, changes: &[RowChange]) -> Result<Around, Stop> {
         let Some(links) = self.mend.links else { return Ok(Around::default()) };
         let database = self.database;
         for (_, layout) in self.mend.layouts {
@@ -302,9 +302,9 @@ impl Work<'_> {
         }
         let mut turned = Vec::new();
         for change in changes {
-            let Edit { old, new, .. } = self.edit(change, None)?;
-            let json = |cells: rows::Cells| serde_json::from_slice(&(self.mend.read)(&cells)?).ok();
-            // What is long in it stays out of the way.
+            let RowEdit { old, new, .. } = self.edit(change, None)?;
+            let json = |cells: rows::RowCells| serde_json::from_slice(&(self.mend.read)(&cells)?).ok();
+            // Long texts are left out.
             let row = old.into_iter().flatten().take(self.layout(change.key.0)?.keys).collect();
             turned.push(Turned { row, new: new.and_then(json) });
         }
@@ -313,11 +313,11 @@ impl Work<'_> {
         found.map_err(stays)
     }
 
-    /// The rows as they are, in the order in which they go back.
-    fn kept(&self, changes: &[Change], around: &Around) -> Result<RowsKept, Stop> {
+    /// The old rows, in the order in which an undo writes them.
+    fn kept(&self, changes: &[RowChange], around: &Around) -> Result<RowsKept, Stop> {
         let mut file = temporary().map_err(no_temporary)?;
         let mut out = BufWriter::new(&mut file);
-        let mut line = |edit: &Edit| -> Result<(), Stop> {
+        let mut line = |edit: &RowEdit| -> Result<(), Stop> {
             let line = edit.line(self.layout(edit.layout)?);
             Ok(writeln!(out, "{line}").map_err(no_temporary)?)
         };
@@ -332,35 +332,35 @@ impl Work<'_> {
         Ok(RowsKept { file: Some(file), is_alone: self.is_alone })
     }
 
-    /// All edits. What a run `made` is taken back exactly where it still stands.
+    /// All edits. The edits that a run `made` are undone exactly where the rows are unchanged.
     fn edits(
         &self,
-        changes: &[Change],
+        changes: &[RowChange],
         around: &Around,
         made: Option<RowsMade>,
         each: Each<'_>,
     ) -> Result<(), Stop> {
         around.before.iter().cloned().try_for_each(&mut *each)?;
-        let mut made = made.map(|made| made.lines.map(|line| Made::of_line(&line.ok()?).ok()));
+        let mut made = made.map(|made| made.lines.map(|line| MadeEdit::of_line(&line.ok()?).ok()));
         for change in changes {
             let (layout, connection) = (self.layout(change.key.0)?, &self.database.connection);
             let own = rows::at(layout, connection, &self.stored.session, change.key.1)
                 .map_err(|error| self.fail(error))?;
-            let is_own = |made: &Made| {
+            let is_own = |made: &MadeEdit| {
                 made.layout == change.key.0 && own.as_ref().is_some_and(|own| own.starts_with(&made.key))
             };
-            // They were kept in the order of the text.
+            // The vault has them in the order of the text.
             let same = made.as_mut().and_then(|made| made.flatten().find(is_own));
             each(self.edit(change, same)?)?;
         }
         around.after.iter().cloned().try_for_each(each)
     }
 
-    /// What takes back all that a run did, if all of it still stands.
+    /// The edits that undo a whole run, if no row has changed since.
     fn take_back(&self, made: impl Iterator<Item = io::Result<String>>, each: Each<'_>) -> Result<(), Stop> {
         let broken = |cause| Stop::from(Error::new(&self.stored.file, "read the rows in the vault", cause));
         for line in made {
-            let made = line.and_then(|line| Made::of_line(&line)).map_err(broken)?;
+            let made = line.and_then(|line| MadeEdit::of_line(&line)).map_err(broken)?;
             let layout = self.layout(made.layout)?;
             let back = made.back(layout, &self.database.connection).map_err(|error| self.fail(error))?;
             each(back.ok_or_else(|| went_on(self.mend))?)?;
@@ -368,7 +368,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Makes all edits, in as many transactions as it takes; `keep` comes before the first.
+    /// Makes all edits, in as many transactions as needed; calls `keep` before the first.
     fn write(
         &self,
         edits: impl FnOnce(Each<'_>) -> Result<(), Stop>,
@@ -381,7 +381,7 @@ impl Work<'_> {
             self.ask()?;
         }
         let run = keep()?;
-        let mut batch = Batch {
+        let mut batch = EditBatch {
             work: self,
             run: &run,
             edits: Vec::new(),
@@ -403,7 +403,7 @@ impl Work<'_> {
         }
     }
 
-    /// Asks once more, in the transaction, whether the rows may be written.
+    /// Checks again, in the transaction, whether the rows may be written.
     fn ask(&self) -> Result<(), Stop> {
         let (stored, database) = (self.stored, self.database);
         let fail = |error| self.fail(error);
@@ -430,28 +430,28 @@ impl Work<'_> {
 }
 
 /// Edits that are made in one transaction.
-struct Batch<'b> {
-    work: &'b Work<'b>,
+struct EditBatch<'b> {
+    work: &'b RowsWork<'b>,
     run: &'b Run,
-    edits: Vec<Edit>,
+    edits: Vec<RowEdit>,
     bytes: usize,
     tables: BTreeSet<&'static str>,
-    /// Whether some rows may have been written, so that the run must stay.
+    /// Whether some rows may have been written, so that the run must be kept.
     stays: bool,
 }
 
-impl Batch<'_> {
-    fn add(&mut self, edit: Edit) -> Result<(), Stop> {
+impl EditBatch<'_> {
+    fn add(&mut self, edit: RowEdit) -> Result<(), Stop> {
         self.bytes += edit.len();
         self.edits.push(edit);
         if self.work.is_alone {
-            // What comes next may ask for this row.
+            // The next edit may read this row.
             return self.make();
         }
         if self.bytes < BATCH_BYTES {
             return Ok(());
         }
-        // If it dies between two of these, some rows are new and others old, and the run can be undone.
+        // If the process dies between two transactions, some rows are new and others old, and the run can be undone.
         self.run.landed();
         self.commit()
     }
@@ -466,7 +466,7 @@ impl Batch<'_> {
         if self.work.is_alone || !self.edits.is_empty() { self.commit() } else { Ok(()) }
     }
 
-    /// Makes them, in the transaction.
+    /// Makes the edits, in the transaction.
     fn make(&mut self) -> Result<(), Stop> {
         let work = self.work;
         for edit in self.edits.drain(..) {
@@ -487,13 +487,13 @@ impl Batch<'_> {
         if !work.is_alone {
             work.step(Step::LockRows)?;
             connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| work.fail(error))?;
-            // Until the commit, whatever returns early rolls back when the connection is closed.
+            // Before the commit, an early return rolls back when the connection is closed.
             work.ask()?;
             self.make()?;
         }
         (work.mend.seal)(connection, &work.stored.session).map_err(|error| work.fail(error))?;
         work.step(Step::CommitRows)?;
-        // A commit that failed may still be found after a power cut.
+        // A failed commit may still take effect after a power cut.
         self.stays = true;
         connection.execute_batch("COMMIT").map_err(|error| work.fail(error))
     }
@@ -517,12 +517,12 @@ fn stays(why: String) -> Stop {
     Refusal::StoreStays(why).into()
 }
 
-/// What the plan asks for is no edit of rows.
+/// The plan cannot be expressed as edits of rows.
 fn beyond() -> Stop {
     stays("the repair would change more than what rows hold".to_string())
 }
 
-/// What was written cannot be taken back alone.
+/// The edits of this run cannot be undone alone.
 fn went_on(mend: &Mend) -> Stop {
     stays(format!("{} has written to them since, and goes on from what the run changed", mend.owner))
 }

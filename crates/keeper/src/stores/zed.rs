@@ -1,9 +1,9 @@
-//! Zed: `threads.db`, with a whole thread in each row of `threads`, as JSON or compressed JSON. Its messages are put together as
-//! messages of OpenAI's, one by one.
+//! Zed: `threads.db`, with a whole thread in each row of `threads`, as JSON or compressed JSON. Its messages become messages of
+//! OpenAI's API, one by one.
 
-use super::chat::{Message, Rows, image, part};
-use super::kind::{Kind, Trouble};
-use super::lines::Lines;
+use super::chat::{ChatMessage, ChatRows, image, part};
+use super::kind::{RowTrouble, StoreKind};
+use super::lines::RecordLines;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use serde::Deserialize;
@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-/// A longer thread is not read: it is in memory as a whole.
+/// Longer threads are not read, because a thread is in memory as a whole.
 const THREAD_BYTES_MAX: u64 = 256 << 20;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StoreKind = StoreKind {
     agent: "Zed",
     tables: &[("threads", &["id", "summary", "updated_at", "data_type", "data"])],
     sessions: "SELECT id, 1000 * CAST(strftime('%s', updated_at) AS INTEGER) FROM threads ORDER BY id",
@@ -32,20 +32,20 @@ pub(super) const KIND: Kind = Kind {
     },
     reader: |connection| {
         let row = "SELECT id, data_type, data FROM threads WHERE rowid = ?1";
-        Ok(Box::new(Rows { row: connection.prepare(row)?, read }))
+        Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
     fillers: &[],
     mend: None,
 };
 
-/// A thread. Its messages are not read before their turn, so that they are in memory one by one.
+/// A thread. Its messages are parsed one by one, so that only one is in memory.
 #[derive(Deserialize)]
 struct Thread<'t> {
     #[serde(borrow)]
     messages: Vec<&'t RawValue>,
 }
 
-fn read(row: &Row<'_>, out: &mut Lines) -> Result<(), Trouble> {
+fn read(row: &Row<'_>, out: &mut RecordLines) -> Result<(), RowTrouble> {
     let kind: String = row.get(1)?;
     let (ValueRef::Text(stored) | ValueRef::Blob(stored)) = row.get_ref(2)? else {
         return Ok(out.unreadable("the thread holds nothing".to_string(), None)?);
@@ -92,8 +92,8 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-fn asked(message: &Value) -> Message {
-    let mut asked = Message::of("user");
+fn asked(message: &Value) -> ChatMessage {
+    let mut asked = ChatMessage::with_role("user");
     for one in items(&message["content"]) {
         asked.text(&one["Text"]);
         asked.text(&one["Mention"]["content"]);
@@ -104,8 +104,8 @@ fn asked(message: &Value) -> Message {
     asked
 }
 
-fn answered(message: &Value) -> Message {
-    let mut answered = Message::of("assistant");
+fn answered(message: &Value) -> ChatMessage {
+    let mut answered = ChatMessage::with_role("assistant");
     for one in items(&message["content"]) {
         answered.text(&one["Text"]);
         answered.think(&one["Thinking"]["text"]);
@@ -121,8 +121,8 @@ fn answered(message: &Value) -> Message {
 }
 
 /// A message of versions before 0.3.
-fn older(message: &Value) -> Message {
-    let mut older = Message::of(match message["role"].as_str() {
+fn older(message: &Value) -> ChatMessage {
+    let mut older = ChatMessage::with_role(match message["role"].as_str() {
         Some("assistant") => "assistant",
         Some("system") => "system",
         _ => "user",

@@ -3,8 +3,8 @@
 use super::{Extent, undo};
 use crate::outcome::Ending;
 use crate::refusal::Refusal;
-use crate::step::fault::{Fault, with};
-use crate::vault::{Keep, MergeEdit, State, Vault};
+use crate::step::fault::{StepFault, with};
+use crate::vault::{MergeEdit, RunState, RunsToKeep, Vault};
 use crate::{Mode, Options, maintain};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,12 +15,12 @@ use std::time::{Duration, SystemTime};
 use transcript::{Policy, Span};
 
 /// A file and a vault.
-struct Place {
+struct FileAndVault {
     folder: tempfile::TempDir,
     appended: u32,
 }
 
-impl Place {
+impl FileAndVault {
     fn new(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("s.jsonl"), text).unwrap();
@@ -101,7 +101,7 @@ fn session(lengths: &[usize]) -> String {
 #[test]
 fn what_was_appended_stays() {
     let text = session(&[900, 40, 700]);
-    let mut place = Place::new(&text);
+    let mut place = FileAndVault::new(&text);
     place.fix(200).unwrap();
     let fixed = place.text();
     assert!(fixed.len() < text.len() && fixed.contains("[tailor: "), "{fixed}");
@@ -114,7 +114,7 @@ fn what_was_appended_stays() {
 #[test]
 fn an_older_run_goes_and_the_newer_one_stays() {
     let text = session(&[900, 700]);
-    let mut place = Place::new(&text);
+    let mut place = FileAndVault::new(&text);
     let first = place.fix(200).unwrap();
     let fixed = place.text();
     let more = place.append_pair(900)
@@ -136,7 +136,7 @@ fn an_older_run_goes_and_the_newer_one_stays() {
 #[test]
 fn a_place_that_was_cut_again_waits_for_the_later_run() {
     let text = session(&[900, 700]);
-    let place = Place::new(&text);
+    let place = FileAndVault::new(&text);
     let first = place.fix(300).unwrap();
     let fixed = place.text();
     let second = place.fix(150).unwrap();
@@ -153,7 +153,7 @@ fn a_place_that_was_cut_again_waits_for_the_later_run() {
 fn a_torn_line_comes_back_without_harm_to_what_came_after() {
     let torn = "{\"role\":\"user\",\"cont";
     let text = session(&[10]) + torn;
-    let mut place = Place::new(&text);
+    let mut place = FileAndVault::new(&text);
     place.fix(200).unwrap();
     assert_eq!(place.undo(None), Ending::Undone);
     assert_eq!(place.text(), text);
@@ -165,7 +165,7 @@ fn a_torn_line_comes_back_without_harm_to_what_came_after() {
 
 #[test]
 fn bytes_that_somebody_else_changed_are_left_alone() {
-    let place = Place::new(&session(&[900]));
+    let place = FileAndVault::new(&session(&[900]));
     place.fix(200).unwrap();
     let other = place.text().replace("omitted", "OMITTED");
     fs::write(place.path(), &other).unwrap();
@@ -179,7 +179,7 @@ fn bytes_that_somebody_else_changed_are_left_alone() {
     assert_eq!(place.text(), HELLO);
 }
 
-impl Place {
+impl FileAndVault {
     fn undo_partly(&self, run: Option<&str>) -> (Ending, usize, usize) {
         let outcome = undo(&self.path(), None, &self.options(0), run, Extent::Possible).unwrap();
         (outcome.ending, outcome.places_restored, outcome.places_left)
@@ -190,7 +190,7 @@ impl Place {
 #[test]
 fn texts_that_moved_come_back_and_those_that_are_gone_are_named() {
     let (text, later) = (session(&[900, 700, 800]), session(&[30, 600]));
-    let mut place = Place::new(&text);
+    let mut place = FileAndVault::new(&text);
     place.fix(200).unwrap();
     place.append(&later);
     place.fix(200).unwrap();
@@ -222,7 +222,7 @@ fn damage(path: &Path, cut: bool) {
 #[test]
 fn a_damaged_vault_is_an_error_and_the_file_stays() {
     for cut in [false, true] {
-        let place = Place::new(&session(&[900]));
+        let place = FileAndVault::new(&session(&[900]));
         place.fix(200).unwrap();
         let fixed = place.text();
         damage(&place.kept_named(".undo")[0], cut);
@@ -240,7 +240,7 @@ fn a_damaged_vault_is_an_error_and_the_file_stays() {
 fn a_broken_record_stops_only_what_needs_it() {
     for broken in 0..2 {
         let text = session(&[900]);
-        let place = Place::new(&text);
+        let place = FileAndVault::new(&text);
         place.fix(300).unwrap();
         let once = place.text();
         place.fix(150).unwrap();
@@ -262,7 +262,7 @@ fn a_broken_record_stops_only_what_needs_it() {
 #[test]
 fn a_text_is_found_as_long_as_a_copy_is_whole() {
     let text = session(&[900]);
-    let place = Place::new(&text);
+    let place = FileAndVault::new(&text);
     for _ in 0..2 {
         fs::write(place.path(), &text).unwrap();
         place.fix(200).unwrap();
@@ -285,7 +285,7 @@ fn a_text_is_found_as_long_as_a_copy_is_whole() {
 #[test]
 fn a_run_that_never_landed_does_not_count() {
     let text = session(&[900]);
-    let place = Place::new(&text);
+    let place = FileAndVault::new(&text);
     place.fix(200).unwrap();
     let fixed = place.text();
     // The same run again, dead before it wrote a word.
@@ -298,7 +298,7 @@ fn a_run_that_never_landed_does_not_count() {
     assert_eq!(place.undo(None), Ending::Undone);
     assert_eq!(place.text(), text);
 
-    let place = Place::new(&text);
+    let place = FileAndVault::new(&text);
     place.fix(300).unwrap();
     let fixed = place.text();
     place.fix(150).unwrap();
@@ -314,7 +314,7 @@ fn a_run_that_never_landed_does_not_count() {
 fn an_undo_that_died_is_done_or_not() {
     for landed in [false, true] {
         let text = session(&[900]);
-        let place = Place::new(&text);
+        let place = FileAndVault::new(&text);
         place.fix(200).unwrap();
         let fixed = place.text();
         assert_eq!(place.undo(None), Ending::Undone);
@@ -343,14 +343,14 @@ fn an_undo_that_died_is_done_or_not() {
 fn a_disk_that_fails_at_any_step() {
     let text = session(&[900, 700]);
     let (fixed, steps) = {
-        let place = Place::new(&text);
+        let place = FileAndVault::new(&text);
         let steps = with(None, || place.fix(200)).1.len();
         (place.text(), steps)
     };
     assert!(steps >= 16, "{steps}");
     for at in 0..steps {
-        for fault in [Fault::Error { at, errno: 28 }, Fault::Death { at }] {
-            let place = Place::new(&text);
+        for fault in [StepFault::Error { at, errno: 28 }, StepFault::Death { at }] {
+            let place = FileAndVault::new(&text);
             let failed = with(Some(fault), || maintain(&place.path(), None, &place.options(200)).is_err()).0;
             let now = place.text();
             assert!(now == fixed || (failed && now == text), "{fault:?}");
@@ -366,13 +366,13 @@ fn a_disk_that_fails_at_any_step() {
 fn an_undo_on_a_disk_that_fails() {
     let text = session(&[900, 700]);
     let (fixed, steps) = {
-        let place = Place::new(&text);
+        let place = FileAndVault::new(&text);
         place.fix(200);
         (place.text(), with(None, || place.undo(None)).1.len())
     };
     for at in 0..steps {
-        for fault in [Fault::Error { at, errno: 28 }, Fault::Death { at }] {
-            let place = Place::new(&text);
+        for fault in [StepFault::Error { at, errno: 28 }, StepFault::Death { at }] {
+            let place = FileAndVault::new(&text);
             place.fix(200);
             let failed = with(Some(fault), || {
                 undo(&place.path(), None, &place.options(0), None, Extent::Whole).is_err()
@@ -394,7 +394,7 @@ fn an_undo_on_a_disk_that_fails() {
 fn what_a_merge_dropped_comes_back_and_what_it_brought_stays() {
     for at_end in [false, true] {
         let text = session(&[900]);
-        let mut place = Place::new(&text);
+        let mut place = FileAndVault::new(&text);
         let first = place.fix(200).unwrap();
         let fixed = place.text();
         let (half, late, more) = ("{\"role\":\"us", pair("late", 20), HELLO);
@@ -431,7 +431,7 @@ fn what_a_merge_dropped_comes_back_and_what_it_brought_stays() {
 
 #[test]
 fn a_fix_without_a_vault_is_an_error_that_says_so() {
-    let place = Place::new(&session(&[900]));
+    let place = FileAndVault::new(&session(&[900]));
     let options = Options { vault: None, ..place.options(200) };
     let before = place.text();
     let errors = [
@@ -445,18 +445,18 @@ fn a_fix_without_a_vault_is_an_error_that_says_so() {
 #[test]
 fn gc_keeps_the_newest_run_over_each_file() {
     let text = session(&[900, 700]);
-    let mut place = Place::new(&text);
+    let mut place = FileAndVault::new(&text);
     place.fix(200).unwrap();
     place.append_pair(900);
     place.append(HELLO);
     let whole = place.text();
     place.fix(200).unwrap();
     let vault = place.vault();
-    let all = Keep { age: Duration::MAX, bytes: u64::MAX };
+    let all = RunsToKeep { age: Duration::MAX, bytes: u64::MAX };
     let freed = vault.gc(all, false).unwrap();
     assert_eq!((freed.runs, freed.runs_kept), (0, 2));
     let before = place.kept();
-    let none = Keep { age: Duration::ZERO, bytes: 0 };
+    let none = RunsToKeep { age: Duration::ZERO, bytes: 0 };
     let would = vault.gc(none, true).unwrap();
     assert_eq!(place.kept(), before, "a dry run removes nothing");
     let freed = vault.gc(none, false).unwrap();
@@ -473,26 +473,26 @@ fn gc_keeps_the_newest_run_over_each_file() {
 
 #[test]
 fn gc_frees_the_oldest_first_until_the_rest_fits() {
-    let mut place = Place::new(&session(&[900, 700]));
+    let mut place = FileAndVault::new(&session(&[900, 700]));
     for _ in 0..4 {
         place.fix(200).unwrap();
         place.append_pair(900);
         place.append(HELLO);
     }
-    let runs = |place: &Place| -> Vec<String> {
+    let runs = |place: &FileAndVault| -> Vec<String> {
         let path = place.path().canonicalize().unwrap();
         place.vault().runs(&path).unwrap().into_iter().map(|record| record.unwrap().run.clone()).collect()
     };
     let all = runs(&place);
     let bytes: u64 = place.kept().iter().map(|(_, bytes)| bytes).sum();
-    place.vault().gc(Keep { age: Duration::MAX, bytes: bytes - 1 }, false).unwrap();
+    place.vault().gc(RunsToKeep { age: Duration::MAX, bytes: bytes - 1 }, false).unwrap();
     assert_eq!(runs(&place), all[1..]);
 }
 
 /// A damaged run stays until it is too old, and stops nothing.
 #[test]
 fn gc_reports_what_it_cannot_read_and_goes_on() {
-    let place = Place::new(&session(&[900]));
+    let place = FileAndVault::new(&session(&[900]));
     place.fix(200).unwrap();
     assert_eq!(place.undo(None), Ending::Undone);
     place.fix(150).unwrap();
@@ -504,13 +504,13 @@ fn gc_reports_what_it_cannot_read_and_goes_on() {
     damage(&broken, true);
     let leftover = broken.with_file_name(".tmp-20200101T000000.000Z-00000000");
     fs::write(&leftover, "half").unwrap();
-    let freed = place.vault().gc(Keep::default(), false).unwrap();
+    let freed = place.vault().gc(RunsToKeep::default(), false).unwrap();
     let errors: Vec<String> = freed.errors.iter().map(ToString::to_string).collect();
     assert!(errors.iter().all(|error| error.contains("could not read the record")), "{errors:?}");
     assert_eq!((errors.len(), freed.leftovers, freed.runs), (2, 1, 0));
     assert!(errors[0].contains("its format is not known"), "{errors:?}");
     assert!(broken.exists() && newer.exists() && !leftover.exists());
-    let freed = place.vault().gc(Keep { age: Duration::ZERO, bytes: 0 }, false).unwrap();
+    let freed = place.vault().gc(RunsToKeep { age: Duration::ZERO, bytes: 0 }, false).unwrap();
     assert_eq!(freed.errors.len(), 1);
     assert!(!broken.exists() && newer.exists(), "a newer version may still need it");
     assert_eq!(place.undo(None), Ending::Undone);
@@ -518,7 +518,7 @@ fn gc_reports_what_it_cannot_read_and_goes_on() {
 
 #[test]
 fn nothing_in_the_vault_is_reached_through_a_link() {
-    let place = Place::new(&session(&[900]));
+    let place = FileAndVault::new(&session(&[900]));
     fs::create_dir(place.root()).unwrap();
     let elsewhere = place.folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
@@ -532,7 +532,7 @@ fn nothing_in_the_vault_is_reached_through_a_link() {
 #[test]
 fn runs_sort_by_time_also_when_the_clock_goes_back() {
     let text = session(&[900]);
-    let place = Place::new(&text);
+    let place = FileAndVault::new(&text);
     let first = place.fix(300).unwrap();
     let record = place.kept_named(".undo").pop().unwrap();
     let future = first.replacen("20", "21", 1);
@@ -565,7 +565,7 @@ fn action() -> impl Strategy<Value = Action> {
 /// appended.
 fn all_comes_back(lengths: &[usize], actions: &[Action]) {
     let mut whole = session(lengths);
-    let mut place = Place::new(&whole);
+    let mut place = FileAndVault::new(&whole);
     let mut runs: Vec<String> = Vec::new();
     for action in actions {
         match action {
@@ -580,7 +580,8 @@ fn all_comes_back(lengths: &[usize], actions: &[Action]) {
                 }
             }
             Action::Gc => {
-                let freed = place.vault().gc(Keep { age: Duration::MAX, bytes: u64::MAX }, false).unwrap();
+                let freed =
+                    place.vault().gc(RunsToKeep { age: Duration::MAX, bytes: u64::MAX }, false).unwrap();
                 assert!(freed.errors.is_empty() && freed.runs == 0);
             }
         }
@@ -593,7 +594,7 @@ fn all_comes_back(lengths: &[usize], actions: &[Action]) {
     assert_eq!(place.text(), whole);
     let path = place.path().canonicalize().unwrap();
     let records = place.vault().runs(&path).unwrap();
-    assert!(records.into_iter().all(|record| record.unwrap().state != State::Kept));
+    assert!(records.into_iter().all(|record| record.unwrap().state != RunState::Kept));
 }
 
 proptest! {
@@ -611,12 +612,12 @@ proptest! {
 #[test]
 fn the_vault_is_cleared_once_a_day_by_those_who_use_it() {
     let text = session(&[900, 700]);
-    let mut place = Place::new(&text);
+    let mut place = FileAndVault::new(&text);
     place.fix(200).unwrap();
     place.append_pair(900);
     place.fix(200).unwrap();
     let vault = place.vault();
-    let none = Keep { age: Duration::ZERO, bytes: 0 };
+    let none = RunsToKeep { age: Duration::ZERO, bytes: 0 };
     assert!(vault.gc_if_due(none).unwrap().is_none(), "the vault is new");
     let lock = fs::File::options().write(true).open(vault.root().join("lock")).unwrap();
     lock.set_modified(SystemTime::now() - Vault::GC_EVERY).unwrap();

@@ -13,7 +13,7 @@
 //! frame. After the file got its name only the ledger is written to, and texts that are forgotten are overwritten with zeros.
 
 use super::ledger::{BLOCK_BYTES, block, read_block};
-use super::record::{Record, Stored};
+use super::record::{Record, StoredFrame};
 use crate::platform::FileExt;
 use blake3::{Hash, Hasher};
 use std::borrow::Borrow;
@@ -43,7 +43,7 @@ const FRAMES: u64 = 1536;
 const INDEX_BYTES_MAX: u64 = 1 << 30;
 
 /// The header of a file with this index.
-fn header(index: &Stored) -> [u8; BLOCK_BYTES] {
+fn header(index: &StoredFrame) -> [u8; BLOCK_BYTES] {
     let (start, end) = index.frame;
     let magic = [&MAGIC[..], &[VERSION]].concat();
     block("", &[&magic, &start.to_le_bytes()[..], &end.to_le_bytes(), index.hash.as_bytes()].concat())
@@ -51,20 +51,20 @@ fn header(index: &Stored) -> [u8; BLOCK_BYTES] {
 
 /// Why originals could not be kept.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum KeepFailure {
     /// The vault could not be written.
     Disk(io::Error),
     /// The original could not be read.
     Source(Fault),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for KeepFailure {
     fn from(error: io::Error) -> Self {
         Self::Disk(error)
     }
 }
 
-impl From<Fault> for Failure {
+impl From<Fault> for KeepFailure {
     fn from(fault: Fault) -> Self {
         Self::Source(fault)
     }
@@ -79,7 +79,7 @@ pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Record> {
     let found = read_block(file, 0).map_err(|_| broken("its beginning is missing"))?;
     let numbers = |at: usize| found[at..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let hash = found[24..].first_chunk::<32>().ok_or_else(|| broken("its beginning is missing"))?;
-    let index = Stored { hash: Hash::from_bytes(*hash), frame: (numbers(8), numbers(16)) };
+    let index = StoredFrame { hash: Hash::from_bytes(*hash), frame: (numbers(8), numbers(16)) };
     if found.starts_with(&MAGIC) && found[MAGIC.len()] != VERSION {
         let why = "its format is not known to this version of Tailor";
         return Err(io::Error::new(ErrorKind::Unsupported, why));
@@ -88,7 +88,7 @@ pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Record> {
         return Err(broken("its beginning is damaged"));
     }
     let mut json = Vec::new();
-    Text::open(file, &index)?.take(INDEX_BYTES_MAX).read_to_end(&mut json)?;
+    OriginalText::open(file, &index)?.take(INDEX_BYTES_MAX).read_to_end(&mut json)?;
     let found: Record = serde_json::from_slice(&json).map_err(|error| broken(&error.to_string()))?;
     if found.run != run {
         return Err(broken("it is about another run"));
@@ -101,14 +101,14 @@ pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Record> {
 }
 
 /// The file of a run that is being written.
-pub(super) struct Writer {
+pub(super) struct RunWriter {
     file: Arc<File>,
     at: u64,
-    pub(super) texts: Vec<Stored>,
+    pub(super) texts: Vec<StoredFrame>,
     hashes: HashSet<Hash>,
 }
 
-impl Writer {
+impl RunWriter {
     pub(super) fn begin(file: &Arc<File>) -> io::Result<Self> {
         let mut out = &**file;
         out.write_all(&[0; FRAMES as usize])?;
@@ -125,7 +125,7 @@ impl Writer {
         if self.hashes.insert(hash) {
             (&*self.file).write_all(frame)?;
             let end = self.at + frame.len() as u64;
-            self.texts.push(Stored { hash, frame: (self.at, end) });
+            self.texts.push(StoredFrame { hash, frame: (self.at, end) });
             self.at = end;
         }
         Ok(())
@@ -135,8 +135,8 @@ impl Writer {
     pub(super) fn put_long(
         &mut self,
         bytes: u64,
-        fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
-    ) -> Result<Hash, Failure> {
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), KeepFailure>,
+    ) -> Result<Hash, KeepFailure> {
         let start = self.at;
         let stored = self.stream(Some(bytes), fill)?;
         if self.hashes.insert(stored.hash) {
@@ -152,8 +152,8 @@ impl Writer {
     pub(super) fn stream(
         &mut self,
         bytes: Option<u64>,
-        fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
-    ) -> Result<Stored, Failure> {
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), KeepFailure>,
+    ) -> Result<StoredFrame, KeepFailure> {
         let mut encoder = write::Encoder::new(&*self.file, LEVEL)?;
         encoder.include_checksum(true)?;
         encoder.set_pledged_src_size(bytes)?;
@@ -161,11 +161,11 @@ impl Writer {
         fill(&mut out)?;
         let end = out.encoder.finish()?.stream_position()?;
         let start = std::mem::replace(&mut self.at, end);
-        Ok(Stored { hash: out.hasher.finalize(), frame: (start, self.at) })
+        Ok(StoredFrame { hash: out.hasher.finalize(), frame: (start, self.at) })
     }
 
     /// Writes the index and the header.
-    pub(super) fn finish(mut self, record: &mut Record) -> Result<(), Failure> {
+    pub(super) fn finish(mut self, record: &mut Record) -> Result<(), KeepFailure> {
         record.texts = std::mem::take(&mut self.texts);
         let json = serde_json::to_vec(record).map_err(io::Error::from)?;
         let stored = self.stream(Some(json.len() as u64), |out| Ok(out.write_all(&json)?))?;
@@ -216,27 +216,27 @@ impl Packer {
 }
 
 /// An original from the vault, as it was written. Reading to the end fails if it is not what was put there.
-pub struct Text {
+pub struct OriginalText {
     decoder: read::Decoder<'static, BufReader<Section<Arc<File>>>>,
     hasher: Hasher,
     hash: Hash,
 }
 
 /// Whether somebody had a text forgotten: no frame begins with a zero.
-pub(super) fn is_wiped(file: &File, stored: &Stored) -> io::Result<bool> {
+pub(super) fn is_wiped(file: &File, stored: &StoredFrame) -> io::Result<bool> {
     let (at, end) = stored.frame;
     let mut first = [1];
     file.read_at(&mut first, at)?;
     Ok(at < end && first == [0])
 }
 
-impl Text {
+impl OriginalText {
     /// Its id in full.
     pub fn id(&self) -> String {
         self.hash.to_string()
     }
 
-    pub(super) fn open(file: &Arc<File>, stored: &Stored) -> io::Result<Self> {
+    pub(super) fn open(file: &Arc<File>, stored: &StoredFrame) -> io::Result<Self> {
         if is_wiped(file, stored)? {
             return Err(io::Error::other("tailor forget removed it"));
         }
@@ -250,7 +250,7 @@ impl Text {
     }
 }
 
-impl Read for Text {
+impl Read for OriginalText {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let got = self.decoder.read(buffer)?;
         self.hasher.update(&buffer[..got]);

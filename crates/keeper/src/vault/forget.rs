@@ -1,7 +1,7 @@
 //! Removes texts from the vault for good, such as a secret that a tool printed.
 
 use super::file::is_wiped;
-use super::record::Stored;
+use super::record::StoredFrame;
 use super::{LOCK, Vault, all_names, open_run};
 use crate::error::Error;
 use crate::folder::Folder;
@@ -88,7 +88,7 @@ fn wipe(folder: &Folder, run: &str, id: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-fn overwrite(file: &File, stored: &Stored) -> io::Result<()> {
+fn overwrite(file: &File, stored: &StoredFrame) -> io::Result<()> {
     let (start, end) = stored.frame;
     let zeros = [0; BLOCK_BYTES];
     for at in (start + 1..end).step_by(BLOCK_BYTES) {

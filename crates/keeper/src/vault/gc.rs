@@ -1,6 +1,6 @@
 //! Clears the vault: which runs are kept, and for how long.
 
-use super::record::{Record, State};
+use super::record::{Record, RunState};
 use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of};
 use crate::error::Error;
 use crate::folder::Folder;
@@ -17,14 +17,14 @@ const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Which runs to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
+pub struct RunsToKeep {
     /// How old a run may be.
     pub age: Duration,
     /// How many bytes the vault may hold.
     pub bytes: u64,
 }
 
-impl Default for Keep {
+impl Default for RunsToKeep {
     /// 30 days, 5 GiB.
     fn default() -> Self {
         Self { age: AGE, bytes: 5 << 30 }
@@ -49,7 +49,7 @@ pub struct Freed {
 }
 
 /// The file of a run in the vault.
-struct Entry {
+struct RunFile {
     /// Name of its folder, which is not held open: there would be too many.
     folder: String,
     name: String,
@@ -60,7 +60,7 @@ struct Entry {
 
 /// One pass over the vault, which is locked.
 struct Sweep {
-    keep: Keep,
+    keep: RunsToKeep,
     now: Timestamp,
     dry_run: bool,
     freed: Freed,
@@ -74,7 +74,7 @@ impl Vault {
     /// # Errors
     ///
     /// When the vault cannot be opened. What goes wrong with a single file is in [`Freed::errors`].
-    pub fn gc(&self, keep: Keep, dry_run: bool) -> Result<Freed, Error> {
+    pub fn gc(&self, keep: RunsToKeep, dry_run: bool) -> Result<Freed, Error> {
         let swept = self.clear(keep, dry_run, |lock| lock.lock().map(|()| true))?;
         Ok(swept.unwrap_or_default())
     }
@@ -85,7 +85,7 @@ impl Vault {
     /// # Errors
     ///
     /// When the vault cannot be opened.
-    pub fn gc_if_due(&self, keep: Keep) -> Result<Option<Freed>, Error> {
+    pub fn gc_if_due(&self, keep: RunsToKeep) -> Result<Option<Freed>, Error> {
         self.clear(keep, false, |lock| {
             let since = lock.metadata()?.modified()?.elapsed();
             Ok(since.is_ok_and(|since| since >= Self::GC_EVERY) && lock.try_lock().is_ok())
@@ -95,7 +95,7 @@ impl Vault {
     /// Does it if `enter` takes the lock; `None` if it does not, or there is no vault.
     fn clear(
         &self,
-        keep: Keep,
+        keep: RunsToKeep,
         dry_run: bool,
         enter: impl FnOnce(&File) -> io::Result<bool>,
     ) -> Result<Option<Freed>, Error> {
@@ -119,7 +119,7 @@ impl Vault {
     pub const GC_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
-fn sweep(root: &Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
+fn sweep(root: &Folder, keep: RunsToKeep, dry_run: bool) -> io::Result<Freed> {
     let mut sweep = Sweep { keep, now: Timestamp::now(), dry_run, freed: Freed::default() };
     let Some(runs) = root.child(RUNS)? else { return Ok(sweep.freed) };
     let mut entries = Vec::new();
@@ -153,7 +153,7 @@ fn sweep(root: &Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
 
 impl Sweep {
     /// The runs in a folder, oldest first. Removes unfinished files of runs that died.
-    fn entries(&mut self, folder: &Folder, folder_name: &str) -> Vec<Entry> {
+    fn entries(&mut self, folder: &Folder, folder_name: &str) -> Vec<RunFile> {
         let names = folder.names().unwrap_or_else(|cause| {
             self.failed(folder.path(), "list the folder", cause);
             Vec::new()
@@ -179,14 +179,14 @@ impl Sweep {
                 }
             };
             let (bytes, folder, run) = (size(folder, &name), folder_name.to_string(), run.to_string());
-            found.push((Entry { folder, name, run, bytes, stays }, record));
+            found.push((RunFile { folder, name, run, bytes, stays }, record));
         }
         // The newest run that can be undone stays, and so do all later ones, which are needed to find its places.
         let records = || found.iter().filter_map(|(_, record)| record.as_ref());
         let active = |record: &Record| record.can_be_undone(records());
         let newest = found.iter().rposition(|(_, record)| record.as_ref().is_some_and(active));
         let newest = newest.unwrap_or(found.len());
-        let protect = |(number, (mut entry, record)): (usize, (Entry, Option<Record>))| {
+        let protect = |(number, (mut entry, record)): (usize, (RunFile, Option<Record>))| {
             entry.stays |= record.is_some_and(|record| number >= newest || self.may_have_late_lines(&record));
             entry
         };
@@ -194,7 +194,7 @@ impl Sweep {
     }
 
     fn may_have_late_lines(&self, record: &Record) -> bool {
-        record.state == State::Kept && record.swap.is_some() && self.age(&record.run) < AGE
+        record.state == RunState::Kept && record.swap.is_some() && self.age(&record.run) < AGE
     }
 
     fn is_old(&self, run: &str) -> bool {

@@ -1,6 +1,6 @@
 //! A path in the index of a run; it need not be text.
 
-use crate::platform::name::{Unit, of_units, units};
+use crate::platform::name::{NameUnit, of_units, units};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[serde(untagged)]
 enum Name {
     Text(String),
-    Units(Vec<Unit>),
+    Units(Vec<NameUnit>),
 }
 
 pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {

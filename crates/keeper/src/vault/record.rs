@@ -1,7 +1,7 @@
 //! What a run did to a transcript: the places that it changed, and where in the run's file the bytes are that it removed from
 //! each.
 //!
-//! A [`Change`] holds no new bytes, only their place, their length and a hash (`check`) of them and the bytes around them. By
+//! A [`RecordedChange`] holds no new bytes, only their place, their length and a hash (`check`) of them and the bytes around them. By
 //! these, `restore` finds the place again and verifies that nothing else has changed it. The removed bytes are in one of two
 //! stores: each text that a rule cut is a *text* of its own, found by its hash, which the marker in the transcript names; all
 //! other bytes follow one another in one frame, *inline*.
@@ -24,7 +24,7 @@ const CHECK_DIGITS: usize = 16;
 
 /// How far a run got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum RunState {
     /// Its originals are stored. Only the transcript shows whether it was replaced.
     #[default]
     Kept,
@@ -34,7 +34,7 @@ pub enum State {
     Undone,
 }
 
-impl State {
+impl RunState {
     pub(super) const ALL: [Self; 3] = [Self::Kept, Self::Landed, Self::Undone];
 
     pub(super) fn ending(self) -> &'static str {
@@ -74,18 +74,18 @@ pub struct Record {
     /// How far the old files of other runs are accounted for once this run has landed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) accounts: Vec<Account>,
-    pub(crate) edits: Vec<Change>,
+    pub(crate) edits: Vec<RecordedChange>,
     /// The texts that were cut.
-    pub(crate) texts: Vec<Stored>,
+    pub(crate) texts: Vec<StoredFrame>,
     /// The other bytes that were removed, one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) inline: Option<Stored>,
+    pub(crate) inline: Option<StoredFrame>,
     /// Rows of a store as they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) rows: Option<Rows>,
+    pub(super) rows: Option<RecordedRows>,
     /// How far it got, which is part of the file's name and not of its index.
     #[serde(skip)]
-    pub state: State,
+    pub state: RunState,
     /// The newest ledger, which has its own place in the file; `None` if none was written.
     #[serde(skip)]
     pub(crate) ledger: Option<Ledger>,
@@ -134,7 +134,7 @@ pub(crate) struct Account {
 
 /// A frame in the file of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct StoredFrame {
     /// Hash of the bytes that are compressed in it.
     #[serde(with = "hex")]
     pub(super) hash: Hash,
@@ -144,15 +144,15 @@ pub(crate) struct Stored {
 
 /// Rows of a store as they were before the run, one edit a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Rows {
-    pub(super) frame: Stored,
+pub(super) struct RecordedRows {
+    pub(super) frame: StoredFrame,
     /// Whether rows came, went or were linked anew.
     pub(super) is_alone: bool,
 }
 
 /// A place that a run changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Change {
+pub(crate) struct RecordedChange {
     /// Offset of the new bytes in the new text.
     pub(crate) at: u64,
     /// How many new bytes there are.
@@ -160,13 +160,13 @@ pub(crate) struct Change {
     /// Hash of them and of up to [`CONTEXT_BYTES`] on either side.
     pub(crate) check: String,
     /// What was there before, in order.
-    pub(crate) old: Vec<Old>,
+    pub(crate) old: Vec<RemovedBytes>,
 }
 
 /// Bytes that a run removed, and where they are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Old {
+pub(crate) enum RemovedBytes {
     /// Part of a text.
     Text {
         #[serde(with = "hex")]
@@ -180,7 +180,7 @@ pub(crate) enum Old {
     Gone { gone: u64 },
 }
 
-impl Old {
+impl RemovedBytes {
     fn len(&self) -> Option<u64> {
         match self {
             Self::Text { from, to, .. } | Self::Inline { inline: (from, to) } => to.checked_sub(*from),
@@ -189,9 +189,14 @@ impl Old {
     }
 }
 
-impl Change {
+impl RecordedChange {
     /// A change whose new bytes stand in `new`.
-    pub(super) fn checked(new: &dyn Source, at: u64, length: u64, old: Vec<Old>) -> Result<Self, Fault> {
+    pub(super) fn checked(
+        new: &dyn Source,
+        at: u64,
+        length: u64,
+        old: Vec<RemovedBytes>,
+    ) -> Result<Self, Fault> {
         let mut change = Self { at, length, check: String::new(), old };
         let (front, behind) = change.context(new.len());
         change.check = check(new, Span::new(at, at + length), front, behind)?;
@@ -209,7 +214,7 @@ impl Change {
 
     /// How many bytes were there before.
     pub(crate) fn length_before(&self) -> u64 {
-        self.old.iter().filter_map(Old::len).sum()
+        self.old.iter().filter_map(RemovedBytes::len).sum()
     }
 
     /// How many bytes before the place and after it its check covers, in a text of this length.
@@ -224,7 +229,7 @@ pub(super) fn changes(
     source: &dyn Source,
     plan: &Plan,
     hashes: &[Hash],
-) -> Result<(Vec<Change>, Vec<Span>), Fault> {
+) -> Result<(Vec<RecordedChange>, Vec<Span>), Fault> {
     let new = Rendered::new(source, plan);
     let spans = kept_spans(plan.texts(), hashes);
     let mut within = &spans[..];
@@ -240,7 +245,7 @@ pub(super) fn changes(
             within = later;
         }
         let old_parts = split(*old, within, &mut inline, &mut done);
-        edits.push(Change::checked(&new, at, length, old_parts)?);
+        edits.push(RecordedChange::checked(&new, at, length, old_parts)?);
         at += length;
         before = old.end;
     }
@@ -264,12 +269,17 @@ fn kept_spans(texts: &[Vec<Piece>], hashes: &[Hash]) -> Vec<(Span, Hash, u64)> {
 }
 
 /// Where the bytes of a span of the old text are stored: in texts, and between those inline.
-fn split(old: Span, within: &[(Span, Hash, u64)], inline: &mut Vec<Span>, done: &mut u64) -> Vec<Old> {
+fn split(
+    old: Span,
+    within: &[(Span, Hash, u64)],
+    inline: &mut Vec<Span>,
+    done: &mut u64,
+) -> Vec<RemovedBytes> {
     let mut parts = Vec::new();
-    let mut alone = |from: u64, to: u64, parts: &mut Vec<Old>| {
+    let mut alone = |from: u64, to: u64, parts: &mut Vec<RemovedBytes>| {
         if from < to {
             inline.push(Span::new(from, to));
-            parts.push(Old::Inline { inline: (*done, *done + to - from) });
+            parts.push(RemovedBytes::Inline { inline: (*done, *done + to - from) });
             *done += to - from;
         }
     };
@@ -279,7 +289,7 @@ fn split(old: Span, within: &[(Span, Hash, u64)], inline: &mut Vec<Span>, done: 
         if from < to {
             alone(at, from, &mut parts);
             let (start, end) = (offset + from - span.start, offset + to - span.start);
-            parts.push(Old::Text { text: *text, from: start, to: end });
+            parts.push(RemovedBytes::Text { text: *text, from: start, to: end });
             at = to;
         }
     }
@@ -300,7 +310,7 @@ pub(crate) fn check(source: &dyn Source, place: Span, front: u64, behind: u64) -
 impl Record {
     /// Whether the edits are in order and add up, what they removed is in the file, and all frames are within `room`.
     pub(super) fn is_sound(&self, room: Span) -> bool {
-        let fits = |stored: &Stored| {
+        let fits = |stored: &StoredFrame| {
             let (start, end) = stored.frame;
             start <= end && room.contains(Span::new(start, end))
         };
@@ -320,10 +330,10 @@ impl Record {
             for old in &change.old {
                 before = before.checked_add(old.len()?)?;
                 match old {
-                    Old::Text { text, .. } if !texts.contains(text) => return None,
-                    Old::Inline { inline: (from, _) } if *from != inline => return None,
-                    Old::Inline { inline: (_, to) } => inline = *to,
-                    Old::Text { .. } | Old::Gone { .. } => {}
+                    RemovedBytes::Text { text, .. } if !texts.contains(text) => return None,
+                    RemovedBytes::Inline { inline: (from, _) } if *from != inline => return None,
+                    RemovedBytes::Inline { inline: (_, to) } => inline = *to,
+                    RemovedBytes::Text { .. } | RemovedBytes::Gone { .. } => {}
                 }
             }
         }
@@ -339,7 +349,8 @@ impl Record {
 
     /// Whether it was undone: its file says so, or one of these later runs does.
     pub fn is_undone<'r>(&self, later: impl IntoIterator<Item = &'r Self>) -> bool {
-        self.state == State::Undone || later.into_iter().any(|other| other.undoes.as_ref() == Some(&self.run))
+        self.state == RunState::Undone
+            || later.into_iter().any(|other| other.undoes.as_ref() == Some(&self.run))
     }
 
     /// Whether `undo` may choose it when the user names no run.

@@ -25,12 +25,13 @@ fn swap() -> Swap {
     Swap { old: file(6), new: file(7), before: OLD.len() as u64, end, after: 54 }
 }
 
-fn edits() -> Vec<Change> {
+fn edits() -> Vec<RecordedChange> {
     let text = blake3::hash(b"0123456789");
-    let change = |at, length, check: &str, old| Change { at, length, check: check.into(), old: vec![old] };
+    let change =
+        |at, length, check: &str, old| RecordedChange { at, length, check: check.into(), old: vec![old] };
     vec![
-        change(27, 3, "00c0ffee00c0ffee", Old::Text { text, from: 0, to: 10 }),
-        change(33, 0, "0123456789abcdef", Old::Inline { inline: (0, 15) }),
+        change(27, 3, "00c0ffee00c0ffee", RemovedBytes::Text { text, from: 0, to: 10 }),
+        change(33, 0, "0123456789abcdef", RemovedBytes::Inline { inline: (0, 15) }),
     ]
 }
 
@@ -42,9 +43,9 @@ fn write(vault: &Vault) -> Run {
     (record.bytes_before, record.bytes_after) = (OLD.len() as u64, OLD.len() as u64 - 22);
     (record.purpose, record.swap, record.edits) = (Some(Purpose::Recover(2)), Some(swap()), edits());
     record.accounts = vec![Account { run: "20261121T160000.000Z-00000001".into(), ledger: LEDGERS[0] }];
-    let mut out = Writer::begin(&pending.unfinished.file).unwrap();
+    let mut out = RunWriter::begin(&pending.unfinished.file).unwrap();
     let texts = [vec![Piece::Kept(Span::new(27, 37))]];
-    texts::write(&mut out, &OLD.as_bytes(), &texts, &Packed::default()).unwrap();
+    texts::write(&mut out, &OLD.as_bytes(), &texts, &PackedTexts::default()).unwrap();
     let inline = out.stream(None, |out| Ok(out.write_all(&OLD.as_bytes()[40..55])?));
     pending.record.inline = Some(inline.unwrap());
     let run = pending.finish(out).unwrap();
@@ -56,17 +57,17 @@ fn write(vault: &Vault) -> Run {
 }
 
 /// What is in the file of a run: index, text, inline bytes, and the ledger if one is whole.
-type Content = (Record, Vec<u8>, Vec<u8>, Option<Ledger>);
+type RunContent = (Record, Vec<u8>, Vec<u8>, Option<Ledger>);
 
-fn read(bytes: &[u8]) -> io::Result<Content> {
+fn read(bytes: &[u8]) -> io::Result<RunContent> {
     let file = tempfile::tempfile()?;
     file.write_all_at(bytes, 0)?;
     let file = Arc::new(file);
     let index = file::read_index(&file, RUN)?;
     let ledger = ledger::newest(&file, RUN)?.map(|(_, ledger)| ledger);
-    let all = |stored: &Stored| {
+    let all = |stored: &StoredFrame| {
         let mut all = Vec::new();
-        Text::open(&file, stored)?.read_to_end(&mut all).map(|_| all)
+        OriginalText::open(&file, stored)?.read_to_end(&mut all).map(|_| all)
     };
     let text = index.texts.first().map(all).transpose()?.unwrap_or_default();
     let inline = index.inline.as_ref().map(all).transpose()?.unwrap_or_default();
@@ -156,7 +157,7 @@ fn a_path_that_is_no_text_is_kept_as_it_is() {
     let vault = Vault::new(folder.path().join("vault"));
     let path = Path::new(std::ffi::OsStr::from_bytes(b"/sessions/\xff.jsonl"));
     let pending = vault.begin(path).unwrap();
-    let run = pending.keep(&b"".as_slice(), &Plan::unchanged(0), &Packed::default(), None, None, None);
+    let run = pending.keep(&b"".as_slice(), &Plan::unchanged(0), &PackedTexts::default(), None, None, None);
     let name = run.ok().unwrap().name().to_string();
     let records = vault.runs(path).unwrap();
     assert_eq!(records[0].as_ref().unwrap().path, path);
@@ -174,7 +175,7 @@ fn the_newest_whole_ledger_counts_and_notes_go_on_after_a_restart() {
     run.landed();
     let (third, fourth) = (Ledger { known: 80, ..LEDGERS[1] }, Ledger { known: 90, upto: 90, ..LEDGERS[1] });
     run.note(&third).unwrap();
-    assert_eq!((record().state, record().ledger), (State::Landed, Some(third)));
+    assert_eq!((record().state, record().ledger), (RunState::Landed, Some(third)));
     // The newest one, torn.
     let file = run.folder.open_file(&format!("{RUN}.undo"), OFlags::RDWR).unwrap().unwrap();
     file.write_all_at(&[0xff; 20], 1_024).unwrap();
@@ -195,13 +196,13 @@ fn the_newest_whole_ledger_counts_and_notes_go_on_after_a_restart() {
 fn a_run_that_may_have_late_lines_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let vault = Vault::new(folder.path().join("vault"));
-    let none = Keep { age: std::time::Duration::ZERO, bytes: 0 };
+    let none = RunsToKeep { age: std::time::Duration::ZERO, bytes: 0 };
     let path = folder.path().join("s.jsonl");
     let keep = |swap| {
         let source = b"old".as_slice();
         let pending = vault.begin(&path).unwrap();
         let plan = Plan::unchanged(3);
-        pending.keep(&source, &plan, &Packed::default(), None, None, swap).ok().unwrap()
+        pending.keep(&source, &plan, &PackedTexts::default(), None, None, swap).ok().unwrap()
     };
     let states = || {
         let records = vault.runs(&path).unwrap();
@@ -214,7 +215,7 @@ fn a_run_that_may_have_late_lines_is_not_removed() {
     drop(pending);
     let freed = vault.gc(none, false).unwrap();
     assert_eq!((freed.runs, freed.runs_kept, freed.leftovers), (1, 2, 0));
-    assert_eq!(states(), [State::Kept, State::Landed]);
+    assert_eq!(states(), [RunState::Kept, RunState::Landed]);
 }
 
 #[test]
@@ -222,7 +223,7 @@ fn an_id_that_fits_two_texts_is_not_enough() {
     let folder = tempfile::tempdir().unwrap();
     let vault = Vault::new(folder.path().join("vault"));
     let pending = vault.begin(Path::new("/sessions/s.jsonl")).unwrap();
-    let mut out = Writer::begin(&pending.unfinished.file).unwrap();
+    let mut out = RunWriter::begin(&pending.unfinished.file).unwrap();
     let frame = file::Packer::new().unwrap().pack(b"text").unwrap().to_vec();
     let (hash, mut twin) = (blake3::hash(b"text"), [0; 32]);
     twin[..4].copy_from_slice(&hash.as_bytes()[..4]);

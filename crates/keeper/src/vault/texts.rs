@@ -1,7 +1,7 @@
 //! Texts that are cut, on their way into the file of a run: compressed on all cores, each under the hash of its bytes as
 //! they were written, without quotes.
 
-use super::file::{Failure, Packer, Writer};
+use super::file::{KeepFailure, Packer, RunWriter};
 use crate::folder::Folder;
 use crate::platform::writing::sync;
 use crate::step::{Step, before};
@@ -9,7 +9,7 @@ use blake3::Hash;
 use jiff::Timestamp;
 use rayon::prelude::*;
 use spans::literal::Decoder;
-use spans::marker::{self, Id};
+use spans::marker::{self, TextId};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::slice;
@@ -32,7 +32,7 @@ fn for_each(
     source: &dyn Source,
     text: &[Piece],
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> Result<(), Failure> {
+) -> Result<(), KeepFailure> {
     for piece in text {
         match piece {
             Piece::New(bytes) => each(bytes)?,
@@ -47,7 +47,7 @@ pub(super) fn copy(
     source: &dyn Source,
     span: Span,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> Result<(), Failure> {
+) -> Result<(), KeepFailure> {
     let mut done = Ok(());
     source.pieces(span, &mut |bytes| {
         done = each(bytes);
@@ -61,13 +61,13 @@ type Frame = (Hash, Vec<u8>);
 
 /// Texts that were compressed while the plan was still being checked.
 #[derive(Default)]
-pub(crate) struct Packed {
+pub(crate) struct PackedTexts {
     texts: Vec<Vec<Piece>>,
     /// Those of the first of these texts, in order.
     frames: Vec<Frame>,
 }
 
-impl Packed {
+impl PackedTexts {
     /// Whether the texts are long enough to be worth a thread.
     pub(crate) fn is_worth_it(texts: &[Vec<Piece>]) -> bool {
         texts.iter().map(|text| length(text)).sum::<u64>() > PACKED_BYTES_MAX
@@ -77,7 +77,7 @@ impl Packed {
     /// error comes again when the rest is written.
     pub(crate) fn ahead(source: &dyn Source, texts: Vec<Vec<Piece>>, stop: &AtomicBool) -> Self {
         let mut frames = Vec::new();
-        let mut pack = || -> Result<(), Failure> {
+        let mut pack = || -> Result<(), KeepFailure> {
             let (mut packer, mut raw, mut held) = (Packer::new()?, Raw::default(), 0);
             for text in &texts {
                 raw.read(source, slice::from_ref(text))?;
@@ -96,7 +96,7 @@ impl Packed {
     }
 
     /// The frames of the first of these texts, if they are the same ones.
-    fn of<'p>(&'p self, texts: &[Vec<Piece>]) -> impl Iterator<Item = &'p Frame> {
+    fn frames_of<'p>(&'p self, texts: &[Vec<Piece>]) -> impl Iterator<Item = &'p Frame> {
         let same = self.texts.iter().zip(texts).take_while(|(one, other)| one == other).count();
         self.frames.iter().take(same)
     }
@@ -104,13 +104,13 @@ impl Packed {
 
 /// Writes texts into the file of a run, and gives their hashes.
 pub(super) fn write(
-    out: &mut Writer,
+    out: &mut RunWriter,
     source: &dyn Source,
     texts: &[Vec<Piece>],
-    packed: &Packed,
-) -> Result<Vec<Hash>, Failure> {
+    packed: &PackedTexts,
+) -> Result<Vec<Hash>, KeepFailure> {
     let mut hashes = Vec::with_capacity(texts.len());
-    for (hash, frame) in packed.of(texts) {
+    for (hash, frame) in packed.frames_of(texts) {
         before(Step::WriteOriginal)?;
         out.put(*hash, frame)?;
         hashes.push(*hash);
@@ -171,7 +171,7 @@ struct Raw {
 
 impl Raw {
     /// Reads a batch into memory that was used before: fresh memory costs as much as compressing what is put there.
-    fn read(&mut self, source: &dyn Source, batch: &[Vec<Piece>]) -> Result<(), Failure> {
+    fn read(&mut self, source: &dyn Source, batch: &[Vec<Piece>]) -> Result<(), KeepFailure> {
         self.bytes.clear();
         self.places.clear();
         for text in batch {
@@ -190,7 +190,7 @@ impl Raw {
 
     /// Compresses the texts on all cores: the hash and the frame of each, an empty one if `out` has the text; `None` for
     /// one that is too long for memory.
-    fn pack(&self, packers: &Mutex<Vec<Packer>>, out: &Writer) -> io::Result<Vec<Option<Frame>>> {
+    fn pack(&self, packers: &Mutex<Vec<Packer>>, out: &RunWriter) -> io::Result<Vec<Option<Frame>>> {
         let idle = || packers.lock().unwrap_or_else(PoisonError::into_inner);
         let pack = |place: &Option<Range<usize>>| {
             let Some(bytes) = place.clone().and_then(|place| self.bytes.get(place)) else { return Ok(None) };
@@ -217,14 +217,14 @@ impl Raw {
 
 /// Writes each text as a plain file, decoded, under the name that its marker gives.
 pub(super) fn spill(
-    to: &marker::Folder,
+    to: &marker::TextFolder,
     source: &dyn Source,
     texts: &[Vec<Piece>],
     hashes: &[Hash],
-) -> Result<(), Failure> {
+) -> Result<(), KeepFailure> {
     let mut folder = None;
     for (text, hash) in texts.iter().zip(hashes) {
-        let Some(id) = Id::of_hex(&hash.to_hex()) else { continue };
+        let Some(id) = TextId::of_hex(&hash.to_hex()) else { continue };
         let path = std::path::PathBuf::from(to.file(&id));
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
         let folder = match &mut folder {
@@ -264,7 +264,7 @@ pub(super) fn fresh(what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault::Text;
+    use crate::vault::OriginalText;
     use std::io::Read;
     use std::sync::Arc;
 
@@ -285,15 +285,15 @@ mod tests {
     fn texts_that_are_packed_ahead_are_kept_like_the_others() {
         let (bytes, texts) = source();
         let (go, stop) = (AtomicBool::new(false), AtomicBool::new(true));
-        assert!(Packed::is_worth_it(&texts) && !Packed::is_worth_it(&texts[1..2]));
-        let others = Packed::ahead(&bytes.as_slice(), texts[1..].to_vec(), &go);
-        let all = Packed::ahead(&bytes.as_slice(), texts.clone(), &go);
-        let none = Packed::ahead(&bytes.as_slice(), texts.clone(), &stop);
-        let counts = [&others, &all, &none].map(|packed| packed.of(&texts).count());
+        assert!(PackedTexts::is_worth_it(&texts) && !PackedTexts::is_worth_it(&texts[1..2]));
+        let others = PackedTexts::ahead(&bytes.as_slice(), texts[1..].to_vec(), &go);
+        let all = PackedTexts::ahead(&bytes.as_slice(), texts.clone(), &go);
+        let none = PackedTexts::ahead(&bytes.as_slice(), texts.clone(), &stop);
+        let counts = [&others, &all, &none].map(|packed| packed.frames_of(&texts).count());
         assert_eq!((counts, others.frames.len()), ([0, 2, 0], 1));
         for packed in [others, all, none] {
             let file = Arc::new(tempfile::tempfile().unwrap());
-            let mut out = Writer::begin(&file).unwrap();
+            let mut out = RunWriter::begin(&file).unwrap();
             // Each of them twice.
             let twice = [&texts[..], &texts[..]].concat();
             let hashes = write(&mut out, &bytes.as_slice(), &twice, &packed).unwrap();
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!((hashes.len(), stored.len()), (6, 3), "a text is kept once");
             for ((text, hash), stored) in texts.iter().zip(&hashes).zip(&stored) {
                 let [Piece::Kept(span)] = text[..] else { panic!("{text:?}") };
-                let mut text = Text::open(&file, stored).unwrap();
+                let mut text = OriginalText::open(&file, stored).unwrap();
                 let mut kept = Vec::new();
                 text.read_to_end(&mut kept).unwrap();
                 assert!(kept == bytes[span.start as usize..span.end as usize] && stored.hash == *hash);

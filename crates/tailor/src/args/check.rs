@@ -67,7 +67,7 @@ pub(super) fn limit_missing(code: &str, budget: &Budget) -> Option<&'static str>
 /// Where results go, and what of them counts.
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Results")]
-pub(crate) struct Results {
+pub(crate) struct ResultArgs {
     /// Format of the results.
     #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
     format: ReportFormat,
@@ -92,7 +92,7 @@ pub(crate) struct Results {
     pub(crate) listing: Listing,
 }
 
-impl Results {
+impl ResultArgs {
     pub(crate) fn format(&self) -> ReportFormat {
         if self.json { ReportFormat::Json } else { self.format }
     }
@@ -103,8 +103,8 @@ impl Results {
 #[command(next_help_heading = "Results")]
 pub(crate) struct Listing {
     /// `all` lists each finding by itself, and each file that is not a transcript.
-    #[arg(long, value_enum, default_value_t = Show::Folded, hide_short_help = true)]
-    show: Show,
+    #[arg(long, value_enum, default_value_t = ShowFindings::Folded, hide_short_help = true)]
+    show: ShowFindings,
     /// List only findings of this severity or worse.
     ///
     /// [default: note; of `scan` without a PATH: warning]
@@ -114,12 +114,12 @@ pub(crate) struct Listing {
     #[arg(long, hide_short_help = true)]
     pub(crate) statistics: bool,
     #[arg(skip)]
-    pub(crate) layout: Layout,
+    pub(crate) layout: FileLayout,
 }
 
 /// How files are listed, which the command decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum FileLayout {
     /// As they come.
     #[default]
     AsFound,
@@ -133,7 +133,7 @@ pub(crate) enum Layout {
 
 /// How findings are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Show {
+enum ShowFindings {
     /// One line for each rule and file.
     #[default]
     Folded,
@@ -152,12 +152,12 @@ impl Listing {
 
     /// Whether notes are only counted, although the user did not ask for that.
     pub(crate) fn leaves_notes_out(&self) -> bool {
-        self.layout == Layout::Overview && self.min_severity.is_none() && !self.shows_all()
+        self.layout == FileLayout::Overview && self.min_severity.is_none() && !self.shows_all()
     }
 
     /// Whether every finding is listed by itself.
     pub(crate) fn shows_all(&self) -> bool {
-        self.show == Show::All || is_verbose()
+        self.show == ShowFindings::All || is_verbose()
     }
 }
 

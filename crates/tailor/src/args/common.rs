@@ -37,17 +37,17 @@ pub(crate) struct Json {
     json: bool,
     /// As of `scan` and `fix`.
     #[arg(long, value_enum, hide = true)]
-    format: Option<Format>,
+    format: Option<JsonOrHuman>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum JsonOrHuman {
     Human,
     Json,
 }
 
 impl Json {
     pub(crate) fn is_json(self) -> bool {
-        self.json || self.format == Some(Format::Json)
+        self.json || self.format == Some(JsonOrHuman::Json)
     }
 }

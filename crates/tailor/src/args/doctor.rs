@@ -1,7 +1,7 @@
 //! What `doctor` and `resume` may be asked.
 
 use super::file::ConfigFile;
-use super::{Change, Json};
+use super::{ChangeArgs, Json};
 use crate::names::agents;
 use crate::sessions::path_or_id;
 use clap::Args as ClapArgs;
@@ -11,7 +11,7 @@ use keeper::Options;
 use std::path::PathBuf;
 
 #[derive(ClapArgs, Default)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     /// Files, folders or ids of sessions. By default the folders of known agents.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct Doctor {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Resume {
+pub(crate) struct ResumeArgs {
     /// The agent, such as claude, codex or pi.
     #[arg(value_name = "AGENT", value_parser = agents(), hide_possible_values = true)]
     pub(crate) agent: String,
@@ -45,10 +45,10 @@ pub(crate) struct Resume {
     #[arg(long)]
     pub(crate) no_start: bool,
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
 }
 
-impl Resume {
+impl ResumeArgs {
     pub(crate) fn options(&self) -> Result<Options, String> {
         self.change.options(false, crate::config::Loaded::policies)
     }

@@ -1,6 +1,6 @@
 //! The flags from the table of settings.
 
-use crate::settings::{Edit, Flag, Kind, SETTINGS, Setting};
+use crate::settings::{Flag, SETTINGS, Setting, SettingEdit, SettingKind};
 use clap::builder::{PossibleValuesParser, StringValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::sync::LazyLock;
@@ -14,33 +14,33 @@ static ALIASES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
 });
 
 /// What the value of such a flag is parsed into.
-pub(crate) trait Value: Clone + Send + Sync + 'static {
+pub(crate) trait FlagValue: Clone + Send + Sync + 'static {
     /// The parser for a flag's value; `None` if the flag is not of this type.
     fn parser(setting: &Setting, flag: &Flag) -> Option<ValueParser>;
 }
 
 /// Flags of limits.
-impl Value for Edit {
+impl FlagValue for SettingEdit {
     fn parser(setting: &Setting, flag: &Flag) -> Option<ValueParser> {
         flag.heading.and_then(|_| setting.kind.parser())
     }
 }
 
 /// Flags of the daemon, which are read as lines of its configuration.
-impl Value for String {
+impl FlagValue for String {
     fn parser(setting: &Setting, flag: &Flag) -> Option<ValueParser> {
-        let modes = [watch::Mode::Observe, watch::Mode::Enforce].map(watch::Mode::name);
+        let modes = [watch::WatchMode::Observe, watch::WatchMode::Enforce].map(watch::WatchMode::name);
         flag.heading.is_none().then(|| match setting.kind {
-            Kind::Mode(_) => PossibleValuesParser::new(modes).into(),
+            SettingKind::Mode(_) => PossibleValuesParser::new(modes).into(),
             _ => StringValueParser::new().into(),
         })
     }
 }
 
 /// The given values, by key, in the order of the settings.
-pub(crate) struct Given<V>(pub(super) Vec<(&'static str, V)>);
+pub(crate) struct GivenValues<V>(pub(super) Vec<(&'static str, V)>);
 
-impl<V: Value> Given<V> {
+impl<V: FlagValue> GivenValues<V> {
     /// The last value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&V> {
         self.0.iter().rfind(|(given, _)| *given == key).map(|(_, value)| value)
@@ -54,7 +54,7 @@ impl<V: Value> Given<V> {
     }
 }
 
-impl<V: Value> Args for Given<V> {
+impl<V: FlagValue> Args for GivenValues<V> {
     fn augment_args(command: Command) -> Command {
         command.args(Self::settings().map(|(setting, flag, parser)| {
             let alias = ALIASES.iter().find(|(key, _)| *key == setting.key).map(|(_, alias)| alias.as_str());
@@ -75,7 +75,7 @@ impl<V: Value> Args for Given<V> {
     }
 }
 
-impl<V: Value> FromArgMatches for Given<V> {
+impl<V: FlagValue> FromArgMatches for GivenValues<V> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = Self::settings().flat_map(|(setting, flag, _)| {
             let values = matches.get_many::<V>(flag.name).into_iter().flatten();

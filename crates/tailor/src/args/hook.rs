@@ -4,7 +4,7 @@ use super::file::ConfigFile;
 use clap::{Args as ClapArgs, ValueEnum};
 
 #[derive(ClapArgs)]
-pub(crate) struct Hook {
+pub(crate) struct HookArgs {
     /// What has happened to the session. The agent's JSON about it is read from standard input.
     #[arg(value_enum, value_name = "EVENT")]
     pub(crate) event: HookEvent,

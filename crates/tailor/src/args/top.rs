@@ -2,7 +2,7 @@
 
 use super::doctor::session;
 use super::file::ConfigFile;
-use super::{Json, Limits};
+use super::{Json, LimitFlags};
 use crate::value::count;
 use clap::Args as ClapArgs;
 use clap::ValueHint::AnyPath;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use transcript::policy::WINDOW_TOKENS;
 
 #[derive(ClapArgs)]
-pub(crate) struct Top {
+pub(crate) struct TopArgs {
     /// Files or folders; `-` alone is standard input. By default the folders of known agents.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct Top {
     pub(crate) config: ConfigFile,
 }
 
-impl Top {
+impl TopArgs {
     /// The window to compare a context with; `told` is what its file says.
     pub(crate) fn window(&self, told: Option<u64>) -> u64 {
         self.window_tokens.or(told).unwrap_or(WINDOW_TOKENS)
@@ -47,7 +47,7 @@ impl Top {
 }
 
 #[derive(ClapArgs)]
-pub(crate) struct Report {
+pub(crate) struct ReportArgs {
     /// Files or folders. By default the folders of known agents.
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
@@ -62,7 +62,7 @@ pub(crate) struct Report {
     #[arg(long, conflicts_with = "show_content")]
     pub(crate) no_titles: bool,
     #[command(flatten)]
-    pub(crate) limits: Limits,
+    pub(crate) limits: LimitFlags,
     #[command(flatten)]
     pub(crate) config: ConfigFile,
 }

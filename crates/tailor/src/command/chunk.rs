@@ -1,10 +1,10 @@
 //! `tailor chunk`: prints the context in chunks that a summariser can take.
 
 use super::{failed, one_session, output_closed};
-use crate::args::Chunk as Asked;
+use crate::args::ChunkArgs as Asked;
 use crate::say::eprint_message;
 use crate::sessions::describe_error;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::json;
 use crate::tokens;
 use crate::value::Tokenizer;
@@ -12,18 +12,18 @@ use keeper::{Stop, spool};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use transcript::chunk::{Chunk, Message, Totals, chunks};
+use transcript::chunk::{Chunk, ChunkMessage, ChunkTotals, chunks};
 use transcript::compact::Unable;
-use transcript::format::{Format, Level};
+use transcript::format::{Format, SupportLevel};
 use transcript::{Policy, examine};
 
-pub(crate) fn run(asked: &Asked) -> Status {
+pub(crate) fn run(asked: &Asked) -> ExitStatus {
     if let Err(why) = one_session(&asked.path, "read the conversation") {
         return failed(&why);
     }
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
-    let mut printer = Printer::new(asked.limits.tokenizer);
+    let mut printer = ChunkPrinter::new(asked.limits.tokenizer);
     let mut format = None;
     let cut = |source: &dyn transcript::Source| {
         let done = chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())?;
@@ -44,18 +44,20 @@ pub(crate) fn run(asked: &Asked) -> Status {
     }
 }
 
-fn is_empty(totals: &Totals) -> bool {
+fn is_empty(totals: &ChunkTotals) -> bool {
     totals.messages + totals.left_out == 0
 }
 
-fn end(printer: Printer, totals: &Totals) -> Status {
-    printer.finish(totals).map_or_else(|error| output_closed("standard output", &error), |()| Status::Clean)
+fn end(printer: ChunkPrinter, totals: &ChunkTotals) -> ExitStatus {
+    printer
+        .finish(totals)
+        .map_or_else(|error| output_closed("standard output", &error), |()| ExitStatus::Clean)
 }
 
 /// Explains why there are no messages.
-fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&Format>) -> Status {
+fn empty(asked: &Asked, printer: ChunkPrinter, totals: &ChunkTotals, format: Option<&Format>) -> ExitStatus {
     let path = asked.path.display();
-    if let Some(Level::ReadOnly(why)) = format.map(|format| format.level) {
+    if let Some(SupportLevel::ReadOnly(why)) = format.map(|format| format.level) {
         return failed(&format!("{path}: could not read the conversation: {why}"));
     }
     eprint_message(&format!(
@@ -79,7 +81,7 @@ pub(super) fn value_or_sentence<T>(path: &Path, done: Result<Result<T, Unable>, 
 }
 
 /// Prints chunks as lines of JSON, each as soon as it is ready.
-pub(super) struct Printer {
+pub(super) struct ChunkPrinter {
     out: BufWriter<io::StdoutLock<'static>>,
     tokenizer: Tokenizer,
     number: u64,
@@ -134,7 +136,7 @@ struct TotalsLine {
 }
 
 impl<'c> MessageLine<'c> {
-    fn new(message: &'c Message) -> Self {
+    fn new(message: &'c ChunkMessage) -> Self {
         Self {
             line: message.line,
             entry: message.entry.as_deref(),
@@ -149,7 +151,7 @@ impl<'c> MessageLine<'c> {
     }
 }
 
-impl Printer {
+impl ChunkPrinter {
     pub(super) fn new(tokenizer: Tokenizer) -> Self {
         Self { out: BufWriter::new(io::stdout().lock()), tokenizer, number: 0, done: Ok(()) }
     }
@@ -164,7 +166,7 @@ impl Printer {
         if self.done.is_ok() { Ok(()) } else { Err(()) }
     }
 
-    fn totals(&mut self, totals: &Totals) -> io::Result<()> {
+    fn totals(&mut self, totals: &ChunkTotals) -> io::Result<()> {
         self.line(&TotalsLine {
             kind: "chunk-summary",
             chunks: totals.chunks,
@@ -184,7 +186,7 @@ impl Printer {
     }
 
     /// Prints the totals, and returns the first error.
-    pub(super) fn finish(mut self, totals: &Totals) -> io::Result<()> {
+    pub(super) fn finish(mut self, totals: &ChunkTotals) -> io::Result<()> {
         let said = self.totals(totals);
         self.done.and(said)
     }

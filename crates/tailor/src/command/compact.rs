@@ -1,15 +1,15 @@
 //! `tailor compact`: replaces older messages by a summary that the user's command writes.
 
-use super::chunk::{Printer, value_or_sentence};
+use super::chunk::{ChunkPrinter, value_or_sentence};
 use super::{failed, one_session, output_closed};
 use crate::amount::{plural, size};
-use crate::args::{Compact, Json};
+use crate::args::{CompactArgs, Json};
 use crate::place::shown;
 use crate::remedy;
 use crate::report::Changed;
 use crate::say::{eprint_message, print_json};
 use crate::sessions::describe_error;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::{Screen, plain};
 use crate::tokens;
 use crate::value::Tokenizer;
@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use transcript::chunk::{Chunk, Limits, Totals, chunks};
+use transcript::chunk::{Chunk, ChunkBounds, ChunkTotals, chunks};
 use transcript::compact::{Shares, Stay, divide};
 
 /// Longest answer that is accepted from a command: a summary should be short.
@@ -30,14 +30,14 @@ const SUMMARY_BYTES_MAX: usize = 4 << 20;
 /// The `type` of its line of JSON.
 const KIND: &str = "compaction";
 
-pub(crate) fn run(asked: &Compact) -> Status {
+pub(crate) fn run(asked: &CompactArgs) -> ExitStatus {
     match compact(asked) {
         Ok(status) => status,
         Err(why) => failed(&why),
     }
 }
 
-fn compact(asked: &Compact) -> Result<Status, String> {
+fn compact(asked: &CompactArgs) -> Result<ExitStatus, String> {
     let options = asked.options()?;
     one_session(&asked.path, "compact it")?;
     let divided = keeper::read(&asked.path, None, |source| {
@@ -46,7 +46,9 @@ fn compact(asked: &Compact) -> Result<Status, String> {
     let shares = match divided {
         Ok(Err(unable)) if unable != transcript::compact::Unable::UnknownFormat => {
             let ending = Ending::Refused(Refusal::Unable(unable));
-            return Ok(Report::ended(asked, &ending, 0, Shares::default()).print(asked.change.json, &ending));
+            return Ok(
+                CompactLine::ended(asked, &ending, 0, Shares::default()).print(asked.change.json, &ending)
+            );
         }
         other => value_or_sentence(&asked.path, other)?,
     };
@@ -58,10 +60,11 @@ fn compact(asked: &Compact) -> Result<Status, String> {
         return dry_run(asked, &limits, shares, &closed.unwrap_or(Ending::WouldFix));
     }
     if let Some(ending) = closed {
-        return Ok(Report::ended(asked, &ending, 0, shares).print(asked.change.json, &ending));
+        return Ok(CompactLine::ended(asked, &ending, 0, shares).print(asked.change.json, &ending));
     }
     let total = each_chunk(&asked.path, &limits, shares, &mut |_| true)?.chunks;
-    let mut answers = Answers { command: asked.with.as_deref().unwrap_or_default(), total, done: Vec::new() };
+    let mut answers =
+        CommandAnswers { command: asked.with.as_deref().unwrap_or_default(), total, done: Vec::new() };
     let mut failure = None;
     each_chunk(&asked.path, &limits, shares, &mut |chunk| {
         failure = answers.ask(chunk).err();
@@ -79,10 +82,10 @@ fn compact(asked: &Compact) -> Result<Status, String> {
 /// Calls the function for each chunk of what is to be left out.
 fn each_chunk(
     path: &Path,
-    limits: &Limits<'_>,
+    limits: &ChunkBounds<'_>,
     shares: Shares,
     each: &mut dyn FnMut(&Chunk) -> bool,
-) -> Result<Totals, String> {
+) -> Result<ChunkTotals, String> {
     value_or_sentence(
         path,
         keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each)),
@@ -90,11 +93,11 @@ fn each_chunk(
 }
 
 fn put_in(
-    asked: &Compact,
+    asked: &CompactArgs,
     options: &Options,
     shares: Shares,
-    answers: &Answers<'_>,
-) -> Result<Status, String> {
+    answers: &CommandAnswers<'_>,
+) -> Result<ExitStatus, String> {
     let stay = Stay::From { at: shares.from, left_out: shares.left_out };
     let summary = answers.done.join("\n\n");
     if summary.len() > SUMMARY_BYTES_MAX {
@@ -107,24 +110,30 @@ fn put_in(
         keeper::compact(&asked.path, None, options, stay, &summary).map_err(|error| error.to_string())?;
     let Compacting { outcome, shares: now } = done;
     let change = Changed::new(KIND, &asked.path, &outcome);
-    let report = Report::new(change, answers.total, now);
+    let report = CompactLine::new(change, answers.total, now);
     Ok(report.print(asked.change.json, &outcome.ending))
 }
 
-fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares, ending: &Ending) -> Result<Status, String> {
+fn dry_run(
+    asked: &CompactArgs,
+    limits: &ChunkBounds<'_>,
+    shares: Shares,
+    ending: &Ending,
+) -> Result<ExitStatus, String> {
     if asked.change.json.is_json() {
-        let mut printer = Printer::new(asked.limits.tokenizer);
+        let mut printer = ChunkPrinter::new(asked.limits.tokenizer);
         let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if let Err(error) = printer.finish(&totals) {
             return Ok(output_closed("standard output", &error));
         }
-        return Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.json, ending));
+        return Ok(CompactLine::ended(asked, ending, totals.chunks, shares).print(asked.change.json, ending));
     }
     let mut number = 0;
     let about = if asked.limits.tokenizer == Tokenizer::Chars4 { "about " } else { "" };
     let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| {
         number += 1;
-        let line = |message: Option<&transcript::chunk::Message>| message.map_or(0, |message| message.line);
+        let line =
+            |message: Option<&transcript::chunk::ChunkMessage>| message.map_or(0, |message| message.line);
         let lines = format!("lines {} to {}", line(chunk.messages.first()), line(chunk.messages.last()));
         let messages = plural(chunk.messages.len() as u64, "message");
         let sizes = format!("{} characters, {about}{} tokens", chunk.chars, chunk.tokens);
@@ -137,17 +146,17 @@ fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares, ending: &Ending
             plural(totals.left_out, "older message")
         ));
     }
-    Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.json, ending))
+    Ok(CompactLine::ended(asked, ending, totals.chunks, shares).print(asked.change.json, ending))
 }
 
 /// The answers of the command so far.
-struct Answers<'a> {
+struct CommandAnswers<'a> {
     command: &'a str,
     total: u64,
     done: Vec<String>,
 }
 
-impl Answers<'_> {
+impl CommandAnswers<'_> {
     fn ask(&mut self, chunk: &Chunk) -> Result<(), String> {
         let mut child = Command::new("/bin/sh")
             .args(["-c", self.command])
@@ -191,7 +200,7 @@ impl Answers<'_> {
 
 /// The line of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct CompactLine {
     #[serde(flatten)]
     change: Changed,
     chunks: u64,
@@ -199,26 +208,26 @@ struct Report {
     left_out: u64,
 }
 
-impl Report {
+impl CompactLine {
     fn new(change: Changed, chunks: u64, shares: Shares) -> Self {
         Self { change, chunks, kept: shares.kept, left_out: shares.left_out }
     }
 
     /// An ending before anything was to be changed.
-    fn ended(asked: &Compact, ending: &Ending, chunks: u64, shares: Shares) -> Self {
+    fn ended(asked: &CompactArgs, ending: &Ending, chunks: u64, shares: Shares) -> Self {
         Self::new(Changed::ended(KIND, &asked.path, ending), chunks, shares)
     }
 
     /// Says what was done, and gives the exit code.
-    fn print(&self, json: Json, ending: &Ending) -> Status {
+    fn print(&self, json: Json, ending: &Ending) -> ExitStatus {
         let printed = if json.is_json() {
             print_json(self)
         } else {
             let screen = Screen::of_stdout();
             self.sentence(ending).lines().for_each(|line| println!("{}", screen.fit(line)));
-            Status::Clean
+            ExitStatus::Clean
         };
-        Status::of_change(ending).max(printed)
+        ExitStatus::of_change(ending).max(printed)
     }
 
     fn sentence(&self, ending: &Ending) -> String {

@@ -3,11 +3,11 @@
 
 use super::{failed, output_closed};
 use crate::amount::plural;
-use crate::args::Diff;
+use crate::args::DiffArgs;
 use crate::place::shown;
 use crate::say::is_quiet;
 use crate::sessions::describe_error;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::plain;
 use keeper::Stop;
 use serde::Serialize;
@@ -21,7 +21,7 @@ use transcript::{Fault, Source, Span};
 /// Of longer records only the bytes are compared, and not what they are called.
 const NAMED_BYTES_MAX: u64 = 16 << 20;
 
-pub(crate) fn run(asked: &Diff) -> Status {
+pub(crate) fn run(asked: &DiffArgs) -> ExitStatus {
     // Each is read once, and both are there until all is said: what is at their paths may change meanwhile.
     let mut found = None;
     let compare = |old: &dyn Source| {
@@ -36,8 +36,8 @@ pub(crate) fn run(asked: &Diff) -> Status {
         Err(error) => return failed(&error),
     };
     match found.print(asked) {
-        Ok(()) if found.is_none() => Status::Clean,
-        Ok(()) => Status::Findings,
+        Ok(()) if found.is_none() => ExitStatus::Clean,
+        Ok(()) => ExitStatus::Findings,
         Err(error) => output_closed("standard output", &error),
     }
 }
@@ -51,18 +51,18 @@ fn could_not(path: &Path, stop: Stop) -> String {
 
 /// A line that is not empty.
 #[derive(Clone, Copy)]
-struct Record {
+struct ComparedRecord {
     line: u64,
     span: Span,
     hash: blake3::Hash,
 }
 
-fn records(source: &dyn Source) -> Result<Vec<Record>, Fault> {
+fn records(source: &dyn Source) -> Result<Vec<ComparedRecord>, Fault> {
     let (mut found, mut at, mut start, mut line) = (Vec::new(), 0, 0, 1);
     let mut hasher = blake3::Hasher::new();
     let mut end = |hasher: &mut blake3::Hasher, start: u64, at: u64, line: u64| {
         if at > start {
-            found.push(Record { line, span: Span::new(start, at), hash: hasher.finalize() });
+            found.push(ComparedRecord { line, span: Span::new(start, at), hash: hasher.finalize() });
         }
         hasher.reset();
     };
@@ -84,14 +84,14 @@ fn records(source: &dyn Source) -> Result<Vec<Record>, Fault> {
 
 /// How the records of two copies belong together, judged by their bytes.
 struct Alignment {
-    only_old: Vec<Record>,
-    only_new: Vec<Record>,
+    only_old: Vec<ComparedRecord>,
+    only_new: Vec<ComparedRecord>,
     /// Records that both hold, in another order: as few as possible.
-    moved: Vec<[Record; 2]>,
+    moved: Vec<[ComparedRecord; 2]>,
 }
 
 impl Alignment {
-    fn of(old: &[Record], new: &[Record]) -> Self {
+    fn between(old: &[ComparedRecord], new: &[ComparedRecord]) -> Self {
         let mut there: HashMap<blake3::Hash, VecDeque<usize>> = HashMap::new();
         for (at, record) in new.iter().enumerate() {
             there.entry(record.hash).or_default().push_back(at);
@@ -140,7 +140,7 @@ fn ascending(numbers: &[usize]) -> Vec<bool> {
 
 /// A record by which it can be found.
 #[derive(Serialize)]
-struct Named {
+struct NamedRecord {
     line: u64,
     bytes: u64,
     #[serde(rename = "kind", skip_serializing_if = "Option::is_none")]
@@ -152,9 +152,9 @@ struct Named {
     unversioned: Option<Vec<u8>>,
 }
 
-impl Record {
+impl ComparedRecord {
     /// `None` if it is not the record any more.
-    fn named(&self, source: &dyn Source) -> Result<Option<Named>, Fault> {
+    fn named(&self, source: &dyn Source) -> Result<Option<NamedRecord>, Fault> {
         let Self { line, span, hash } = *self;
         let mut hasher = blake3::Hasher::new();
         source.pieces(span, &mut |bytes| {
@@ -180,11 +180,11 @@ impl Record {
             None => None,
         };
         let kind = text("type").or_else(|| text("table")).or_else(|| text("role"));
-        Ok(Some(Named { line, bytes: span.len(), kind, entry, unversioned }))
+        Ok(Some(NamedRecord { line, bytes: span.len(), kind, entry, unversioned }))
     }
 }
 
-impl Named {
+impl NamedRecord {
     fn shown(&self) -> String {
         let parts = [self.kind.as_deref(), self.entry.as_deref()];
         let name: Vec<String> = parts.into_iter().flatten().map(plain).collect();
@@ -196,27 +196,27 @@ impl Named {
 /// What is not the same.
 struct Differences {
     records: [usize; 2],
-    only_old: Vec<Named>,
-    only_new: Vec<Named>,
+    only_old: Vec<NamedRecord>,
+    only_new: Vec<NamedRecord>,
     /// The same entry with other bytes.
-    changed: Vec<[Named; 2]>,
+    changed: Vec<[NamedRecord; 2]>,
     /// The same bytes at another place in the order.
-    moved: Vec<[Named; 2]>,
+    moved: Vec<[NamedRecord; 2]>,
 }
 
 /// One line of `--json`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-enum JsonLine<'a> {
-    OnlyOld(&'a Named),
-    OnlyNew(&'a Named),
+enum CompareLine<'a> {
+    OnlyOld(&'a NamedRecord),
+    OnlyNew(&'a NamedRecord),
     Changed {
-        old: &'a Named,
-        new: &'a Named,
+        old: &'a NamedRecord,
+        new: &'a NamedRecord,
     },
     Moved {
-        old: &'a Named,
-        new: &'a Named,
+        old: &'a NamedRecord,
+        new: &'a NamedRecord,
     },
     DiffSummary {
         old_records_total: usize,
@@ -232,10 +232,11 @@ impl Differences {
     /// `None` if a copy is not what it was when it was read first.
     fn between(old: &dyn Source, new: &dyn Source) -> Result<Option<Self>, Fault> {
         let (of_old, of_new) = (records(old)?, records(new)?);
-        let Alignment { only_old, only_new, moved } = Alignment::of(&of_old, &of_new);
-        let named = |source: &dyn Source, records: Vec<Record>| -> Result<Option<Vec<Named>>, Fault> {
-            records.iter().map(|record| record.named(source)).collect()
-        };
+        let Alignment { only_old, only_new, moved } = Alignment::between(&of_old, &of_new);
+        let named =
+            |source: &dyn Source, records: Vec<ComparedRecord>| -> Result<Option<Vec<NamedRecord>>, Fault> {
+                records.iter().map(|record| record.named(source)).collect()
+            };
         let (moved_old, moved_new) = moved.into_iter().map(|[one, other]| (one, other)).unzip();
         let all =
             [named(old, only_old)?, named(new, only_new)?, named(old, moved_old)?, named(new, moved_new)?];
@@ -244,15 +245,20 @@ impl Differences {
         Ok(Some(Self::new([of_old.len(), of_new.len()], only_old, only_new, moved)))
     }
 
-    fn new(records: [usize; 2], old: Vec<Named>, new: Vec<Named>, moved: Vec<[Named; 2]>) -> Self {
-        let key = |named: &Named| Some((named.entry.clone()?, named.kind.clone()));
+    fn new(
+        records: [usize; 2],
+        old: Vec<NamedRecord>,
+        new: Vec<NamedRecord>,
+        moved: Vec<[NamedRecord; 2]>,
+    ) -> Self {
+        let key = |named: &NamedRecord| Some((named.entry.clone()?, named.kind.clone()));
         let mut by_id: HashMap<_, VecDeque<usize>> = HashMap::new();
         for (at, other) in new.iter().enumerate() {
             if let Some(key) = key(other) {
                 by_id.entry(key).or_default().push_back(at);
             }
         }
-        let mut new: Vec<Option<Named>> = new.into_iter().map(Some).collect();
+        let mut new: Vec<Option<NamedRecord>> = new.into_iter().map(Some).collect();
         let (mut only_old, mut changed) = (Vec::new(), Vec::new());
         for one in old {
             let same = key(&one).and_then(|key| new[by_id.get_mut(&key)?.pop_front()?].take());
@@ -266,15 +272,16 @@ impl Differences {
 
     /// Whether there is none. A move to a database may write a header of another version.
     fn is_none(&self) -> bool {
-        let is_version =
-            |[one, other]: &[Named; 2]| one.unversioned.is_some() && one.unversioned == other.unversioned;
+        let is_version = |[one, other]: &[NamedRecord; 2]| {
+            one.unversioned.is_some() && one.unversioned == other.unversioned
+        };
         self.only_old.is_empty()
             && self.only_new.is_empty()
             && self.moved.is_empty()
             && self.changed.iter().all(is_version)
     }
 
-    fn print(&self, asked: &Diff) -> io::Result<()> {
+    fn print(&self, asked: &DiffArgs) -> io::Result<()> {
         let mut out = io::BufWriter::new(io::stdout().lock());
         if asked.json.is_json() {
             self.json(&mut out)?;
@@ -287,7 +294,7 @@ impl Differences {
     fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let [old_records_total, new_records_total] = self.records;
         let (only_old, only_new) = (self.only_old.iter(), self.only_new.iter());
-        let summary = JsonLine::DiffSummary {
+        let summary = CompareLine::DiffSummary {
             old_records_total,
             new_records_total,
             only_old_total: only_old.len(),
@@ -295,9 +302,9 @@ impl Differences {
             changed_total: self.changed.len(),
             moved_total: self.moved.len(),
         };
-        let changed = self.changed.iter().map(|[old, new]| JsonLine::Changed { old, new });
-        let moved = self.moved.iter().map(|[old, new]| JsonLine::Moved { old, new });
-        let all = only_old.map(JsonLine::OnlyOld).chain(only_new.map(JsonLine::OnlyNew));
+        let changed = self.changed.iter().map(|[old, new]| CompareLine::Changed { old, new });
+        let moved = self.moved.iter().map(|[old, new]| CompareLine::Moved { old, new });
+        let all = only_old.map(CompareLine::OnlyOld).chain(only_new.map(CompareLine::OnlyNew));
         let all = all.chain(changed).chain(moved);
         for line in all.chain([summary]) {
             writeln!(out, "{}", crate::terminal::json(&serde_json::to_string(&line)?))?;
@@ -305,7 +312,7 @@ impl Differences {
         Ok(())
     }
 
-    fn text(&self, asked: &Diff, out: &mut impl Write) -> io::Result<()> {
+    fn text(&self, asked: &DiffArgs, out: &mut impl Write) -> io::Result<()> {
         let (old, new) = (plain(&shown(&asked.old)), plain(&shown(&asked.new)));
         for (name, alone) in [(&old, &self.only_old), (&new, &self.only_new)] {
             for record in alone {
@@ -349,8 +356,9 @@ mod tests {
     #[expect(clippy::type_complexity, reason = "lines")]
     fn moved(old: &str, new: &str) -> (([Vec<u64>; 2], Vec<[u64; 2]>, bool), Vec<[u64; 2]>) {
         let found = Differences::between(&old.as_bytes(), &new.as_bytes()).unwrap().unwrap();
-        let lines = |all: &[Named]| all.iter().map(|record| record.line).collect();
-        let pairs = |all: &[[Named; 2]]| all.iter().map(|[one, other]| [one.line, other.line]).collect();
+        let lines = |all: &[NamedRecord]| all.iter().map(|record| record.line).collect();
+        let pairs =
+            |all: &[[NamedRecord; 2]]| all.iter().map(|[one, other]| [one.line, other.line]).collect();
         let alone = [lines(&found.only_old), lines(&found.only_new)];
         ((alone, pairs(&found.changed), found.is_none()), pairs(&found.moved))
     }

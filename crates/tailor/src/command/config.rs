@@ -5,28 +5,28 @@ use crate::args::{ConfigRead, ConfigWhat};
 use crate::config::{Loaded, own_file};
 use crate::say::{eprint_message, is_quiet, print_json};
 use crate::settings::{commented, schema};
-use crate::status::Status;
+use crate::status::ExitStatus;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(what: &ConfigWhat) -> Status {
+pub(crate) fn run(what: &ConfigWhat) -> ExitStatus {
     match what {
         ConfigWhat::Check(asked) => check(asked),
         ConfigWhat::Print(asked) => print(asked),
         ConfigWhat::Init(init) => write(init.file.clone().or_else(own_file)),
         ConfigWhat::Schema => {
             println!("{:#}", schema());
-            Status::Clean
+            ExitStatus::Clean
         }
     }
 }
 
 /// One line of `config check --json`.
 #[derive(Serialize)]
-struct Problem<'a> {
+struct ConfigProblem<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     severity: &'static str,
@@ -44,14 +44,14 @@ struct Configuration<'a> {
 }
 
 impl<'a> Configuration<'a> {
-    fn of(loaded: &'a Loaded, with_settings: bool) -> Self {
+    fn from_loaded(loaded: &'a Loaded, with_settings: bool) -> Self {
         let config_files = loaded.files.iter().map(|path| path.to_string_lossy()).collect();
         let settings = with_settings.then_some(&loaded.table);
         Self { kind: "configuration", config_files, settings }
     }
 }
 
-fn check(asked: &ConfigRead) -> Status {
+fn check(asked: &ConfigRead) -> ExitStatus {
     let loaded = match read(asked) {
         Ok(loaded) => loaded,
         Err(status) => return status,
@@ -60,9 +60,9 @@ fn check(asked: &ConfigRead) -> Status {
     for warning in &warnings {
         tell(asked, "warning", warning);
     }
-    let status = if warnings.is_empty() { Status::Clean } else { Status::Findings };
+    let status = if warnings.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings };
     if asked.json.is_json() {
-        return status.max(print_json(&Configuration::of(&loaded, false)));
+        return status.max(print_json(&Configuration::from_loaded(&loaded, false)));
     }
     if warnings.is_empty() && !is_quiet() {
         println!("configuration OK ({})", loaded.files_in_words());
@@ -70,7 +70,7 @@ fn check(asked: &ConfigRead) -> Status {
     status
 }
 
-fn print(asked: &ConfigRead) -> Status {
+fn print(asked: &ConfigRead) -> ExitStatus {
     let loaded = match read(asked) {
         Ok(loaded) => loaded,
         Err(status) => return status,
@@ -79,9 +79,9 @@ fn print(asked: &ConfigRead) -> Status {
     for warning in &warnings {
         eprint_message(warning);
     }
-    let status = if warnings.is_empty() { Status::Clean } else { Status::Findings };
+    let status = if warnings.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings };
     if asked.json.is_json() {
-        return status.max(print_json(&Configuration::of(&loaded, true)));
+        return status.max(print_json(&Configuration::from_loaded(&loaded, true)));
     }
     println!("# from {}", loaded.files_in_words());
     print!("{}", loaded.table);
@@ -94,7 +94,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
 }
 
 /// Reads the configuration, or says all that is wrong.
-fn read(asked: &ConfigRead) -> Result<Loaded, Status> {
+fn read(asked: &ConfigRead) -> Result<Loaded, ExitStatus> {
     let read = asked.at.read().and_then(|loaded| match loaded.senseless() {
         wrong if wrong.is_empty() => Ok(loaded),
         wrong => Err(wrong),
@@ -103,32 +103,32 @@ fn read(asked: &ConfigRead) -> Result<Loaded, Status> {
         for wrong in &wrong {
             tell(asked, "error", wrong);
         }
-        Status::Error
+        ExitStatus::Error
     })
 }
 
 fn tell(asked: &ConfigRead, severity: &'static str, message: &str) {
     if asked.json.is_json() {
-        print_json(&Problem { kind: "problem", severity, message });
+        print_json(&ConfigProblem { kind: "problem", severity, message });
     } else {
         eprint_message(message);
     }
 }
 
 /// Writes an initial file; never replaces one.
-fn write(path: Option<PathBuf>) -> Status {
+fn write(path: Option<PathBuf>) -> ExitStatus {
     let Some(path) = path else { return failed(&"no home folder is known; name the file") };
     if path == Path::new("-") {
         print!("{}", commented());
-        return Status::Clean;
+        return ExitStatus::Clean;
     }
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     let made = made.and_then(|()| File::create_new(&path)?.write_all(commented().as_bytes()));
     match made {
-        Ok(()) if is_quiet() => Status::Clean,
+        Ok(()) if is_quiet() => ExitStatus::Clean,
         Ok(()) => {
             println!("{}: written (next: edit it, then run tailor config check)", path.display());
-            Status::Clean
+            ExitStatus::Clean
         }
         Err(cause) => failed(&format!("{}: could not write a configuration: {cause}", path.display())),
     }

@@ -3,7 +3,7 @@
 use crate::amount::{grouped, size};
 use crate::place::{portable_text, shown};
 use crate::say::eprint_message;
-use crate::table::{Line, TableWriter};
+use crate::table::{TableRow, TableWriter};
 use crate::terminal;
 use keeper::{Fill, is_stored, measure_store, store_file};
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(super) fn measure<'p>(paths: impl Iterator<Item = &'p Path>, asked: &[PathBu
 
 /// One line of `--json`.
 #[derive(Serialize)]
-struct JsonLine<'f> {
+struct DatabaseLine<'f> {
     #[serde(rename = "type")]
     kind: &'static str,
     path: String,
@@ -41,20 +41,20 @@ struct JsonLine<'f> {
     free_bytes: u64,
     log_bytes: u64,
     estimated: bool,
-    tables: Vec<Table<'f>>,
+    tables: Vec<DatabaseTable<'f>>,
     remarks: &'f [String],
 }
 
 #[derive(Serialize)]
-struct Table<'f> {
+struct DatabaseTable<'f> {
     name: &'f str,
     bytes: u64,
 }
 
 pub(super) fn json(fills: &[Fill], out: &mut impl Write) -> io::Result<()> {
     for fill in fills {
-        let tables = fill.tables.iter().map(|(name, bytes)| Table { name, bytes: *bytes }).collect();
-        let line = JsonLine {
+        let tables = fill.tables.iter().map(|(name, bytes)| DatabaseTable { name, bytes: *bytes }).collect();
+        let line = DatabaseLine {
             kind: "database",
             path: portable_text(&fill.file),
             agent: fill.agent,
@@ -77,8 +77,8 @@ pub(super) fn print(fills: &[Fill], out: &mut impl Write) -> io::Result<()> {
         let log = if fill.log > 0 { format!(", and {} in its -wal", size(fill.log)) } else { String::new() };
         let about = if fill.is_exact { "" } else { ", estimated" };
         writeln!(out, "\nDatabase {}: {}{log}{about}", canvas.spell(&shown(&fill.file)), size(fill.bytes))?;
-        let row = |name: String, bytes: u64| Line { name, columns: vec![size(bytes)], part: bytes };
-        let mut rows: Vec<Line> =
+        let row = |name: String, bytes: u64| TableRow { name, columns: vec![size(bytes)], part: bytes };
+        let mut rows: Vec<TableRow> =
             fill.tables.iter().take(TABLES).map(|(name, bytes)| row(name.clone(), *bytes)).collect();
         if let Some(more) = fill.tables.get(TABLES..).filter(|more| !more.is_empty()) {
             let name = format!("{} more tables", grouped(more.len() as u64));

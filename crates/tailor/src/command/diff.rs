@@ -20,7 +20,7 @@ pub(crate) fn describe(
         return Ok(Vec::new());
     }
     let mut lines = vec![format!("--- {}", plain(&path.to_string_lossy()))];
-    let mut place = Place::default();
+    let mut place = LineCounter::default();
     for edit in plan.edits() {
         let at = edit.at;
         lines.push(format!("@@ line {}, bytes {}..{} @@", place.line_of(source, at)?, at.start, at.end));
@@ -35,14 +35,14 @@ pub(crate) fn describe(
 /// How far line breaks have been counted. A plan may combine several rounds, and later rounds count the lines of a
 /// changed text, so lines of the file are counted here.
 #[derive(Default)]
-struct Place {
+struct LineCounter {
     at: u64,
     breaks: u64,
     /// The byte before is a line break.
     is_line_start: bool,
 }
 
-impl Place {
+impl LineCounter {
     /// The line of an edit, from 1. Text inserted at the beginning of a line belongs to the line before.
     fn line_of(&mut self, source: &dyn Source, edit: Span) -> Result<u64, Fault> {
         source.pieces(Span::new(self.at, edit.start), &mut |bytes| {

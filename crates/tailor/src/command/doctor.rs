@@ -6,15 +6,15 @@ use super::progress::Progress;
 use super::strays::{self, Strays};
 use super::{BATCH_FILES, databases, failed};
 use crate::amount::{grouped, plural};
-use crate::args::Doctor;
+use crate::args::DoctorArgs;
 use crate::output::Output;
 use crate::place::{self, portable_text};
 use crate::say::{eprint_message, is_quiet, is_verbose};
-use crate::sessions::row::{self, Cells};
+use crate::sessions::row::{self, ListCells};
 use crate::sessions::{
-    Candidate, Looks, Session, State, candidates, check_agent, is_called, no_such_session,
+    Candidate, ListedSession, Looks, SessionState, candidates, check_agent, is_called, no_such_session,
 };
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::table::TableWriter;
 use crate::terminal::{self, Screen};
 use keeper::{Fill, Stray, is_stored};
@@ -29,16 +29,16 @@ const SHORT: usize = 10;
 /// How long `tailor` alone spends on reading changed sessions.
 const SHORT_TIME: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(doctor: &Doctor) -> Status {
+pub(crate) fn run(doctor: &DoctorArgs) -> ExitStatus {
     examine(doctor, false)
 }
 
 /// `tailor` alone.
-pub(crate) fn in_short() -> Status {
-    examine(&Doctor::default(), true)
+pub(crate) fn in_short() -> ExitStatus {
+    examine(&DoctorArgs::default(), true)
 }
 
-fn examine(doctor: &Doctor, short: bool) -> Status {
+fn examine(doctor: &DoctorArgs, short: bool) -> ExitStatus {
     let config = match doctor.config.load() {
         Ok(config) => config,
         Err(error) => return failed(&error),
@@ -54,7 +54,7 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
     let looks = Looks::new(&config, &doctor.paths);
     let until = short.then(|| Instant::now() + SHORT_TIME);
     let interrupt = Interrupt::watch();
-    let progress = Progress::of(all.iter().map(Candidate::path));
+    let progress = Progress::for_files(all.iter().map(Candidate::path));
     let look = |candidate: &Candidate| {
         let may_read = !interrupt.came() && until.is_none_or(|until| Instant::now() < until);
         let session = looks.session(candidate, may_read);
@@ -91,7 +91,7 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
     } else if sessions.is_empty() {
         writeln!(out, "{}", nothing(all_sessions, fitting))
     } else {
-        List::new(&sessions, short).print(&mut out)
+        DoctorList::new(&sessions, short).print(&mut out)
     };
     let told = if doctor.json.is_json() {
         Ok(())
@@ -99,7 +99,7 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
         strays::print(&lost, &mut out).and_then(|()| databases::print_remarks(&fills, &mut out))
     };
     let status = match printed.and(told).and_then(|()| out.finish()) {
-        Ok(()) => Status::Clean,
+        Ok(()) => ExitStatus::Clean,
         Err(error) => super::output_closed("standard output", &error),
     };
     interrupt.obey();
@@ -116,7 +116,7 @@ fn nothing(all: u64, fitting: u64) -> String {
     }
 }
 
-fn is_asked(doctor: &Doctor, session: &Session) -> bool {
+fn is_asked(doctor: &DoctorArgs, session: &ListedSession) -> bool {
     let of_agent = |name: &String| is_called(session.agent, session.format, name);
     let of_project =
         |text: &String| session.headline.folder.as_ref().is_some_and(|folder| folder.contains(text.as_str()));
@@ -125,7 +125,7 @@ fn is_asked(doctor: &Doctor, session: &Session) -> bool {
 
 /// One line of `--json`.
 #[derive(Serialize)]
-struct Line<'a> {
+struct DoctorLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     path: String,
@@ -159,7 +159,7 @@ struct Line<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "doctor-summary")]
 #[derive(Default)]
-pub(super) struct Totals {
+pub(super) struct DoctorTotals {
     sessions: u64,
     states: States,
 }
@@ -178,18 +178,18 @@ struct States {
     unknown: u64,
 }
 
-impl Totals {
-    pub(super) fn of<'s>(sessions: impl IntoIterator<Item = &'s Session>) -> Self {
+impl DoctorTotals {
+    pub(super) fn from_sessions<'s>(sessions: impl IntoIterator<Item = &'s ListedSession>) -> Self {
         let mut totals = Self::default();
         for session in sessions {
             totals.sessions += 1;
             *match session.state {
-                State::Broken(_) => &mut totals.states.broken,
-                State::TooLong => &mut totals.states.too_long,
-                State::Bloated => &mut totals.states.bloated,
-                State::InUse => &mut totals.states.in_use,
-                State::Ok => &mut totals.states.ok,
-                State::Unknown => &mut totals.states.unknown,
+                SessionState::Broken(_) => &mut totals.states.broken,
+                SessionState::TooLong => &mut totals.states.too_long,
+                SessionState::Bloated => &mut totals.states.bloated,
+                SessionState::InUse => &mut totals.states.in_use,
+                SessionState::Ok => &mut totals.states.ok,
+                SessionState::Unknown => &mut totals.states.unknown,
             } += 1;
         }
         totals
@@ -212,15 +212,15 @@ impl Totals {
 }
 
 fn json(
-    doctor: &Doctor,
-    sessions: &[Session],
+    doctor: &DoctorArgs,
+    sessions: &[ListedSession],
     lost: &[Stray],
     fills: &[Fill],
     out: &mut impl Write,
 ) -> io::Result<()> {
     for session in sessions {
         let known = session.tokens.is_some();
-        let line = Line {
+        let line = DoctorLine {
             kind: "session",
             path: portable_text(&session.path),
             agent: session.agent_name(),
@@ -233,7 +233,7 @@ fn json(
             tokens: session.tokens,
             window_tokens: (known && session.window > 0).then_some(session.window),
             state: session.state.name(),
-            codes: if let State::Broken(codes) = &session.state { codes } else { &[] },
+            codes: if let SessionState::Broken(codes) = &session.state { codes } else { &[] },
             in_use: session.is_used,
             command: session.command.as_deref(),
             resume: session.resume().map(|(words, _)| words.join(" ")),
@@ -242,31 +242,31 @@ fn json(
     }
     strays::json(lost, out)?;
     databases::json(fills, out)?;
-    writeln!(out, "{}", serde_json::to_string(&Totals::of(sessions))?)
+    writeln!(out, "{}", serde_json::to_string(&DoctorTotals::from_sessions(sessions))?)
 }
 
 /// The list for people.
-struct List<'a> {
-    sessions: &'a [Session],
+struct DoctorList<'a> {
+    sessions: &'a [ListedSession],
     short: bool,
     canvas: TableWriter,
     screen: Screen,
 }
 
-impl<'a> List<'a> {
-    fn new(sessions: &'a [Session], short: bool) -> Self {
+impl<'a> DoctorList<'a> {
+    fn new(sessions: &'a [ListedSession], short: bool) -> Self {
         Self { sessions, short, canvas: TableWriter::of_stdout(), screen: Screen::of_stdout() }
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        let shown: Vec<&Session> = self
+        let shown: Vec<&ListedSession> = self
             .sessions
             .iter()
             .enumerate()
             .filter(|(n, session)| !self.short || *n < SHORT || session.state.is_stuck())
             .map(|(_, session)| session)
             .collect();
-        let rows: Vec<Cells> =
+        let rows: Vec<ListCells> =
             [row::heads()].into_iter().chain(shown.iter().map(|session| row::cells(session))).collect();
         let widths = row::widths(&self.canvas, &rows, [0; 7]);
         for (n, cells) in rows.iter().enumerate() {
@@ -284,7 +284,7 @@ impl<'a> List<'a> {
         if is_quiet() { Ok(()) } else { writeln!(out, "\n{}", self.end(shown.len())) }
     }
 
-    fn paint(&self, cell: String, session: Option<&Session>) -> String {
+    fn paint(&self, cell: String, session: Option<&ListedSession>) -> String {
         let Some(colour) = session.and_then(|session| row::colour(&session.state)) else { return cell };
         let mut out = String::new();
         self.screen.paint(colour, &mut out, |out| out.push_str(&cell));
@@ -293,7 +293,7 @@ impl<'a> List<'a> {
 
     /// The advice at the end.
     fn end(&self, shown: usize) -> String {
-        let totals = Totals::of(self.sessions);
+        let totals = DoctorTotals::from_sessions(self.sessions);
         let mut lines = vec![format!("{}.", totals.sentence())];
         if totals.states.broken + totals.states.too_long > 0 {
             lines.push("Each command changes only that session, and tailor undo takes it back.".to_string());

@@ -3,15 +3,15 @@
 
 use super::failed;
 use super::resume::in_folder;
-use super::search::{Fit, Search, is_length};
+use super::search::{ErrorSearch, Fit, is_length};
 use crate::amount::{age, grouped, percent, plural};
-use crate::args::Explain;
+use crate::args::ExplainArgs;
 use crate::place::{portable_text, shown, shown_word};
 use crate::remedy;
 use crate::report::FindingReport;
 use crate::say::{eprint_message, is_quiet, print_json};
-use crate::sessions::{Looks, Session, describe_error, is_refused};
-use crate::status::Status;
+use crate::sessions::{ListedSession, Looks, describe_error, is_refused};
+use crate::status::ExitStatus;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
 use transcript::overflow::last_error;
 use transcript::profile::{self, PROFILES};
-use transcript::refusal::{self, Refusal};
+use transcript::refusal::{self, KnownError};
 use transcript::request::{Blame, blame};
 use transcript::rule::{self, RULES, Rule};
 use transcript::{Examination, Finding, examine};
@@ -35,7 +35,7 @@ const FINDINGS_MAX: usize = 10;
 /// How much of standard input is read: errors are shorter.
 const STDIN_BYTES_MAX: u64 = 1 << 20;
 
-pub(crate) fn run(mut explain: Explain) -> Status {
+pub(crate) fn run(mut explain: ExplainArgs) -> ExitStatus {
     if explain.what.as_deref() == Some("-") {
         let mut text = Vec::new();
         if let Err(error) = io::stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut text) {
@@ -51,15 +51,15 @@ pub(crate) fn run(mut explain: Explain) -> Status {
         let text = file.to_string_lossy().into_owned();
         explain.file = explain.what.replace(text).map(PathBuf::from);
     }
-    let mut ask = Ask { explain: &explain, answer: Answer::default() };
+    let mut ask = Ask { explain: &explain, answer: ExplainLine::default() };
     let status = answer(&mut ask);
     if ask.is_json() && ask.answer.kind == KIND { status.max(print_json(&ask.answer)) } else { status }
 }
 
 /// What is asked, and what is answered to a program.
 struct Ask<'e> {
-    explain: &'e Explain,
-    answer: Answer,
+    explain: &'e ExplainArgs,
+    answer: ExplainLine,
 }
 
 impl Ask<'_> {
@@ -87,7 +87,7 @@ const KIND: &str = "explanation";
 
 /// That line.
 #[derive(Default, Serialize)]
-struct Answer {
+struct ExplainLine {
     #[serde(rename = "type")]
     kind: &'static str,
     /// What the error is about; absent if nobody knows it.
@@ -151,7 +151,7 @@ struct ProfileLine {
     source: &'static str,
 }
 
-fn answer(ask: &mut Ask<'_>) -> Status {
+fn answer(ask: &mut Ask<'_>) -> ExitStatus {
     let explain = ask.explain;
     let Some(what) = &explain.what else {
         let mut rules: Vec<&Rule> = RULES.to_vec();
@@ -165,7 +165,7 @@ fn answer(ask: &mut Ask<'_>) -> Status {
             }
             ask.say(&format!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what));
         }
-        return Status::Clean;
+        return ExitStatus::Clean;
     };
     if let Some(profile) = profile::find(what) {
         let (name, what, source) = (profile.name, profile.what, profile.source);
@@ -194,7 +194,7 @@ fn answer(ask: &mut Ask<'_>) -> Status {
     } else {
         return unknown(what, ask);
     }
-    Status::Clean
+    ExitStatus::Clean
 }
 
 fn describe(rule: &Rule, ask: &Ask<'_>) {
@@ -211,7 +211,7 @@ fn describe(rule: &Rule, ask: &Ask<'_>) {
 }
 
 /// Neither a code nor an error that is known: what to do then.
-fn unknown(what: &str, ask: &mut Ask<'_>) -> Status {
+fn unknown(what: &str, ask: &mut Ask<'_>) -> ExitStatus {
     ask.answer.kind = KIND;
     let explain = ask.explain;
     let file = explain.file.as_deref();
@@ -250,17 +250,17 @@ fn unknown(what: &str, ask: &mut Ask<'_>) -> Status {
             },
         );
     }
-    Status::Error
+    ExitStatus::Error
 }
 
-fn error(known: &'static Refusal, text: &str, ask: &mut Ask<'_>) -> Status {
+fn error(known: &'static KnownError, text: &str, ask: &mut Ask<'_>) -> ExitStatus {
     let explain = ask.explain;
-    ask.answer = Answer {
+    ask.answer = ExplainLine {
         kind: KIND,
         what: Some(known.what),
         codes: known.codes.to_vec(),
         remedy: Some(paragraphs(&[known.fix, known.advice])),
-        ..Answer::default()
+        ..ExplainLine::default()
     };
     let rules: Vec<&Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
     let names: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.code(), rule.name())).collect();
@@ -269,7 +269,7 @@ fn error(known: &'static Refusal, text: &str, ask: &mut Ask<'_>) -> Status {
     if known.codes.is_empty() {
         ask.say("This error is not about the session; there is nothing to fix.");
         ask.say(known.advice);
-        return Status::Clean;
+        return ExitStatus::Clean;
     }
     if !rules.is_empty() {
         ask.say(&format!("Rules: {names}\n\n"));
@@ -280,11 +280,11 @@ fn error(known: &'static Refusal, text: &str, ask: &mut Ask<'_>) -> Status {
         (Some(file), None) => file,
         _ if rules.is_empty() => {
             ask.say(&paragraphs(&[known.fix, known.advice]));
-            return Status::Clean;
+            return ExitStatus::Clean;
         }
         (_, folder) => match search(known, text, ask, folder) {
             Err(error) => return failed(&error),
-            Ok(None) => return Status::Clean,
+            Ok(None) => return ExitStatus::Clean,
             Ok(Some(path)) => {
                 searched = path;
                 &searched
@@ -312,11 +312,11 @@ fn error(known: &'static Refusal, text: &str, ask: &mut Ask<'_>) -> Status {
 const SHORTENED: &str = "The session was shortened since this error, and fits now.";
 
 /// What to do about a session that is too long.
-fn too_long(path: &Path, text: &str, ask: &mut Ask<'_>, is_about: &dyn Fn(&Finding) -> bool) -> Status {
+fn too_long(path: &Path, text: &str, ask: &mut Ask<'_>, is_about: &dyn Fn(&Finding) -> bool) -> ExitStatus {
     let vault = ask.explain.config.load().and_then(|config| config.vault()).ok().map(Vault::new);
     let from = |vault: &Vault| recovered_from(vault, &path.canonicalize().ok()?, text).ok();
     let was_recovered = vault.as_ref().and_then(from).unwrap_or(false);
-    in_file(path, text, ask, None, is_about, &|Found { findings, looked, window, said }| {
+    in_file(path, text, ask, None, is_about, &|ErrorSubject { findings, looked, window, said }| {
         let is_over = looked.context_tokens.tokens > *window;
         let is_refused = is_refused(looked, path, vault.as_ref());
         let is_met = was_recovered || said.as_ref().is_some_and(|said| is_same(said, text));
@@ -336,7 +336,7 @@ fn too_long(path: &Path, text: &str, ask: &mut Ask<'_>, is_about: &dyn Fn(&Findi
 
 /// Finds the session that has the error, and prints its name. If there is none, prints advice and returns `None`.
 fn search(
-    known: &'static Refusal,
+    known: &'static KnownError,
     text: &str,
     ask: &Ask<'_>,
     folder: Option<&PathBuf>,
@@ -348,7 +348,7 @@ fn search(
     }
     let looks = Looks::new(&ask.explain.config.load()?, &paths);
     let ids = if is_length(text) { Vec::new() } else { ids(text) };
-    let found = Search { known, text, ids: &ids }.run(&looks, &paths);
+    let found = ErrorSearch { known, text, ids: &ids }.run(&looks, &paths);
     let sessions = plural(found.sessions as u64, "session");
     let Some((session, fit)) = &found.session else {
         let what = if ids.is_empty() {
@@ -383,7 +383,7 @@ fn search(
 }
 
 /// What to say of a session that holds an id of the error, but not what the error is about.
-fn repaired(session: &Session, name: &str, ask: &Ask<'_>) {
+fn repaired(session: &ListedSession, name: &str, ask: &Ask<'_>) {
     ask.say(&format!("The call is in this session: {name}"));
     ask.whole(&plain(&shown(&session.path)));
     match session.command.as_ref().filter(|_| session.state.is_stuck()) {
@@ -411,7 +411,7 @@ fn print_lines(text: &str) {
 }
 
 /// What an error is about in a file.
-struct Found {
+struct ErrorSubject {
     findings: Vec<Finding>,
     looked: Examination,
     /// The context window that it is measured against.
@@ -428,15 +428,15 @@ fn in_file(
     ask: &mut Ask<'_>,
     heading: Option<&str>,
     is_about: &dyn Fn(&Finding) -> bool,
-    end: &dyn Fn(&Found) -> String,
-) -> Status {
+    end: &dyn Fn(&ErrorSubject) -> String,
+) -> ExitStatus {
     let policies = ask.explain.config.load().map(|config| config.policies());
     let (policies, (blame, looked, said)) =
-        match policies.and_then(|policies| Ok((look(path, text, &policies)?, policies))) {
+        match policies.and_then(|policies| Ok((find_error(path, text, &policies)?, policies))) {
             Ok((found, policies)) => (policies, found),
             Err(why) => return failed(&why),
         };
-    let window = looked.context_tokens.window(policies.of(looked.facts.format));
+    let window = looked.context_tokens.window(policies.for_format(looked.facts.format));
     ask.whole(&format!("{}:", plain(&shown(path))));
     ask.answer.path = Some(portable_text(path));
     tell(&blame, text, ask);
@@ -459,7 +459,7 @@ fn in_file(
     if more > 0 {
         ask.whole(&format!("  and {more} more (tailor scan)"));
     }
-    let found = Found { findings, looked, window, said };
+    let found = ErrorSubject { findings, looked, window, said };
     let end = end(&found);
     if !end.is_empty() {
         ask.whole("");
@@ -473,7 +473,7 @@ fn in_file(
     ask.answer.message = Some(end).filter(|end| !end.is_empty());
     let reports = found.findings.into_iter().map(|finding| FindingReport::new(path, finding));
     ask.answer.findings = Some(reports.collect());
-    Status::Clean
+    ExitStatus::Clean
 }
 
 /// How much the context has of what it may have.
@@ -500,7 +500,7 @@ fn go_on(path: &Path, looked: &Examination, ask: &mut Ask<'_>) {
 }
 
 /// The places of a file that the error names, and all findings in the file.
-fn look(
+fn find_error(
     path: &Path,
     text: &str,
     policies: &Policies,

@@ -1,16 +1,16 @@
 //! `tailor export`: a session from a database as lines of JSON, as it is stored.
 
 use super::failed;
-use crate::args::Export;
-use crate::status::Status;
+use crate::args::ExportArgs;
+use crate::status::ExitStatus;
 
 #[cfg(not(feature = "stores"))]
-pub(crate) fn run(_: &Export) -> Status {
+pub(crate) fn run(_: &ExportArgs) -> ExitStatus {
     failed(&crate::value::not_built_in("stores"))
 }
 
 #[cfg(feature = "stores")]
-pub(crate) fn run(asked: &Export) -> Status {
+pub(crate) fn run(asked: &ExportArgs) -> ExitStatus {
     use super::output_closed;
     use crate::amount::plural;
     use crate::say::eprint_message;
@@ -40,10 +40,10 @@ pub(crate) fn run(asked: &Export) -> Status {
         eprint_message(&format!("{path}: {remark}"));
     }
     if export.lost.is_empty() {
-        return Status::Clean;
+        return ExitStatus::Clean;
     }
     let lost = plural(export.lost.len() as u64, "row");
     eprint_message(&format!("{path}: {lost} could not be read as the agent would have it:"));
     export.lost.iter().take(NAMED).for_each(|why| eprint_message(&format!("  {why}")));
-    Status::Findings
+    ExitStatus::Findings
 }

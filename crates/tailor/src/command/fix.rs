@@ -2,14 +2,14 @@
 
 use super::{OutputOptions, asked_rules, diff, failed, finish, is_stream, lines, output_closed, over_files};
 use crate::amount::plural;
-use crate::args::{Fix, Layout};
+use crate::args::{FileLayout, FixArgs};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::{FailPolicy, FileReport};
 use crate::say::eprint_message;
 use crate::sessions::roots;
-use crate::status::Status;
-use keeper::{Found, Mode, Options, Vault, finish_all, has_ended, maintain_shown, maintain_stream};
+use crate::status::ExitStatus;
+use keeper::{FoundFile, Mode, Options, Vault, finish_all, has_ended, maintain_shown, maintain_stream};
 use std::io::{self, IsTerminal, Write};
 use std::path::{self, Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ const POLL_MAX: Duration = Duration::from_secs(60);
 /// How often to check whether a process is gone.
 const BLINK: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(fix: &Fix) -> Status {
+pub(crate) fn run(fix: &FixArgs) -> ExitStatus {
     let asked = match fix.asked() {
         Ok(asked) => asked,
         Err(error) => return failed(&error),
@@ -58,7 +58,7 @@ pub(crate) fn run(fix: &Fix) -> Status {
     {
         settle(&fix.shared.paths, vault);
     }
-    let output = OutputOptions::of(&fix.shared.results, &asked.options.policy);
+    let output = OutputOptions::new(&fix.shared.results, &asked.options.policy);
     let status = over_files(&fix.shared.paths, &output, |found| {
         Some(retried(until, || one(fix, &asked.options, &judge, found)))
     });
@@ -70,7 +70,7 @@ pub(crate) fn run(fix: &Fix) -> Status {
 
 /// Lists what a repair of all known sessions would change, and asks whether to make it. The error is the exit status if
 /// it is not made.
-fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Status> {
+fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<(), ExitStatus> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Err(failed(
             &"no PATH: this would repair the sessions of all agents. Name files or folders, or pass --all; \
@@ -79,7 +79,7 @@ fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Statu
     }
     let (sessions, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let dry = Options { mode: Mode::DryRun, ..options.clone() };
-    let output = OutputOptions::of(&fix.shared.results, &options.policy).laid_out(Layout::Question);
+    let output = OutputOptions::new(&fix.shared.results, &options.policy).laid_out(FileLayout::Question);
     let status = over_files(&[], &output, |found| {
         let report = one(fix, &dry, judge, found);
         let would_fix = report.outcome == "would-fix";
@@ -101,7 +101,7 @@ fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Statu
         return Ok(());
     }
     eprint_message("nothing was changed");
-    Err(Status::Findings)
+    Err(ExitStatus::Findings)
 }
 
 /// Finishes interrupted runs. Errors are reported and do not stop anything.
@@ -136,7 +136,7 @@ fn retried(until: Option<Instant>, one: impl Fn() -> FileReport) -> FileReport {
     }
 }
 
-fn one(fix: &Fix, options: &Options, judge: &FailPolicy<'_>, found: &Found) -> FileReport {
+fn one(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>, found: &FoundFile) -> FileReport {
     let copying = fix
         .copy_to
         .as_ref()
@@ -157,13 +157,13 @@ fn one(fix: &Fix, options: &Options, judge: &FailPolicy<'_>, found: &Found) -> F
 }
 
 /// The lines of `--diff`, if it is given.
-fn changes(fix: &Fix, path: &Path, source: &dyn Source, plan: &Plan) -> Result<Vec<String>, Fault> {
+fn changes(fix: &FixArgs, path: &Path, source: &dyn Source, plan: &Plan) -> Result<Vec<String>, Fault> {
     if fix.diff { diff::describe(path, source, plan, fix.show_content) } else { Ok(Vec::new()) }
 }
 
 /// The path of a file's copy: its path below the folder that the user named. If there are several folders, the whole
 /// path is kept, because each may hold a file of the same name.
-fn copy_path(out: &Path, fix: &Fix, found: &Found) -> PathBuf {
+fn copy_path(out: &Path, fix: &FixArgs, found: &FoundFile) -> PathBuf {
     if fix.shared.paths.len() != 1 {
         let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_));
         let named = found.path.components().any(|part| part == Component::ParentDir);
@@ -175,7 +175,7 @@ fn copy_path(out: &Path, fix: &Fix, found: &Found) -> PathBuf {
 }
 
 /// Repairs standard input to standard output; messages go to standard error.
-fn stream(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Status {
+fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> ExitStatus {
     let results = &fix.shared.results;
     let printer = match &results.output {
         Some(file) if is_stdout(file) => {

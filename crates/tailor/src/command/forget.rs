@@ -2,15 +2,15 @@
 
 use super::failed;
 use crate::amount::plural;
-use crate::args::Forget;
+use crate::args::ForgetArgs;
 use crate::say::{eprint_message, print_json};
-use crate::status::Status;
+use crate::status::ExitStatus;
 use keeper::Verdicts;
 use serde::Serialize;
 
 /// One line of `--json`.
 #[derive(Serialize)]
-struct Line<'a> {
+struct ForgetLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     text_id: &'a str,
@@ -18,12 +18,12 @@ struct Line<'a> {
     runs: u64,
 }
 
-pub(crate) fn run(forget: &Forget) -> Status {
+pub(crate) fn run(forget: &ForgetArgs) -> ExitStatus {
     let vault = match forget.config.load().and_then(|config| forget.vault.open(&config)) {
         Ok(vault) => vault,
         Err(error) => return failed(&error),
     };
-    let mut status = Status::Clean;
+    let mut status = ExitStatus::Clean;
     // The index holds titles of sessions, so it is deleted as well. The next look creates a new one.
     if let Some(Err(cause)) = Verdicts::default_folder().map(|folder| Verdicts::forget(&folder)) {
         status = failed(&format!("could not remove the index of verdicts: {cause}"));
@@ -31,8 +31,11 @@ pub(crate) fn run(forget: &Forget) -> Status {
     for id in &forget.ids {
         match vault.forget(id) {
             Ok(done) if forget.json.is_json() => {
-                status =
-                    status.max(print_json(&Line { kind: "forgotten", text_id: &done.id, runs: done.runs }));
+                status = status.max(print_json(&ForgetLine {
+                    kind: "forgotten",
+                    text_id: &done.id,
+                    runs: done.runs,
+                }));
             }
             Ok(done) if done.runs == 0 => println!("{id}: already forgotten"),
             Ok(done) => {

@@ -2,15 +2,15 @@
 
 use super::failed;
 use crate::amount::{plural, size};
-use crate::args::Gc;
+use crate::args::GcArgs;
 use crate::say::{eprint_message, is_quiet, print_json};
-use crate::status::Status;
-use keeper::Keep;
+use crate::status::ExitStatus;
+use keeper::RunsToKeep;
 use serde::Serialize;
 
 /// The line of `--json`.
 #[derive(Serialize)]
-struct Line {
+struct GcLine {
     #[serde(rename = "type")]
     kind: &'static str,
     outcome: &'static str,
@@ -21,23 +21,23 @@ struct Line {
     bytes_kept: u64,
 }
 
-pub(crate) fn run(gc: &Gc) -> Status {
+pub(crate) fn run(gc: &GcArgs) -> ExitStatus {
     let vault = match gc.config.load().and_then(|config| gc.vault.open(&config)) {
         Ok(vault) => vault,
         Err(error) => return failed(&error),
     };
-    let freed = match vault.gc(Keep { age: gc.older_than, bytes: gc.max_size }, gc.dry_run) {
+    let freed = match vault.gc(RunsToKeep { age: gc.older_than, bytes: gc.max_size }, gc.dry_run) {
         Ok(freed) => freed,
         Err(error) => return failed(&error),
     };
     for error in &freed.errors {
         eprint_message(&format!("{error}; kept"));
     }
-    let status = if freed.errors.is_empty() { Status::Clean } else { Status::Error };
+    let status = if freed.errors.is_empty() { ExitStatus::Clean } else { ExitStatus::Error };
     if gc.json.is_json() {
         let outcome = if gc.dry_run { "would-remove" } else { "removed" };
         let keeper::Freed { runs, leftovers, bytes, runs_kept, bytes_kept, .. } = freed;
-        let line = Line { kind: "gc", outcome, runs, leftovers, bytes, runs_kept, bytes_kept };
+        let line = GcLine { kind: "gc", outcome, runs, leftovers, bytes, runs_kept, bytes_kept };
         return status.max(print_json(&line));
     }
     if is_quiet() && !gc.dry_run {

@@ -4,8 +4,8 @@
 use super::{failed, output_closed};
 use crate::amount::age;
 use crate::args::{Args, Complete, Completions, Man};
-use crate::sessions::{Session, candidates};
-use crate::status::Status;
+use crate::sessions::{ListedSession, candidates};
+use crate::status::ExitStatus;
 use crate::terminal::plain;
 use clap::{CommandFactory, ValueHint};
 use clap_complete::Shell;
@@ -15,20 +15,20 @@ use std::io::{self, Write};
 /// How many sessions a shell is offered.
 const SESSIONS_MAX: usize = 50;
 
-pub(crate) fn completions(asked: &Completions) -> Status {
+pub(crate) fn completions(asked: &Completions) -> ExitStatus {
     let mut text = Vec::new();
     clap_complete::generate(asked.shell, &mut Args::command(), "tailor", &mut text);
     let text = with_sessions(asked.shell, String::from_utf8_lossy(&text).into_owned());
     match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => Status::Clean,
+        Ok(()) => ExitStatus::Clean,
         Err(error) => output_closed("standard output", &error),
     }
 }
 
 /// The JSON Schema of all that `--json` prints.
-pub(crate) fn schema() -> Status {
+pub(crate) fn schema() -> ExitStatus {
     print!("{}", include_str!("../output.schema.json"));
-    Status::Clean
+    ExitStatus::Clean
 }
 
 /// What scripts need to know besides what `clap_complete` tells them.
@@ -42,7 +42,7 @@ struct Words {
 }
 
 impl Words {
-    fn of(all: &clap::Command) -> Self {
+    fn from_command(all: &clap::Command) -> Self {
         let is_session = |arg: &clap::Arg| arg.get_value_hint() == ValueHint::AnyPath;
         let takes_session = |command: &&clap::Command| command.get_positionals().any(is_session);
         let commands = all.get_subcommands().filter(takes_session);
@@ -76,7 +76,7 @@ impl Words {
 fn with_sessions(shell: Shell, text: String) -> String {
     let mut all = Args::command();
     all.build();
-    let words = Words::of(&all);
+    let words = Words::from_command(&all);
     match shell {
         Shell::Bash => {
             let own = BASH.replace("COMMANDS", &words.commands.join(" "));
@@ -179,22 +179,22 @@ _tailor_paths() {
 "#;
 
 /// The ids of the newest sessions that begin so; after a tab, whose they are and how old.
-pub(crate) fn complete(asked: &Complete) -> Status {
+pub(crate) fn complete(asked: &Complete) -> ExitStatus {
     let sessions = candidates(&[]);
-    let named = sessions.iter().map(Session::unknown).filter_map(|session| {
+    let named = sessions.iter().map(ListedSession::unknown).filter_map(|session| {
         let id = session.id().filter(|id| id.starts_with(&asked.begin))?;
         Some((plain(id), format!("{} {} ago", session.agent_name(), age(session.age))))
     });
     named.take(SESSIONS_MAX).for_each(|(id, whose)| println!("{id}\t{whose}"));
-    Status::Clean
+    ExitStatus::Clean
 }
 
-pub(crate) fn man(asked: &Man) -> Status {
+pub(crate) fn man(asked: &Man) -> ExitStatus {
     let folder = &asked.folder;
     let made =
         std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Args::command(), folder));
     match made {
-        Ok(()) => Status::Clean,
+        Ok(()) => ExitStatus::Clean,
         Err(error) => failed(&format!("{}: could not write the manual: {error}", folder.display())),
     }
 }

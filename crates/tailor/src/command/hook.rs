@@ -5,10 +5,10 @@
 //! only printed to standard error, so that an agent never stops because of a hook.
 
 use crate::amount::grouped;
-use crate::args::{Hook, HookEvent};
+use crate::args::{HookArgs, HookEvent};
 use crate::say::eprint_message;
-use crate::sessions::{Looks, Session, State, candidates};
-use crate::status::Status;
+use crate::sessions::{ListedSession, Looks, SessionState, candidates};
+use crate::status::ExitStatus;
 use crate::system::set_apart;
 use serde::Deserialize;
 use std::io::{self, Read};
@@ -26,23 +26,24 @@ const WAIT: &str = "10m";
 
 /// The fields that we need of an agent's event.
 #[derive(Deserialize)]
-struct Event {
+struct HookInput {
     /// Absent if the session is not stored.
     #[serde(default)]
     transcript_path: Option<PathBuf>,
 }
 
-pub(crate) fn run(hook: &Hook) -> Status {
+pub(crate) fn run(hook: &HookArgs) -> ExitStatus {
     if let Err(error) = obey(hook) {
         eprint_message(&format!("hook: {error}"));
     }
-    Status::Clean
+    ExitStatus::Clean
 }
 
-fn obey(hook: &Hook) -> Result<(), String> {
+fn obey(hook: &HookArgs) -> Result<(), String> {
     let mut text = Vec::new();
     io::stdin().lock().take(INPUT_BYTES_MAX).read_to_end(&mut text).map_err(|error| error.to_string())?;
-    let event: Event = serde_json::from_slice(&text).map_err(|error| format!("standard input: {error}"))?;
+    let event: HookInput =
+        serde_json::from_slice(&text).map_err(|error| format!("standard input: {error}"))?;
     // A new session has no file yet.
     let Some(path) = event.transcript_path.filter(|path| path.is_file()) else { return Ok(()) };
     match hook.event {
@@ -52,7 +53,7 @@ fn obey(hook: &Hook) -> Result<(), String> {
 }
 
 /// Prints what is wrong with the session, in the form that agents show to their users.
-fn warn(hook: &Hook, path: PathBuf) -> Result<(), String> {
+fn warn(hook: &HookArgs, path: PathBuf) -> Result<(), String> {
     let paths = [path];
     let looks = Looks::new(&hook.config.load()?, &paths);
     for candidate in candidates(&paths) {
@@ -68,12 +69,12 @@ fn warn(hook: &Hook, path: PathBuf) -> Result<(), String> {
 }
 
 /// What is wrong with a session, and what to do about it; `None` if it can be resumed.
-fn warning(session: &Session) -> Option<String> {
+fn warning(session: &ListedSession) -> Option<String> {
     let agent = session.agent_name();
     let size = || format!("{} of {} tokens", grouped(session.tokens.unwrap_or(0)), grouped(session.window));
     let wrong = match &session.state {
-        State::Broken(codes) => format!("this session is broken ({})", codes.join(", ")),
-        State::TooLong => format!("this session is too long for the model ({})", size()),
+        SessionState::Broken(codes) => format!("this session is broken ({})", codes.join(", ")),
+        SessionState::TooLong => format!("this session is too long for the model ({})", size()),
         _ if session.percent() >= FULL_PERCENT => {
             return Some(format!("this session is almost too long for the model ({}); compact it", size()));
         }

@@ -3,13 +3,13 @@
 
 use super::{failed, output_closed};
 use crate::amount::{grouped, plural};
-use crate::args::{DataSet, ReportFormat, Shared};
+use crate::args::{CheckArgs, DataSet, ReportFormat};
 use crate::baseline::fingerprints;
 use crate::output::Output;
-use crate::packing::{Packed, Packing};
+use crate::packing::{PackedStream, Packing};
 use crate::report::{FailPolicy, FindingReport};
 use crate::say::hint;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::json;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channel};
 use std::thread;
-use transcript::row::{self, Outcome, Row};
+use transcript::row::{self, RepairedRow, RowOutcome};
 use transcript::{Policy, scan};
 
 /// How many bytes of lines are worked on at a time, at most; as many wait behind them. A longer line is held whole.
@@ -58,7 +58,7 @@ struct Feed {
 
 /// What came of standard input.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Came {
+enum InputState {
     /// More is there already.
     More,
     /// For now, nothing else.
@@ -69,9 +69,9 @@ enum Came {
 /// Where everything goes.
 struct Outlets {
     /// The lines; `scan` passes none on.
-    lines: Option<Packed<Output>>,
-    quarantine: Option<Packed<Output>>,
-    findings: Option<Packed<Output>>,
+    lines: Option<PackedStream<Output>>,
+    quarantine: Option<PackedStream<Output>>,
+    findings: Option<PackedStream<Output>>,
 }
 
 /// What went through.
@@ -85,7 +85,7 @@ struct Counts {
 }
 
 /// Works on standard input until it ends.
-pub(super) fn run(asked: &DataSet, shared: &Shared, judge: &FailPolicy<'_>, repairs: bool) -> Status {
+pub(super) fn run(asked: &DataSet, shared: &CheckArgs, judge: &FailPolicy<'_>, repairs: bool) -> ExitStatus {
     if shared.paths != [Path::new("-")] {
         return failed(&"--lines reads standard input: pass `-` as the only PATH");
     }
@@ -97,7 +97,7 @@ pub(super) fn run(asked: &DataSet, shared: &Shared, judge: &FailPolicy<'_>, repa
     let done = Feed::open().and_then(|(packing, feed)| {
         let outlets = Outlets::open(asked, packing, repairs)?;
         let end = if asked.null { 0 } else { b'\n' };
-        Flow { judge, repairs, end, outlets, counts: Counts::default() }.run(&feed)
+        LineFlow { judge, repairs, end, outlets, counts: Counts::default() }.run(&feed)
     });
     match done {
         Ok(counts) => counts.tell(repairs, shared.results.exit_zero),
@@ -156,20 +156,20 @@ impl Feed {
     }
 
     /// Waits for more, and takes what is there, up to a block.
-    fn take(&self, held: &mut Vec<u8>) -> io::Result<Came> {
+    fn take(&self, held: &mut Vec<u8>) -> io::Result<InputState> {
         match self.pieces.recv() {
             Ok(piece) => held.append(&mut piece?),
-            Err(RecvError) => return Ok(Came::Ended),
+            Err(RecvError) => return Ok(InputState::Ended),
         }
         let enough = held.len() + BLOCK_BYTES;
         while held.len() < enough {
             match self.pieces.try_recv() {
                 Ok(piece) => held.append(&mut piece?),
-                Err(TryRecvError::Empty) => return Ok(Came::Paused),
-                Err(TryRecvError::Disconnected) => return Ok(Came::Ended),
+                Err(TryRecvError::Empty) => return Ok(InputState::Paused),
+                Err(TryRecvError::Disconnected) => return Ok(InputState::Ended),
             }
         }
-        Ok(Came::More)
+        Ok(InputState::More)
     }
 }
 
@@ -193,7 +193,7 @@ fn read_pieces(mut stream: impl Read, send: &SyncSender<io::Result<Vec<u8>>>) {
     }
 }
 
-struct Flow<'a> {
+struct LineFlow<'a> {
     judge: &'a FailPolicy<'a>,
     repairs: bool,
     /// What a session ends with.
@@ -202,7 +202,7 @@ struct Flow<'a> {
     counts: Counts,
 }
 
-impl Flow<'_> {
+impl LineFlow<'_> {
     /// An error is what is to be said; empty if nobody reads on.
     fn run(mut self, feed: &Feed) -> Result<Counts, String> {
         let mut policy = None;
@@ -213,7 +213,7 @@ impl Flow<'_> {
             let came = feed.take(&mut held);
             let came = came.map_err(|error| format!("standard input: could not read it: {error}"))?;
             match memchr::memrchr(self.end, &held[searched..]) {
-                _ if came == Came::Ended => whole = held.len(),
+                _ if came == InputState::Ended => whole = held.len(),
                 Some(at) => whole = searched + at + 1,
                 None => {}
             }
@@ -222,14 +222,15 @@ impl Flow<'_> {
             }
             let Some(policy) = &policy else { continue };
             let done = self.block(&held[..whole], policy);
-            let done = done.and_then(|()| if came == Came::Paused { self.outlets.flush() } else { Ok(()) });
+            let done =
+                done.and_then(|()| if came == InputState::Paused { self.outlets.flush() } else { Ok(()) });
             done.map_err(|error| match error.kind() {
                 io::ErrorKind::BrokenPipe => String::new(),
                 _ => format!("could not write: {error}"),
             })?;
             held.drain(..whole);
             whole = 0;
-            if came == Came::Ended {
+            if came == InputState::Ended {
                 break;
             }
         }
@@ -239,7 +240,7 @@ impl Flow<'_> {
 
     /// What is asked for. All lines have the format of the first one that shows any, because a damaged one does not; those
     /// before it wait, for a block of lines at most. A session of several lines shows its own.
-    fn policy(&self, text: &[u8], came: Came) -> Option<Policy> {
+    fn policy(&self, text: &[u8], came: InputState) -> Option<Policy> {
         let asked = self.judge.policies.all();
         if self.end != b'\n' {
             return Some(Policy::clone(asked));
@@ -254,7 +255,7 @@ impl Flow<'_> {
             }
             start += line.len();
         }
-        (came == Came::Ended || text.len() >= BLOCK_BYTES).then(|| Policy::clone(asked))
+        (came == InputState::Ended || text.len() >= BLOCK_BYTES).then(|| Policy::clone(asked))
     }
 
     fn block(&mut self, text: &[u8], policy: &Policy) -> io::Result<()> {
@@ -263,19 +264,19 @@ impl Flow<'_> {
         let one = |line: &&[u8]| {
             let text = line.strip_suffix(&[end]).unwrap_or(line);
             match text.trim_ascii().is_empty() {
-                true => Row::left(Outcome::Clean, None, Vec::new()),
+                true => RepairedRow::left(RowOutcome::Clean, None, Vec::new()),
                 false if repairs => row::repair(text, policy),
                 false => row::check(text, policy),
             }
         };
-        let rows: Vec<Row> = lines.par_iter().map(one).collect();
+        let rows: Vec<RepairedRow> = lines.par_iter().map(one).collect();
         lines.into_iter().zip(rows).try_for_each(|(line, row)| self.pass_on(line, row))
     }
 
-    fn pass_on(&mut self, line: &[u8], row: Row) -> io::Result<()> {
+    fn pass_on(&mut self, line: &[u8], row: RepairedRow) -> io::Result<()> {
         let Self { judge, outlets, counts, end, .. } = self;
         let number = counts.rows;
-        let is_unreadable = row.outcome == Outcome::Unreadable;
+        let is_unreadable = row.outcome == RowOutcome::Unreadable;
         let fails = |finding| judge.shared.fails(finding, judge.fails_by_default);
         let is_bad = is_unreadable || row.remaining().iter().any(fails);
         let out = match &mut outlets.quarantine {
@@ -296,7 +297,7 @@ impl Flow<'_> {
             }
         }
         counts.rows += 1;
-        counts.fixed += u64::from(row.outcome == Outcome::Fixed);
+        counts.fixed += u64::from(row.outcome == RowOutcome::Fixed);
         counts.unreadable += u64::from(is_unreadable);
         counts.failing += u64::from(is_bad);
         let Some(out) = &mut outlets.findings else { return Ok(()) };
@@ -330,7 +331,7 @@ fn pieces_of(text: &[u8], end: u8) -> Vec<&[u8]> {
 
 impl Counts {
     /// Says it on standard error, and makes the exit code: by what was passed on, or else by what was found.
-    fn tell(&self, repairs: bool, exit_zero: bool) -> Status {
+    fn tell(&self, repairs: bool, exit_zero: bool) -> ExitStatus {
         let Self { rows, fixed, unreadable, failing, quarantined } = *self;
         let mut told = vec![plural(rows, "row")];
         let remain = "with problems that remain";
@@ -344,6 +345,6 @@ impl Counts {
         );
         hint(&told.join(", "));
         let left = if repairs { failing - quarantined } else { failing };
-        if left > 0 && !exit_zero { Status::Findings } else { Status::Clean }
+        if left > 0 && !exit_zero { ExitStatus::Findings } else { ExitStatus::Clean }
     }
 }

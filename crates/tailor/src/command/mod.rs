@@ -29,14 +29,14 @@ pub(crate) mod top;
 pub(crate) mod undo;
 pub(crate) mod watch;
 
-use crate::args::{Json, Layout, Listing, ReportFormat, Results};
+use crate::args::{FileLayout, Json, Listing, ReportFormat, ResultArgs};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::FileReport;
 use crate::say::eprint_message;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use interrupt::Interrupt;
-use keeper::{Error, Found, Policies, find, known_roots, known_stores};
+use keeper::{Error, FoundFile, Policies, find, known_roots, known_stores};
 use progress::Progress;
 use rayon::prelude::*;
 use std::io;
@@ -66,7 +66,7 @@ struct OutputOptions<'a> {
 }
 
 impl<'a> OutputOptions<'a> {
-    fn of(results: &'a Results, policies: &'a Policies) -> Self {
+    fn new(results: &'a ResultArgs, policies: &'a Policies) -> Self {
         let file = results.output.as_deref().filter(|path| !is_stdout(path));
         let by = asked_rules(policies);
         Self { format: results.format(), file, if_any: results.if_any, by, listing: results.listing.clone() }
@@ -78,7 +78,7 @@ impl<'a> OutputOptions<'a> {
         Self { format, file: None, if_any: false, by: Vec::new(), listing: Listing::default() }
     }
 
-    fn laid_out(mut self, layout: Layout) -> Self {
+    fn laid_out(mut self, layout: FileLayout) -> Self {
         self.listing.layout = layout;
         self
     }
@@ -104,8 +104,8 @@ fn asked_rules(policies: &Policies) -> Vec<String> {
 fn over_files(
     paths: &[PathBuf],
     output: &OutputOptions<'_>,
-    work: impl Fn(&Found) -> Option<FileReport> + Sync,
-) -> Status {
+    work: impl Fn(&FoundFile) -> Option<FileReport> + Sync,
+) -> ExitStatus {
     let files = gather(paths);
     if files.is_empty() && !output.if_any {
         return nothing_found(paths);
@@ -117,7 +117,7 @@ fn over_files(
     let (interrupt, progress) = (Interrupt::watch(), Progress::new(&files));
     let mut left = files.len();
     for batch in files.chunks(BATCH_FILES) {
-        let one = |found: &Result<Found, Error>| {
+        let one = |found: &Result<FoundFile, Error>| {
             if interrupt.came() {
                 return None;
             }
@@ -141,18 +141,18 @@ fn over_files(
 }
 
 /// Ends the output.
-fn finish(printer: Printer) -> Status {
+fn finish(printer: Printer) -> ExitStatus {
     let name = printer.name();
     printer.finish().unwrap_or_else(|error| output_closed(&name, &error))
 }
 
-fn nothing_found(paths: &[PathBuf]) -> Status {
+fn nothing_found(paths: &[PathBuf]) -> ExitStatus {
     eprint_message(if paths.is_empty() {
         "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
     } else {
         "no transcripts found: there is no .jsonl file below what was named"
     });
-    Status::Error
+    ExitStatus::Error
 }
 
 /// An error if the path is a folder: the command works on a single session.
@@ -165,20 +165,20 @@ fn one_session(path: &Path, verb: &str) -> Result<(), String> {
 }
 
 /// Reports an error that prevented the command from starting.
-fn failed(error: &impl std::fmt::Display) -> Status {
+fn failed(error: &impl std::fmt::Display) -> ExitStatus {
     eprint_message(&error.to_string());
-    Status::Error
+    ExitStatus::Error
 }
 
 /// Handles a failure to write output: quiet if nobody reads it any more, otherwise an error.
-fn output_closed(name: &str, error: &io::Error) -> Status {
+fn output_closed(name: &str, error: &io::Error) -> ExitStatus {
     if error.kind() != io::ErrorKind::BrokenPipe {
         eprint_message(&format!("{name}: could not write results: {error}"));
     }
-    Status::Error
+    ExitStatus::Error
 }
 
-fn gather(paths: &[PathBuf]) -> Vec<Result<Found, Error>> {
+fn gather(paths: &[PathBuf]) -> Vec<Result<FoundFile, Error>> {
     roots(paths).iter().flat_map(|path| find(path)).collect()
 }
 

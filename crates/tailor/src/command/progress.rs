@@ -3,7 +3,7 @@
 use crate::say::is_quiet;
 use crate::terminal::Screen;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use keeper::{Error, Found};
+use keeper::{Error, FoundFile};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Progress is measured in bytes, because files differ too much in size.
-    pub(super) fn new(files: &[Result<Found, Error>]) -> Self {
-        Self::of(files.iter().flatten().map(|found| found.path.as_path()))
+    pub(super) fn new(files: &[Result<FoundFile, Error>]) -> Self {
+        Self::for_files(files.iter().flatten().map(|found| found.path.as_path()))
     }
 
     /// The same for files that are known to exist.
-    pub(super) fn of<'p>(files: impl Iterator<Item = &'p Path>) -> Self {
+    pub(super) fn for_files<'p>(files: impl Iterator<Item = &'p Path>) -> Self {
         let bytes = files.map(bytes_at).sum();
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
         let template = "{wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
@@ -35,7 +35,7 @@ impl Progress {
     }
 
     /// A file is done.
-    pub(super) fn done(&self, found: &Result<Found, Error>) {
+    pub(super) fn done(&self, found: &Result<FoundFile, Error>) {
         self.show();
         self.bar.inc(found.as_ref().map_or(0, |found| bytes_at(&found.path)));
     }

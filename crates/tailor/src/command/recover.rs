@@ -2,24 +2,24 @@
 
 use super::{failed, one_session};
 use crate::amount::{grouped, percent, plural};
-use crate::args::Recover;
+use crate::args::RecoverArgs;
 use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::report::{Changed, retry_seconds};
 use crate::say::{hint, print_json};
 use crate::sessions::describe_error;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::{Screen, plain, shell_word};
 use keeper::{Ending, Recovered, Refusal, Tokens};
 use serde::Serialize;
 use std::path::Path;
 use transcript::compact::Unable;
 use transcript::overflow::{Cause, escalate, payload_bytes_next};
-use transcript::recover::Level;
+use transcript::recover::RecoverLevel;
 use transcript::refusal;
 use transcript::shorten::Length;
 
-pub(crate) fn run(asked: &Recover) -> Status {
+pub(crate) fn run(asked: &RecoverArgs) -> ExitStatus {
     if let Err(why) = one_session(&asked.path, "recover it") {
         return failed(&why);
     }
@@ -31,7 +31,7 @@ pub(crate) fn run(asked: &Recover) -> Status {
         Ok(done) => done,
         Err(error) => return failed(&describe_error(&asked.path, &error)),
     };
-    let report = Report::new(asked, &done);
+    let report = RecoverLine::new(asked, &done);
     if asked.change.json.is_json() {
         return status(&done).max(print_json(&report));
     }
@@ -41,19 +41,23 @@ pub(crate) fn run(asked: &Recover) -> Status {
 }
 
 /// The exit status: a session that is still too long will be refused again.
-pub(super) fn status(done: &Recovered) -> Status {
+pub(super) fn status(done: &Recovered) -> ExitStatus {
     let over = done.tokens.is_some_and(|tokens| tokens.is_over());
-    Status::of_change(&done.outcome.ending).max(if over { Status::Findings } else { Status::Clean })
+    ExitStatus::of_change(&done.outcome.ending).max(if over {
+        ExitStatus::Findings
+    } else {
+        ExitStatus::Clean
+    })
 }
 
 /// What was done to a session, as a sentence.
-pub(super) fn sentence(asked: &Recover, done: &Recovered) -> String {
-    Report::new(asked, done).sentence(done)
+pub(super) fn sentence(asked: &RecoverArgs, done: &Recovered) -> String {
+    RecoverLine::new(asked, done).sentence(done)
 }
 
 /// The line of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct RecoverLine {
     #[serde(flatten)]
     change: Changed,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +96,7 @@ struct Advice {
 }
 
 impl Advice {
-    fn new(asked: &Recover, done: &Recovered) -> Self {
+    fn new(asked: &RecoverArgs, done: &Recovered) -> Self {
         let plain = |action, message: &str| Self {
             action,
             message: message.to_string(),
@@ -152,7 +156,7 @@ const OVER: &str = "The error is older than the last recovery, so nothing was ch
 
 /// Advice for a session that is still too long.
 fn harder(done: &Recovered, file: &str) -> String {
-    let next = done.level.and_then(|level| Level::of_number(level.number() + 1));
+    let next = done.level.and_then(|level| RecoverLevel::of_number(level.number() + 1));
     match next {
         Some(next) => format!("It is still too long. Run: tailor recover --level {next} {file}"),
         None => format!(
@@ -163,7 +167,7 @@ fn harder(done: &Recovered, file: &str) -> String {
 }
 
 /// The advice if nothing was changed.
-fn refused(refusal: &Refusal, asked: &Recover, done: &Recovered) -> (&'static str, String) {
+fn refused(refusal: &Refusal, asked: &RecoverArgs, done: &Recovered) -> (&'static str, String) {
     let file = shown_word(&asked.path);
     match refusal {
         Refusal::NotTooLong(Cause::ProxyRejection) => (
@@ -206,8 +210,8 @@ fn another(done: &Recovered, path: &Path, file: &str) -> String {
     }
 }
 
-impl Report {
-    fn new(asked: &Recover, done: &Recovered) -> Self {
+impl RecoverLine {
+    fn new(asked: &RecoverArgs, done: &Recovered) -> Self {
         let mut change = Changed::new("recovery", &asked.path, &done.outcome);
         let file = shown_word(&asked.path);
         change.reason = change.reason.map(|reason| reason.replace(" FILE", &format!(" {file}")));
@@ -216,7 +220,7 @@ impl Report {
         Self {
             change,
             cause: done.cause.map(Cause::name),
-            level: done.level.map(Level::number),
+            level: done.level.map(RecoverLevel::number),
             attempts_before: done.attempts_before,
             tokens: length.map(|length| length.tokens),
             tokens_after: done.tokens.and_then(|tokens| tokens_after(done, tokens)),

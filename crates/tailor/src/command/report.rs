@@ -4,14 +4,14 @@ use super::progress::Progress;
 use super::top::measure::contents;
 use super::{BATCH_FILES, failed, gather, nothing_found, output_closed};
 use crate::amount::plural;
-use crate::args::Report;
+use crate::args::ReportArgs;
 use crate::output::{Output, is_stdout};
-use crate::page::{Page, ScanResult, Shown, may_replace};
+use crate::page::{Page, PageContent, ScanResult, may_replace};
 use crate::say::{eprint_message, hint};
 use crate::size_report::SizeReport;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::tokens;
-use keeper::{Error, Found, Policies};
+use keeper::{Error, FoundFile, Policies};
 use rayon::prelude::*;
 use std::io;
 use std::path::Path;
@@ -22,7 +22,7 @@ use transcript::{Fault, Source, mend};
 /// How many of the largest entries of each file are told at most.
 const LARGEST: usize = 12;
 
-pub(crate) fn run(report: &Report) -> Status {
+pub(crate) fn run(report: &ReportArgs) -> ExitStatus {
     let (out, name) = match place(&report.output) {
         Ok(place) => place,
         Err(error) => return failed(&error),
@@ -35,10 +35,10 @@ pub(crate) fn run(report: &Report) -> Status {
         Ok(policies) => policies,
         Err(error) => return failed(&error),
     };
-    let (mut page, mut status) = (Page::default(), Status::Clean);
+    let (mut page, mut status) = (Page::default(), ExitStatus::Clean);
     let progress = Progress::new(&files);
     for batch in files.chunks(BATCH_FILES) {
-        let work = |found: &Result<Found, Error>| {
+        let work = |found: &Result<FoundFile, Error>| {
             let named = found.as_ref().is_ok_and(|found| found.root.is_none());
             let looked = found
                 .as_ref()
@@ -60,7 +60,7 @@ pub(crate) fn run(report: &Report) -> Status {
     }
     // Nobody else reads a file of ours; who reads a pipe is not known.
     let titles = !report.no_titles && (out.replaces().is_some() || report.show_content);
-    match write(page, out, Shown { content: report.show_content, titles }) {
+    match write(page, out, PageContent { content: report.show_content, titles }) {
         Ok(sessions) => {
             hint(&format!("{name}: a report on {}", plural(sessions, "session")));
             status
@@ -94,7 +94,7 @@ fn unwritten(name: &str, error: &io::Error) -> String {
 }
 
 /// Files in a folder that are not transcripts are only counted.
-fn trouble(page: &mut Page, weighed: SizeReport, named: bool) -> Status {
+fn trouble(page: &mut Page, weighed: SizeReport, named: bool) -> ExitStatus {
     let told = named || weighed.outcome != "unsupported";
     if told {
         let reason = weighed.reason.as_deref().unwrap_or_default();
@@ -106,17 +106,17 @@ fn trouble(page: &mut Page, weighed: SizeReport, named: bool) -> Status {
         });
     }
     page.add_trouble(weighed, told);
-    if told { Status::Error } else { Status::Clean }
+    if told { ExitStatus::Error } else { ExitStatus::Clean }
 }
 
-fn one(found: &Found, report: &Report, policies: &Policies) -> Result<ScanResult, Box<SizeReport>> {
-    let look = |source: &dyn Source| look(&found.path, source, policies, report.show_content);
+fn one(found: &FoundFile, report: &ReportArgs, policies: &Policies) -> Result<ScanResult, Box<SizeReport>> {
+    let look = |source: &dyn Source| measure(&found.path, source, policies, report.show_content);
     keeper::read(&found.path, found.root.as_deref(), look)
         .unwrap_or_else(|stop| Err(Box::new(SizeReport::stopped(&found.path, &stop))))
 }
 
 /// Measures a transcript before and after a fix, and lists what is wrong with it.
-fn look(
+fn measure(
     path: &Path,
     source: &dyn Source,
     policies: &Policies,
@@ -142,7 +142,7 @@ fn look(
 }
 
 /// Writes the page and puts it in its place when it is whole.
-fn write(page: Page, mut out: Output, shown: Shown) -> io::Result<u64> {
+fn write(page: Page, mut out: Output, shown: PageContent) -> io::Result<u64> {
     let sessions = page.sessions();
     let made = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
     page.write(&mut out, made, shown)?;

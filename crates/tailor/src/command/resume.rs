@@ -3,12 +3,12 @@
 use super::failed;
 use super::recover::{sentence, status};
 use crate::amount::{age, plural};
-use crate::args::{Recover, Resume};
+use crate::args::{RecoverArgs, ResumeArgs};
 use crate::place::{portable_text, shown_word};
 use crate::remedy;
 use crate::say::{eprint_message, hint, is_quiet, print_json};
-use crate::sessions::{Candidate, Looks, Session, ambiguous, candidates, is_called};
-use crate::status::Status;
+use crate::sessions::{Candidate, ListedSession, Looks, ambiguous, candidates, is_called};
+use crate::status::ExitStatus;
 use crate::system::give_way_to;
 use crate::terminal::plain;
 use keeper::{Ending, Options, Outcome, finish_all, maintain};
@@ -19,7 +19,7 @@ use std::process::Command;
 use transcript::format::FORMATS;
 use transcript::{Examination, Finding, Severity};
 
-pub(crate) fn run(resume: &Resume) -> Status {
+pub(crate) fn run(resume: &ResumeArgs) -> ExitStatus {
     let session = match find(resume) {
         Ok(session) => session,
         Err(error) => return failed(&error),
@@ -45,7 +45,7 @@ pub(crate) fn run(resume: &Resume) -> Status {
 
 /// What `--json` says.
 #[derive(Serialize)]
-struct Line<'a> {
+struct ResumeLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     path: String,
@@ -55,7 +55,7 @@ struct Line<'a> {
 }
 
 /// The agent's session with this id, or its newest one.
-fn find(resume: &Resume) -> Result<Session, String> {
+fn find(resume: &ResumeArgs) -> Result<ListedSession, String> {
     let agents = || {
         let all = FORMATS.iter().flat_map(|format| format.agents.iter().map(move |agent| (*agent, *format)));
         all.filter(|(agent, _)| agent.resume.is_some())
@@ -68,7 +68,7 @@ fn find(resume: &Resume) -> Result<Session, String> {
     }
     let looks = Looks::new(&resume.change.load()?, &[]);
     let is_named = |candidate: &&Candidate| resume.id.as_ref().is_none_or(|id| candidate.has_id(id));
-    let (mut found, all): (Option<Session>, _) = (None, candidates(&[]));
+    let (mut found, all): (Option<ListedSession>, _) = (None, candidates(&[]));
     for candidate in all.iter().filter(is_named) {
         // The path has most of the id; only a matching file is read.
         let path = candidate.path().to_string_lossy();
@@ -99,13 +99,13 @@ fn find(resume: &Resume) -> Result<Session, String> {
 }
 
 /// Makes the safe repairs. The error is the exit status if the session cannot be resumed.
-fn repair(session: &Session, options: &Options) -> Result<(), Status> {
+fn repair(session: &ListedSession, options: &Options) -> Result<(), ExitStatus> {
     let outcome = maintain(&session.path, None, options).map_err(|error| failed(&error))?;
     let path = shown_word(&session.path);
     if let Ending::Deferred(_) | Ending::Refused(_) = outcome.ending {
         let reason = outcome.ending.reason().unwrap_or_default();
         eprint_message(&format!("{path}: not repaired: {reason}"));
-        return Err(Status::of_change(&outcome.ending));
+        return Err(ExitStatus::of_change(&outcome.ending));
     }
     if outcome.ending == Ending::Fixed {
         let rules = repaired_rules(&outcome);
@@ -125,11 +125,11 @@ fn repair(session: &Session, options: &Options) -> Result<(), Status> {
 }
 
 /// Recovers a session that is too long, because the API would refuse it.
-fn shorten(session: &Session, resume: &Resume) -> Result<(), Status> {
+fn shorten(session: &ListedSession, resume: &ResumeArgs) -> Result<(), ExitStatus> {
     if !session.is_long {
         return Ok(());
     }
-    let asked = Recover::of(session.path.clone(), resume.change.clone());
+    let asked = RecoverArgs::for_file(session.path.clone(), resume.change.clone());
     let options = asked.options().map_err(|error| failed(&error))?;
     let done =
         keeper::recover(&session.path, None, &asked.recovery(), &options).map_err(|error| failed(&error))?;
@@ -139,7 +139,7 @@ fn shorten(session: &Session, resume: &Resume) -> Result<(), Status> {
         done.tokens.is_some_and(|tokens| tokens.after.is_some_and(|after| after <= tokens.before.window));
     match status(&done) {
         _ if fits && done.outcome.ending == Ending::Fixed => Ok(()),
-        Status::Clean => Ok(()),
+        ExitStatus::Clean => Ok(()),
         other => {
             let path = shown_word(&session.path);
             eprint_message(&format!(
@@ -175,17 +175,22 @@ fn repaired(outcome: &Outcome) -> u64 {
 }
 
 /// Replaces this process by the agent.
-fn start(resume: &Resume, session: &Session) -> Status {
-    let Some((words, folder)) = session.resume() else { return Status::Error };
+fn start(resume: &ResumeArgs, session: &ListedSession) -> ExitStatus {
+    let Some((words, folder)) = session.resume() else { return ExitStatus::Error };
     let folder = folder.filter(|folder| folder.is_dir());
     if resume.no_start {
         let command = in_folder(&words, folder);
         if resume.change.json.is_json() {
             let path = portable_text(&session.path);
-            return print_json(&Line { kind: "resume", path, agent: session.agent_name(), resume: &command });
+            return print_json(&ResumeLine {
+                kind: "resume",
+                path,
+                agent: session.agent_name(),
+                resume: &command,
+            });
         }
         println!("{command}");
-        return Status::Clean;
+        return ExitStatus::Clean;
     }
     // A failed start may leave us in the other folder.
     let line = in_folder(&words, folder);

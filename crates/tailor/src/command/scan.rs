@@ -1,15 +1,15 @@
 //! `tailor scan`: reports what is wrong.
 
 use super::{OutputOptions, failed, finish, is_stream, lines, output_closed, over_files, roots};
-use crate::args::{Layout, ReportFormat, Scan};
+use crate::args::{FileLayout, ReportFormat, ScanArgs};
 use crate::report::{FailPolicy, FileReport};
-use crate::status::Status;
-use keeper::{Found, Options, Verdicts, maintain, maintain_stream};
+use crate::status::ExitStatus;
+use keeper::{FoundFile, Options, Verdicts, maintain, maintain_stream};
 use std::io;
 use std::path::Path;
 use transcript::Severity;
 
-pub(crate) fn run(scan: &Scan) -> Status {
+pub(crate) fn run(scan: &ScanArgs) -> ExitStatus {
     let (options, cache) = match scan.asked() {
         Ok(asked) => asked,
         Err(error) => return failed(&error),
@@ -29,14 +29,14 @@ pub(crate) fn run(scan: &Scan) -> Status {
     // Without an index, all files are read.
     let verdicts =
         cache.and_then(|folder| Verdicts::open(&folder, &options, &roots(&scan.shared.paths)).ok());
-    let look = |found: &Found| match &verdicts {
-        Some(verdicts) => verdicts.look(&found.path, found.root.as_deref(), &options),
+    let look = |found: &FoundFile| match &verdicts {
+        Some(verdicts) => verdicts.maintain(&found.path, found.root.as_deref(), &options),
         None => maintain(&found.path, found.root.as_deref(), &options),
     };
     // Programs that read other formats want all results.
     let is_overview = scan.shared.paths.is_empty() && scan.shared.results.format() == ReportFormat::Human;
-    let layout = if is_overview { Layout::Overview } else { Layout::Sorted };
-    let output = OutputOptions::of(&scan.shared.results, &options.policy).laid_out(layout);
+    let layout = if is_overview { FileLayout::Overview } else { FileLayout::Sorted };
+    let output = OutputOptions::new(&scan.shared.results, &options.policy).laid_out(layout);
     over_files(&scan.shared.paths, &output, |found| {
         Some(match look(found) {
             Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),
@@ -45,8 +45,8 @@ pub(crate) fn run(scan: &Scan) -> Status {
     })
 }
 
-fn stream(scan: &Scan, options: &Options, judge: &FailPolicy<'_>) -> Status {
-    let mut printer = match OutputOptions::of(&scan.shared.results, &options.policy).printer() {
+fn stream(scan: &ScanArgs, options: &Options, judge: &FailPolicy<'_>) -> ExitStatus {
+    let mut printer = match OutputOptions::new(&scan.shared.results, &options.policy).printer() {
         Ok(printer) => printer,
         Err(error) => return failed(&error),
     };

@@ -5,14 +5,14 @@ use super::BATCH_FILES;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use crate::say::eprint_message;
-use crate::sessions::{Candidate, Looks, Session, State, candidates};
+use crate::sessions::{Candidate, ListedSession, Looks, SessionState, candidates};
 use keeper::{Stop, read};
 use memchr::memmem;
 use rayon::prelude::*;
 use spans::{Fault, Source, Span};
 use std::path::{Path, PathBuf};
 use transcript::overflow::{Cause, classify, last_error, tokens_named, window_named};
-use transcript::refusal::{self, Refusal};
+use transcript::refusal::{self, KnownError};
 use transcript::request::blame;
 use transcript::{Policy, Severity, examine};
 
@@ -22,17 +22,17 @@ const NEARLY_PERCENT_MIN: u64 = 75;
 const NUMBERS_APART_PERCENT_MAX: u64 = 25;
 
 /// The error to search for.
-pub(super) struct Search<'a> {
-    pub(super) known: &'static Refusal,
+pub(super) struct ErrorSearch<'a> {
+    pub(super) known: &'static KnownError,
     pub(super) text: &'a str,
     /// Ids in the text. If there are any, only a session that holds one of them matches.
     pub(super) ids: &'a [&'a str],
 }
 
 /// The result of a search.
-pub(super) struct Found {
+pub(super) struct SearchResult {
     /// The session, and how well it matches; `None` if no session does.
-    pub(super) session: Option<(Session, Fit)>,
+    pub(super) session: Option<(ListedSession, Fit)>,
     /// How many sessions there are.
     pub(super) sessions: usize,
 }
@@ -54,12 +54,13 @@ pub(super) enum Fit {
     Likely,
 }
 
-impl Search<'_> {
+impl ErrorSearch<'_> {
     /// Examines the sessions below these paths, or those of known agents, newest first, until one certainly has the
     /// error.
-    pub(super) fn run(&self, looks: &Looks, paths: &[PathBuf]) -> Found {
+    pub(super) fn run(&self, looks: &Looks, paths: &[PathBuf]) -> SearchResult {
         let all = candidates(paths);
-        let (interrupt, progress) = (Interrupt::watch(), Progress::of(all.iter().map(Candidate::path)));
+        let (interrupt, progress) =
+            (Interrupt::watch(), Progress::for_files(all.iter().map(Candidate::path)));
         let look = |candidate: &Candidate| {
             if interrupt.came() {
                 return None;
@@ -68,7 +69,7 @@ impl Search<'_> {
             progress.passed(candidate.path());
             found
         };
-        let mut best: Option<(Session, Fit)> = None;
+        let mut best: Option<(ListedSession, Fit)> = None;
         for batch in all.chunks(BATCH_FILES) {
             let looked: Vec<_> = batch.par_iter().map(look).collect();
             for found in looked.into_iter().flatten() {
@@ -83,10 +84,10 @@ impl Search<'_> {
         }
         progress.end();
         interrupt.obey();
-        Found { session: best, sessions: all.len() }
+        SearchResult { session: best, sessions: all.len() }
     }
 
-    fn candidate(&self, looks: &Looks, candidate: &Candidate) -> Option<(Session, Fit)> {
+    fn candidate(&self, looks: &Looks, candidate: &Candidate) -> Option<(ListedSession, Fit)> {
         // Most sessions hold none of the ids, which a text search shows without a look.
         if !self.ids.is_empty() && !holds_one_of(candidate.path(), self.ids).unwrap_or(false) {
             return None;
@@ -98,7 +99,7 @@ impl Search<'_> {
     }
 
     /// How well a session matches in which one of the ids was found.
-    fn fit_by_id(&self, session: &Session) -> Option<Fit> {
+    fn fit_by_id(&self, session: &ListedSession) -> Option<Fit> {
         // Some rules have no findings without the error's text.
         let policy = Policy { error: Some(self.text.to_string()), ..Policy::default() };
         let look = |source: &dyn Source| Ok((blame(source, self.text)?, examine(source, &policy)?));
@@ -115,11 +116,11 @@ impl Search<'_> {
     }
 
     /// How well a session matches an error without ids.
-    fn fit(&self, session: &Session) -> Option<Fit> {
+    fn fit(&self, session: &ListedSession) -> Option<Fit> {
         let is_about = |code: &str| self.known.codes.contains(&code);
         let is_long = is_length(self.text);
         let has_defect = if is_long {
-            session.state == State::TooLong || session.percent() > 100
+            session.state == SessionState::TooLong || session.percent() > 100
         } else {
             session.found.iter().any(|(code, how)| *how == Severity::Error && is_about(code))
         };
@@ -145,7 +146,7 @@ impl Search<'_> {
     }
 
     /// Whether the error's only numbers are the session's length and its window.
-    fn numbers_fit(&self, session: &Session) -> bool {
+    fn numbers_fit(&self, session: &ListedSession) -> bool {
         let is_near = |own: u64, named: u64| {
             own.abs_diff(named).saturating_mul(100) <= named.saturating_mul(NUMBERS_APART_PERCENT_MAX)
         };

@@ -1,22 +1,22 @@
 //! `tailor show`: prints the full text of a cut.
 
 use super::{failed, output_closed};
-use crate::args::Show;
-use crate::status::Status;
+use crate::args::ShowArgs;
+use crate::status::ExitStatus;
 use crate::terminal::Harmless;
-use keeper::{Text, Vault};
+use keeper::{OriginalText, Vault};
 use spans::literal::Decoder;
 use std::io::{self, IsTerminal, Read, Write};
 
 /// How much is read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-pub(crate) fn run(show: &Show) -> Status {
+pub(crate) fn run(show: &ShowArgs) -> ExitStatus {
     let vault = match show.config.load().and_then(|config| show.vault.open(&config)) {
         Ok(vault) => vault,
         Err(error) => return failed(&error),
     };
-    let mut status = Status::Clean;
+    let mut status = ExitStatus::Clean;
     let spelling = match (show.json.is_json(), io::stdout().is_terminal()) {
         (true, _) => Spelling::Json,
         (_, true) => Spelling::Harmless,
@@ -38,15 +38,15 @@ enum Spelling {
     Json,
 }
 
-fn one(show: &Show, vault: &Vault, id: &str, spelling: Spelling) -> Status {
+fn one(show: &ShowArgs, vault: &Vault, id: &str, spelling: Spelling) -> ExitStatus {
     let text = match vault.text(id) {
         Ok(text) => text,
         Err(error) => return failed(&error),
     };
     match print(text, show.raw, spelling) {
-        Ok(()) => Status::Clean,
-        Err(Trouble::Output(error)) => output_closed("standard output", &error),
-        Err(Trouble::Text(error)) => {
+        Ok(()) => ExitStatus::Clean,
+        Err(ShowTrouble::Output(error)) => output_closed("standard output", &error),
+        Err(ShowTrouble::Text(error)) => {
             let place = vault.root().display();
             failed(&format!(
                 "{place}: could not read all of the text {id}: {error} (what was printed is not to be trusted)"
@@ -55,22 +55,22 @@ fn one(show: &Show, vault: &Vault, id: &str, spelling: Spelling) -> Status {
     }
 }
 
-enum Trouble {
+enum ShowTrouble {
     Text(io::Error),
     Output(io::Error),
 }
 
-fn print(mut text: Text, raw: bool, spelling: Spelling) -> Result<(), Trouble> {
+fn print(mut text: OriginalText, raw: bool, spelling: Spelling) -> Result<(), ShowTrouble> {
     let mut out = io::stdout().lock();
     if spelling == Spelling::Json {
-        write!(out, r#"{{"type":"text","text_id":"{}","text":""#, text.id()).map_err(Trouble::Output)?;
+        write!(out, r#"{{"type":"text","text_id":"{}","text":""#, text.id()).map_err(ShowTrouble::Output)?;
     }
     let mut decoder = (!raw).then(Decoder::default);
     let mut harmless = Harmless::default();
     let mut buffer = vec![0; READ_BYTES];
     let (mut plain, mut last) = (Vec::new(), b'\n');
     loop {
-        let got = text.read(&mut buffer).map_err(Trouble::Text)?;
+        let got = text.read(&mut buffer).map_err(ShowTrouble::Text)?;
         plain.clear();
         match &mut decoder {
             Some(decoder) if got > 0 => decoder.feed(&buffer[..got], &mut plain),
@@ -88,9 +88,9 @@ fn print(mut text: Text, raw: bool, spelling: Spelling) -> Result<(), Trouble> {
             Spelling::Json if got == 0 => plain.extend(b"\"}\n"),
             _ => {}
         }
-        out.write_all(&plain).map_err(Trouble::Output)?;
+        out.write_all(&plain).map_err(ShowTrouble::Output)?;
         if got == 0 {
-            return out.flush().map_err(Trouble::Output);
+            return out.flush().map_err(ShowTrouble::Output);
         }
     }
 }

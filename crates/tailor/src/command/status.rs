@@ -7,7 +7,7 @@ use crate::amount::{plural, size};
 use crate::args::{AskStatus, Json};
 use crate::config::Loaded;
 use crate::say::{eprint_message, is_quiet, print_json};
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::plain;
 use instances::sockets;
 use serde::Serialize;
@@ -20,7 +20,7 @@ use watch::RootStatus;
 const RUN: &str = "/run";
 const UNITS: &str = "/etc/systemd/system";
 
-pub(crate) fn run(asked: &AskStatus) -> Status {
+pub(crate) fn run(asked: &AskStatus) -> ExitStatus {
     // The daemon can answer even if the configuration is invalid.
     let loaded = asked.at.load();
     if let Err(error) = &loaded {
@@ -31,7 +31,7 @@ pub(crate) fn run(asked: &AskStatus) -> Status {
     let all = if is_named { vec![own] } else { with_others(own, sockets(RUN.as_ref(), UNITS.as_ref())) };
     let is_alone = all.len() == 1;
     let worst = all.iter().map(|socket| ask(socket, asked.json, is_alone)).max().unwrap_or_default();
-    if loaded.is_err() { worst.max(Status::Findings) } else { worst }
+    if loaded.is_err() { worst.max(ExitStatus::Findings) } else { worst }
 }
 
 /// All daemons that we may ask. The user's own counts if it has a socket, or if there is no other.
@@ -52,7 +52,7 @@ fn is_hidden(socket: &Path) -> bool {
 }
 
 /// Asks one daemon.
-fn ask(socket: &Path, json: Json, is_alone: bool) -> Status {
+fn ask(socket: &Path, json: Json, is_alone: bool) -> ExitStatus {
     let status = match watch::ask(socket) {
         Ok(status) => status,
         Err(reason) => {
@@ -64,8 +64,8 @@ fn ask(socket: &Path, json: Json, is_alone: bool) -> Status {
     };
     if json.is_json() {
         let socket = socket.to_string_lossy();
-        let printed = print_json(&Line { kind: "status", socket, status: &status });
-        if printed != Status::Clean {
+        let printed = print_json(&StatusLine { kind: "status", socket, status: &status });
+        if printed != ExitStatus::Clean {
             return printed;
         }
     } else {
@@ -75,9 +75,9 @@ fn ask(socket: &Path, json: Json, is_alone: bool) -> Status {
         human(&status);
     }
     if status.tripped + status.hindered > 0 || status.config_error.is_some() {
-        Status::Findings
+        ExitStatus::Findings
     } else {
-        Status::Clean
+        ExitStatus::Clean
     }
 }
 
@@ -92,7 +92,7 @@ struct Down<'a> {
 
 /// What the daemon said, and where: there may be more than one.
 #[derive(Serialize)]
-struct Line<'a> {
+struct StatusLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     socket: Cow<'a, str>,

@@ -1,9 +1,9 @@
 //! What `tailor doctor` reports about sessions that their agents have lost: which index lacks them, and what to do.
 
 use crate::amount::plural;
-use crate::args::Doctor;
+use crate::args::DoctorArgs;
 use crate::place::portable_text;
-use crate::sessions::{Candidate, Session, is_called};
+use crate::sessions::{Candidate, ListedSession, is_called};
 use crate::table::TableWriter;
 use crate::terminal;
 use keeper::{Lack, Stray, strays};
@@ -27,11 +27,11 @@ pub(super) struct Strays {
 
 impl Strays {
     /// Records a file, and the session in it if it is one.
-    pub(super) fn see(&mut self, candidate: &Candidate, session: Option<&Session>) {
+    pub(super) fn see(&mut self, candidate: &Candidate, session: Option<&ListedSession>) {
         if candidate.age() < AGE_MIN {
             return;
         }
-        let unread = Session::unknown(candidate);
+        let unread = ListedSession::unknown(candidate);
         if session.is_none_or(|session| session.is_empty) {
             self.emptied.extend(session.unwrap_or(&unread).emptied());
         }
@@ -40,7 +40,7 @@ impl Strays {
     }
 
     /// The sessions missing from an index or from disk, within the paths and the agent that the user named.
-    pub(super) fn end(self, doctor: &Doctor) -> Vec<Stray> {
+    pub(super) fn end(self, doctor: &DoctorArgs) -> Vec<Stray> {
         if doctor.project.is_some() {
             return Vec::new();
         }
@@ -89,7 +89,7 @@ pub(super) fn print(found: &[Stray], out: &mut impl Write) -> io::Result<()> {
 
 /// One line of `--json`.
 #[derive(Serialize)]
-struct Line<'a> {
+struct StrayLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     agent: &'static str,
@@ -102,7 +102,8 @@ struct Line<'a> {
 pub(super) fn json(found: &[Stray], out: &mut impl Write) -> io::Result<()> {
     for Stray { agent, lack: lacks, advice, id, path } in found {
         let path = portable_text(path);
-        let line = Line { kind: "stray", agent: agent.name, id, path, lacks: lack(*lacks), remedy: advice };
+        let line =
+            StrayLine { kind: "stray", agent: agent.name, id, path, lacks: lack(*lacks), remedy: advice };
         writeln!(out, "{}", terminal::json(&serde_json::to_string(&line)?))?;
     }
     Ok(())

@@ -13,14 +13,14 @@ use super::progress::Progress;
 use super::{BATCH_FILES, databases, failed, gather, is_stream, nothing_found, output_closed};
 use crate::amount::{grouped, percent};
 use crate::amount::{plural, size};
-use crate::args::Top;
+use crate::args::TopArgs;
 use crate::place::shown;
 use crate::say::{eprint_message, is_quiet};
-use crate::size_report::{Session, Share, SizeReport, ToolShare, Totals, cap_shares, cap_tools};
-use crate::status::Status;
-use crate::table::{Line, TableWriter};
+use crate::size_report::{SessionSize, Share, SizeReport, SizeTotals, ToolShare, cap_shares, cap_tools};
+use crate::status::ExitStatus;
+use crate::table::{TableRow, TableWriter};
 use crate::terminal;
-use keeper::{Error, Found, Policies, spool};
+use keeper::{Error, FoundFile, Policies, spool};
 use measure::{one, weigh_source};
 use rayon::prelude::*;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -31,7 +31,7 @@ use words::{
     by_size, by_tokens, entry_name, field, in_short, lines_of, part, standing, standing_word, tool_name,
 };
 
-pub(crate) fn run(top: &Top) -> Status {
+pub(crate) fn run(top: &TopArgs) -> ExitStatus {
     let config = match top.config.load() {
         Ok(config) => config,
         Err(error) => return failed(&error),
@@ -53,7 +53,7 @@ pub(crate) fn run(top: &Top) -> Status {
 
 /// Whether to run interactively: on a terminal, unless tables were asked for. A path that does not exist is an error that
 /// the tables report.
-fn wants_keys(top: &Top) -> bool {
+fn wants_keys(top: &TopArgs) -> bool {
     let is_there = |path: &PathBuf| path.symlink_metadata().is_ok() || keeper::is_stored(path);
     let asks_for_tables =
         top.plain || top.json.is_json() || top.rows.is_some() || !top.paths.iter().all(is_there);
@@ -61,7 +61,7 @@ fn wants_keys(top: &Top) -> bool {
     !asks_for_tables && !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-fn files(top: &Top, policies: &Policies) -> io::Result<Status> {
+fn files(top: &TopArgs, policies: &Policies) -> io::Result<ExitStatus> {
     let files = gather(&top.paths);
     if files.is_empty() {
         return Ok(nothing_found(&top.paths));
@@ -69,7 +69,7 @@ fn files(top: &Top, policies: &Policies) -> io::Result<Status> {
     let mut teller = TopPrinter::new(top, files.len() > 1);
     let progress = Progress::new(&files);
     for batch in files.chunks(BATCH_FILES) {
-        let work = |found: &Result<Found, Error>| {
+        let work = |found: &Result<FoundFile, Error>| {
             let named = found.as_ref().is_ok_and(|found| found.root.is_none());
             let weighed = found
                 .as_ref()
@@ -85,7 +85,7 @@ fn files(top: &Top, policies: &Policies) -> io::Result<Status> {
     teller.finish(&files)
 }
 
-fn stream(top: &Top, policies: &Policies) -> io::Result<Status> {
+fn stream(top: &TopArgs, policies: &Policies) -> io::Result<ExitStatus> {
     let path = Path::new("-");
     let weigh = |source: &dyn Source| weigh_source(path, source, top.rows(), top.show_content, policies);
     let weighed = spool(io::stdin().lock(), weigh).unwrap_or_else(|stop| SizeReport::stopped(path, &stop));
@@ -96,25 +96,25 @@ fn stream(top: &Top, policies: &Policies) -> io::Result<Status> {
 
 /// Prints what was weighed.
 struct TopPrinter<'a> {
-    top: &'a Top,
+    top: &'a TopArgs,
     /// There are several files, so little is printed about each.
     many: bool,
     canvas: TableWriter,
     out: BufWriter<io::StdoutLock<'static>>,
-    totals: Totals,
-    status: Status,
+    totals: SizeTotals,
+    status: ExitStatus,
     started: Instant,
 }
 
 impl<'a> TopPrinter<'a> {
-    fn new(top: &'a Top, many: bool) -> Self {
+    fn new(top: &'a TopArgs, many: bool) -> Self {
         Self {
             top,
             many,
             canvas: TableWriter::of_stdout(),
             out: BufWriter::new(io::stdout().lock()),
-            totals: Totals::default(),
-            status: Status::Clean,
+            totals: SizeTotals::default(),
+            status: ExitStatus::Clean,
             started: Instant::now(),
         }
     }
@@ -125,7 +125,7 @@ impl<'a> TopPrinter<'a> {
             "unsupported" => named,
             _ => false,
         };
-        self.status = self.status.max(if bad { Status::Error } else { Status::Clean });
+        self.status = self.status.max(if bad { ExitStatus::Error } else { ExitStatus::Clean });
         self.totals.add(&weighed);
         if self.top.json.is_json() {
             let line = serde_json::to_string(&weighed.capped(self.top.rows()))?;
@@ -144,7 +144,7 @@ impl<'a> TopPrinter<'a> {
         Ok(())
     }
 
-    fn finish(mut self, files: &[Result<Found, Error>]) -> io::Result<Status> {
+    fn finish(mut self, files: &[Result<FoundFile, Error>]) -> io::Result<ExitStatus> {
         let paths = files.iter().flatten().map(|found| found.path.as_path());
         let measured = databases::measure(paths, &self.top.paths);
         if self.top.json.is_json() {
@@ -203,7 +203,7 @@ impl<'a> TopPrinter<'a> {
         writeln!(self.out, "\nContext: {about}{} tokens{full}", grouped(context.tokens))?;
         let mut rows = Vec::new();
         for share in by_tokens(&weighed.parts).iter().filter(|share| share.tokens > 0) {
-            rows.push(Line {
+            rows.push(TableRow {
                 name: part(&share.name),
                 columns: vec![grouped(share.tokens)],
                 part: share.tokens,
@@ -216,7 +216,7 @@ impl<'a> TopPrinter<'a> {
         if context.tokens > in_file {
             let tokens = context.tokens - in_file;
             let name = "added by the agent: instructions, tools".to_string();
-            rows.push(Line { name, columns: vec![grouped(tokens)], part: tokens });
+            rows.push(TableRow { name, columns: vec![grouped(tokens)], part: tokens });
         }
         write!(self.out, "{}", self.canvas.table(&rows, context.tokens))?;
         match (context.counted_tokens, context.counted_line) {
@@ -234,11 +234,11 @@ impl<'a> TopPrinter<'a> {
     }
 
     /// Rows of the tools whose results fill the context.
-    fn result_rows(&self, tools: &[ToolShare]) -> Vec<Line> {
+    fn result_rows(&self, tools: &[ToolShare]) -> Vec<TableRow> {
         let mut tools: Vec<&ToolShare> = tools.iter().filter(|tool| tool.result_tokens > 0).collect();
         tools.sort_by_key(|tool| std::cmp::Reverse(tool.result_tokens));
         let rows = tools.iter().take(self.top.rows());
-        rows.map(|tool| Line {
+        rows.map(|tool| TableRow {
             name: format!("  of {}", tool_name(&tool.name)),
             columns: vec![grouped(tool.result_tokens)],
             part: tool.result_tokens,
@@ -253,12 +253,12 @@ impl<'a> TopPrinter<'a> {
         whole: u64,
         name: impl Fn(&str) -> String,
     ) -> io::Result<()> {
-        let rows = shares.iter().filter(|share| share.bytes > 0).map(|share| Line {
+        let rows = shares.iter().filter(|share| share.bytes > 0).map(|share| TableRow {
             name: name(&share.name),
             columns: vec![size(share.bytes)],
             part: share.bytes,
         });
-        let rows: Vec<Line> = rows.collect();
+        let rows: Vec<TableRow> = rows.collect();
         if rows.is_empty() {
             return Ok(());
         }
@@ -266,12 +266,12 @@ impl<'a> TopPrinter<'a> {
     }
 
     fn tools(&mut self, title: &str, tools: &[ToolShare], whole: u64) -> io::Result<()> {
-        let rows = tools.iter().filter(|tool| tool.bytes > 0).map(|tool| Line {
+        let rows = tools.iter().filter(|tool| tool.bytes > 0).map(|tool| TableRow {
             name: tool_name(&tool.name),
             columns: vec![plural(tool.calls, "call"), size(tool.bytes)],
             part: tool.bytes,
         });
-        let rows: Vec<Line> = rows.collect();
+        let rows: Vec<TableRow> = rows.collect();
         if rows.is_empty() {
             return Ok(());
         }
@@ -285,22 +285,22 @@ impl<'a> TopPrinter<'a> {
             return Ok(());
         }
         turns.sort_by_key(|(n, turn)| (std::cmp::Reverse(turn.bytes), *n));
-        let rows = turns.iter().take(self.top.rows()).map(|(n, turn)| Line {
+        let rows = turns.iter().take(self.top.rows()).map(|(n, turn)| TableRow {
             name: format!("turn {} at line {}", n + 1, grouped(turn.line)),
             columns: vec![size(turn.bytes)],
             part: turn.bytes,
         });
-        let rows: Vec<Line> = rows.collect();
+        let rows: Vec<TableRow> = rows.collect();
         write!(self.out, "\nLargest turns\n{}", self.canvas.table(&rows, weighed.bytes))
     }
 
     fn largest(&mut self, weighed: &SizeReport) -> io::Result<()> {
-        let rows = weighed.largest.iter().map(|entry| Line {
+        let rows = weighed.largest.iter().map(|entry| TableRow {
             name: format!("line {}: {}", grouped(entry.line), entry_name(entry)),
             columns: vec![standing_word(entry.standing).to_string(), size(entry.bytes)],
             part: entry.bytes,
         });
-        let rows: Vec<Line> = rows.collect();
+        let rows: Vec<TableRow> = rows.collect();
         write!(self.out, "\nLargest entries\n{}", self.canvas.table(&rows, weighed.bytes))?;
         for entry in &weighed.largest {
             if let Some(content) = &entry.content {
@@ -332,9 +332,9 @@ impl<'a> TopPrinter<'a> {
 
     /// The sessions that fill most of their models' windows; if no window is known, those with the most tokens.
     fn fullest(&self, rows: usize) -> Vec<(Vec<String>, String)> {
-        let window = |s: &Session| self.top.window(s.window_tokens);
-        let fullness = |s: &Session| u128::from(s.tokens) * 1_000_000 / u128::from(window(s).max(1));
-        let row = |s: Session| {
+        let window = |s: &SessionSize| self.top.window(s.window_tokens);
+        let fullness = |s: &SessionSize| u128::from(s.tokens) * 1_000_000 / u128::from(window(s).max(1));
+        let row = |s: SessionSize| {
             let tokens = grouped(s.tokens);
             let columns = match window(&s) {
                 0 => vec![tokens],
@@ -358,7 +358,7 @@ impl<'a> TopPrinter<'a> {
         if !is_quiet() {
             writeln!(self.out, "{}, {}{not}\n", plural(summary.weighed, "session"), size(bytes))?;
         }
-        let row = |s: Session| (vec![percent(s.bytes, bytes), size(s.bytes)], shown(Path::new(&s.path)));
+        let row = |s: SessionSize| (vec![percent(s.bytes, bytes), size(s.bytes)], shown(Path::new(&s.path)));
         let sessions: Vec<_> = self.totals.first(rows, |s| s.bytes).into_iter().map(row).collect();
         write!(self.out, "Largest sessions\n{}", self.canvas.paths(&sessions))?;
         write!(self.out, "\nFullest contexts, tokens\n{}", self.canvas.paths(&self.fullest(rows)))?;

@@ -2,15 +2,15 @@
 
 use super::{OutputOptions, failed, gather, over_files};
 use crate::amount::{plural, size};
-use crate::args::Undo;
+use crate::args::UndoArgs;
 use crate::place::{portable_text, shown};
 use crate::report::FileReport;
 use crate::say::{eprint_message, hint, print_json};
 use crate::sessions::{describe_error, no_such_session};
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::{Screen, plain};
 use keeper::{
-    Ending, Error, Extent, Found, Options, Outcome, Purpose, Record, Refusal, Vault, is_stored, undo,
+    Ending, Error, Extent, FoundFile, Options, Outcome, Purpose, Record, Refusal, Vault, is_stored, undo,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 /// How many of the newest runs are listed.
 const NEWEST_MAX: usize = 20;
 
-pub(crate) fn run(asked: &Undo) -> Status {
+pub(crate) fn run(asked: &UndoArgs) -> ExitStatus {
     let options = match asked.options() {
         Ok(options) => options,
         Err(error) => return failed(&error),
     };
-    let Some(vault) = &options.vault else { return Status::Error };
+    let Some(vault) = &options.vault else { return ExitStatus::Error };
     if asked.paths.is_empty() && !asked.all {
         return list_newest(asked, vault);
     }
@@ -37,7 +37,7 @@ pub(crate) fn run(asked: &Undo) -> Status {
     if asked.list {
         return list(asked, &paths, vault);
     }
-    let is_there = |found: &Found| !asked.all || found.path.exists() || is_stored(&found.path);
+    let is_there = |found: &FoundFile| !asked.all || found.path.exists() || is_stored(&found.path);
     over_files(&paths, &OutputOptions::plain(asked.change.json), |found| {
         if !is_there(found) {
             return None;
@@ -58,13 +58,13 @@ pub(crate) fn run(asked: &Undo) -> Status {
     })
 }
 
-fn nothing_kept(vault: &Vault) -> Status {
+fn nothing_kept(vault: &Vault) -> ExitStatus {
     eprint_message(&format!("{}: no runs to undo", vault.root().display()));
-    Status::Clean
+    ExitStatus::Clean
 }
 
 /// Undoes one run. Returns how many were undone.
-fn one(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64), Error> {
+fn one(asked: &UndoArgs, options: &Options, found: &FoundFile) -> Result<(Outcome, u64), Error> {
     let extent = if asked.partly { Extent::Possible } else { Extent::Whole };
     let outcome = undo(&found.path, found.root.as_deref(), options, asked.run.as_deref(), extent)?;
     let runs = u64::from(matches!(outcome.ending, Ending::Undone | Ending::WouldUndo));
@@ -72,7 +72,7 @@ fn one(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64),
 }
 
 /// Undoes run after run, newest first, as long as that succeeds.
-fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64), Error> {
+fn to_original(asked: &UndoArgs, options: &Options, found: &FoundFile) -> Result<(Outcome, u64), Error> {
     let (mut last, mut undone) = one(asked, options, found)?;
     let bytes = last.bytes;
     if last.ending == Ending::WouldUndo {
@@ -101,7 +101,7 @@ fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcom
 
 /// One line of `--list --json`.
 #[derive(Serialize)]
-struct Line<'a> {
+struct RunLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     path: String,
@@ -114,13 +114,13 @@ struct Line<'a> {
 }
 
 /// Lists the newest runs of all files.
-fn list_newest(asked: &Undo, vault: &Vault) -> Status {
+fn list_newest(asked: &UndoArgs, vault: &Vault) -> ExitStatus {
     let records = match vault.newest(NEWEST_MAX) {
         Ok(records) if records.is_empty() => return nothing_kept(vault),
         Ok(records) => records,
         Err(error) => return failed(&error),
     };
-    let mut status = Status::Clean;
+    let mut status = ExitStatus::Clean;
     for record in records {
         match record {
             Ok(record) => print(asked, &record.path, &record, record.is_undone(&[])),
@@ -133,8 +133,8 @@ fn list_newest(asked: &Undo, vault: &Vault) -> Status {
     status
 }
 
-fn list(asked: &Undo, paths: &[PathBuf], vault: &Vault) -> Status {
-    let mut status = Status::Clean;
+fn list(asked: &UndoArgs, paths: &[PathBuf], vault: &Vault) -> ExitStatus {
+    let mut status = ExitStatus::Clean;
     for found in gather(paths) {
         let (found, records) = match found.and_then(|found| Ok((runs_of(&found, vault)?, found))) {
             Ok((records, found)) => (found, records),
@@ -165,14 +165,14 @@ fn list(asked: &Undo, paths: &[PathBuf], vault: &Vault) -> Status {
     status
 }
 
-fn runs_of(found: &Found, vault: &Vault) -> Result<Vec<Result<Record, Error>>, Error> {
+fn runs_of(found: &FoundFile, vault: &Vault) -> Result<Vec<Result<Record, Error>>, Error> {
     // A deleted file still has its runs.
     vault.runs(&keeper::real_path(&found.path).unwrap_or_else(|_| found.path.clone()))
 }
 
-fn print(asked: &Undo, path: &Path, record: &Record, undone: bool) {
+fn print(asked: &UndoArgs, path: &Path, record: &Record, undone: bool) {
     if asked.change.json.is_json() {
-        print_json(&Line {
+        print_json(&RunLine {
             kind: "run",
             path: portable_text(path),
             run: &record.run,

@@ -1,12 +1,12 @@
 //! `tailor watch`: the daemon.
 
 use super::failed;
-use crate::args::{Watch, build};
+use crate::args::{WatchArgs, build};
 use crate::log;
 use crate::say::eprint_message;
-use crate::status::Status;
+use crate::status::ExitStatus;
 
-pub(crate) fn run(watch: &Watch) -> Status {
+pub(crate) fn run(watch: &WatchArgs) -> ExitStatus {
     let read = || watch.at.load().and_then(|loaded| Ok((loaded.daemon()?, loaded.strays)));
     let (config, strays) = match read() {
         Ok(read) => read,
@@ -17,7 +17,7 @@ pub(crate) fn run(watch: &Watch) -> Status {
         eprint_message(&stray.to_string());
     }
     match watch::run(config, &build(), &mut || read().map(|(config, _)| config)) {
-        Ok(()) => Status::Clean,
+        Ok(()) => ExitStatus::Clean,
         Err(error) => failed(&error),
     }
 }

@@ -1,6 +1,6 @@
 //! Parses a configuration file: the keys of the [settings](SETTINGS).
 
-use crate::settings::{Edit, Kind, SETTINGS, Scope, Settings};
+use crate::settings::{SETTINGS, Scope, SettingEdit, SettingKind, Settings};
 use crate::value::nearest;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use transcript::format::FORMATS;
 
-/// The values in a file. An agent's table is parsed into another one, an [`Agent`].
+/// The values in a file. An agent's table is parsed into another one, [`AgentSettings`].
 #[derive(Default)]
-pub(super) struct File {
+pub(super) struct FileSettings {
     /// By row of the table of settings, because they take effect in its order.
-    edits: BTreeMap<usize, Edit>,
-    pub(super) agents: BTreeMap<AgentName, Agent>,
+    edits: BTreeMap<usize, SettingEdit>,
+    pub(super) agents: BTreeMap<AgentName, AgentSettings>,
 }
 
-impl File {
+impl FileSettings {
     /// `base` with the values of this file applied.
     pub(super) fn over(&self, base: &Settings) -> Settings {
         let mut settings = base.clone();
@@ -31,7 +31,7 @@ impl File {
     }
 }
 
-impl<'de> Deserialize<'de> for File {
+impl<'de> Deserialize<'de> for FileSettings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut file = Self::default();
         Keys { file: &mut file, above: String::new() }.deserialize(from)?;
@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for File {
 
 /// Reads the keys of a table.
 struct Keys<'f> {
-    file: &'f mut File,
+    file: &'f mut FileSettings,
     /// The path of the table, with a dot at the end.
     above: String,
 }
@@ -62,13 +62,13 @@ impl<'de> Visitor<'de> for Keys<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<(), A::Error> {
-        while let Some(key) = table.next_key_seed(Key { above: &self.above })? {
+        while let Some(key) = table.next_key_seed(ConfigKey { above: &self.above })? {
             match key {
-                Known::Table(above) => table.next_value_seed(Keys { file: self.file, above })?,
-                Known::Setting(row) if matches!(SETTINGS[row].kind, Kind::Agents) => {
+                KnownKey::Table(above) => table.next_value_seed(Keys { file: self.file, above })?,
+                KnownKey::Setting(row) if matches!(SETTINGS[row].kind, SettingKind::Agents) => {
                     self.file.agents = table.next_value()?;
                 }
-                Known::Setting(row) => {
+                KnownKey::Setting(row) => {
                     let edit = table.next_value_seed(SETTINGS[row].kind)?;
                     self.file.edits.insert(row, edit);
                 }
@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for Keys<'_> {
 }
 
 /// What a key is.
-enum Known {
+enum KnownKey {
     /// A row of the table of settings.
     Setting(usize),
     /// A table, by its path.
@@ -87,14 +87,14 @@ enum Known {
 }
 
 /// Parses a key. Unknown keys are refused here, where their line is known.
-struct Key<'k> {
+struct ConfigKey<'k> {
     above: &'k str,
 }
 
-impl<'de> DeserializeSeed<'de> for Key<'_> {
-    type Value = Known;
+impl<'de> DeserializeSeed<'de> for ConfigKey<'_> {
+    type Value = KnownKey;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Known, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<KnownKey, D::Error> {
         let key = String::deserialize(from)?;
         let path = format!("{}{key}", self.above);
         let settings = SETTINGS.iter().filter(|setting| setting.scope != Scope::Flag);
@@ -106,7 +106,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
             return Err(D::Error::custom(format!("unknown field `{key}`, expected one of `{names}`")));
         }
         let row = SETTINGS.iter().position(|setting| setting.key == path);
-        Ok(row.map_or(Known::Table(path + "."), Known::Setting))
+        Ok(row.map_or(KnownKey::Table(path + "."), KnownKey::Setting))
     }
 }
 
@@ -130,13 +130,13 @@ impl TryFrom<String> for AgentName {
 
 /// The settings of one agent.
 #[derive(Deserialize)]
-#[serde(try_from = "File")]
-pub(super) struct Agent(pub(super) File);
+#[serde(try_from = "FileSettings")]
+pub(super) struct AgentSettings(pub(super) FileSettings);
 
-impl TryFrom<File> for Agent {
+impl TryFrom<FileSettings> for AgentSettings {
     type Error = String;
 
-    fn try_from(own: File) -> Result<Self, String> {
+    fn try_from(own: FileSettings) -> Result<Self, String> {
         let nested = (!own.agents.is_empty()).then_some("agents");
         match own.misplaced(Scope::All).or(nested) {
             None => Ok(Self(own)),

@@ -124,7 +124,7 @@ impl Severities {
         self.0[severity as usize] += count;
     }
 
-    pub(super) fn of(self, severity: Severity) -> u64 {
+    pub(super) fn count(self, severity: Severity) -> u64 {
         self.0[severity as usize]
     }
 
@@ -138,8 +138,8 @@ impl Display for Severities {
         let severities = [Severity::Error, Severity::Warning, Severity::Note];
         let parts: Vec<String> = severities
             .into_iter()
-            .filter(|severity| self.of(*severity) > 0)
-            .map(|severity| crate::amount::plural(self.of(severity), severity.name()))
+            .filter(|severity| self.count(*severity) > 0)
+            .map(|severity| crate::amount::plural(self.count(severity), severity.name()))
             .collect();
         f.write_str(&parts.join(", "))
     }

@@ -6,12 +6,12 @@
 //! file name may form either.
 
 use super::fold::fold;
-use super::shape::{Shape, Totals};
+use super::shape::{FilePrinter, ScanTotals};
 use crate::args::Listing;
 use crate::place::portable_text;
 use crate::report::{FileReport, FindingReport};
 use crate::say::eprint_message;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::plain;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,10 +45,16 @@ impl Annotations {
         Self { listing, counts, kept, rows, rows_left_out: 0 }
     }
 
-    fn say(&mut self, kind: &'static str, at: &Place<'_>, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn say(
+        &mut self,
+        kind: &'static str,
+        at: &Annotated<'_>,
+        text: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let count = self.counts.entry(kind).or_default();
         *count += 1;
-        let Place { path, line, title } = at;
+        let Annotated { path, line, title } = at;
         if *count <= ANNOTATIONS_MAX {
             let (path, title) = (property(path), property(title));
             let annotation = format!("::{kind} file={path},line={line},title={title}::{}\n", data(text));
@@ -61,7 +67,7 @@ impl Annotations {
         writeln!(out, "{}", harmless(&format!("{kind}: {path}:{line}: {title}: {text}")))
     }
 
-    fn row(&mut self, kind: &'static str, at: &Place<'_>, text: &str) {
+    fn row(&mut self, kind: &'static str, at: &Annotated<'_>, text: &str) {
         let cells = [kind, at.path, &at.line.to_string(), at.title, text].map(cell);
         let row = format!("| {} |\n", cells.join(" | "));
         let rows = self.rows.entry(kind).or_default();
@@ -72,7 +78,7 @@ impl Annotations {
         }
     }
 
-    fn summary(&self, totals: &Totals) -> String {
+    fn summary(&self, totals: &ScanTotals) -> String {
         let mut text = format!("### Tailor\n\n{}\n", cell(&totals.sentence()));
         if !self.rows.is_empty() {
             text += "\n| | file | line | rule | what |\n|---|---|---|---|---|\n";
@@ -86,7 +92,7 @@ impl Annotations {
 }
 
 /// Where an annotation points.
-struct Place<'a> {
+struct Annotated<'a> {
     path: &'a str,
     line: u64,
     title: &'a str,
@@ -100,7 +106,7 @@ fn kind_of(finding: &FindingReport) -> &'static str {
     }
 }
 
-impl Shape for Annotations {
+impl FilePrinter for Annotations {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         let path = plain(&portable_text(Path::new(&report.path)));
         let left = report.left().iter().filter(|finding| !finding.known);
@@ -112,23 +118,23 @@ impl Shape for Annotations {
                 String::new()
             };
             let title = format!("{} {}{times}", finding.code, finding.rule);
-            let (at, text) = (Place { path: &path, line: finding.line, title: &title }, fold.said());
+            let (at, text) = (Annotated { path: &path, line: finding.line, title: &title }, fold.said());
             self.say(kind_of(finding), &at, &text, out)?;
             self.row(kind_of(finding), &at, &text);
         }
         let Some(reason) = report.reason.as_deref().map(plain) else { return Ok(()) };
-        let kind = if report.status == Status::Error { "error" } else { "notice" };
-        let at = Place { path: &path, line: 1, title: report.outcome };
+        let kind = if report.status == ExitStatus::Error { "error" } else { "notice" };
+        let at = Annotated { path: &path, line: 1, title: report.outcome };
         self.say(kind, &at, &reason, out)?;
         self.row(kind, &at, &reason);
         Ok(())
     }
 
-    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+    fn finish(&mut self, totals: &ScanTotals, out: &mut dyn Write) -> io::Result<()> {
         if let Some(strangers) = totals.strangers.named() {
             let kind = if totals.strangers.fail() { "error" } else { "notice" };
             let path = plain(totals.strangers.first());
-            let at = Place { path: &path, line: 1, title: "unsupported" };
+            let at = Annotated { path: &path, line: 1, title: "unsupported" };
             self.say(kind, &at, &plain(&strangers), out)?;
             self.row(kind, &at, &plain(&strangers));
         }

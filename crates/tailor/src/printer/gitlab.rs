@@ -3,12 +3,12 @@
 //! findings.
 
 use super::fold::{Fold, fold};
-use super::shape::{Shape, Totals};
+use super::shape::{FilePrinter, ScanTotals};
 use crate::args::Listing;
 use crate::baseline::fingerprint_of;
 use crate::place::portable_text;
 use crate::report::{FileReport, FindingReport};
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::json;
 use serde_json::{Value, json as object};
 use std::io::{self, Write};
@@ -59,20 +59,20 @@ fn whole_file(name: &str, severity: &str, path: &str, text: &str) -> Value {
     })
 }
 
-impl Shape for Degradations {
+impl FilePrinter for Degradations {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         let path = portable_text(Path::new(&report.path));
         for fold in fold(report.left().iter().filter(|finding| !finding.known), &self.listing) {
             self.push(&degradation(&path, &fold), out)?;
         }
-        if report.status == Status::Error {
+        if report.status == ExitStatus::Error {
             let reason = report.reason.as_deref().unwrap_or_default();
             self.push(&whole_file("error", "blocker", &path, reason), out)?;
         }
         Ok(())
     }
 
-    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+    fn finish(&mut self, totals: &ScanTotals, out: &mut dyn Write) -> io::Result<()> {
         if let Some(strangers) = totals.strangers.all() {
             let severity = if totals.strangers.fail() { "blocker" } else { "info" };
             self.push(&whole_file("unsupported", severity, totals.strangers.first(), &strangers), out)?;

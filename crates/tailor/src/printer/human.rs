@@ -1,9 +1,9 @@
 //! `--format human`: files with their findings, errors first, then what was done to each, and a summary sentence.
 
 use super::fold::{Fold, fold};
-use super::shape::{Shape, Totals};
+use super::shape::{FilePrinter, ScanTotals};
 use crate::amount::{plural, size};
-use crate::args::{Layout, Listing};
+use crate::args::{FileLayout, Listing};
 use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::report::FileReport;
@@ -203,18 +203,19 @@ fn resume(report: &FileReport) -> Option<End> {
     report.resume.as_ref().map(|command| remedy::resume(command).into())
 }
 
-impl Shape for Human {
+impl FilePrinter for Human {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         let unknown = report.findings().iter().filter(|finding| !finding.known && !self.listing.statistics);
         let folds = fold(unknown, &self.listing);
         let path = plain(&shown(Path::new(&report.path)));
-        if self.listing.layout == Layout::Question && report.diff.is_empty() && !self.listing.shows_all() {
+        if self.listing.layout == FileLayout::Question && report.diff.is_empty() && !self.listing.shows_all()
+        {
             let worst = folds.first().map(|fold| fold.first.severity);
             let text = self.asked_about(&path, worst, report);
             return text.map_or(Ok(()), |text| self.keep(worst, text, out));
         }
         let text = self.text_of(&path, &folds, report);
-        if self.listing.layout == Layout::AsFound {
+        if self.listing.layout == FileLayout::AsFound {
             return out.write_all(text.as_bytes());
         }
         if text.is_empty() {
@@ -223,7 +224,7 @@ impl Shape for Human {
         self.keep(folds.first().map(|fold| fold.first.severity), text, out)
     }
 
-    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+    fn finish(&mut self, totals: &ScanTotals, out: &mut dyn Write) -> io::Result<()> {
         self.write_kept(out)?;
         let mut text = String::new();
         if let Some(strangers) = totals.strangers.named() {
@@ -239,7 +240,7 @@ impl Shape for Human {
             self.line(&format!("{}: --show all lists them", plural(totals.hidden, "note")), &mut text);
         }
         self.line(&totals.sentence(), &mut text);
-        if self.listing.layout == Layout::Overview && totals.findings > 0 {
+        if self.listing.layout == FileLayout::Overview && totals.findings > 0 {
             self.line("Next: tailor doctor (lists each session with the command that repairs it)", &mut text);
         }
         out.write_all(text.as_bytes())

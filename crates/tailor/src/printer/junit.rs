@@ -3,12 +3,12 @@
 //! only the first findings are kept.
 
 use super::fold::{Fold, fold};
-use super::shape::{Shape, Totals};
+use super::shape::{FilePrinter, ScanTotals};
 use crate::amount::plural;
 use crate::args::Listing;
 use crate::place::portable_text;
 use crate::report::{FileReport, FindingReport, count};
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::plain;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
@@ -26,13 +26,13 @@ pub(super) struct Suite {
 
 struct Case {
     name: String,
-    verdict: Option<Verdict>,
+    verdict: Option<CaseVerdict>,
     /// Findings that do not make the case fail.
     notes: String,
 }
 
 /// Why a case has not simply passed.
-struct Verdict {
+struct CaseVerdict {
     /// `failure`, `error` or `skipped`.
     element: &'static str,
     message: String,
@@ -51,13 +51,13 @@ impl Suite {
     }
 }
 
-impl Verdict {
-    fn of(report: &FileReport, listing: &Listing) -> Option<Self> {
+impl CaseVerdict {
+    fn from_report(report: &FileReport, listing: &Listing) -> Option<Self> {
         let reason = report.reason.as_deref().map(plain).unwrap_or_default();
         let failing: Vec<&FindingReport> = report.left().iter().filter(|finding| finding.fails).collect();
         let (element, message, kind) = match (report.outcome, &failing[..]) {
             ("error", _) => ("error", reason, "error"),
-            (outcome, []) if report.status == Status::Error => ("error", reason, outcome),
+            (outcome, []) if report.status == ExitStatus::Error => ("error", reason, outcome),
             (_, [first, ..]) => ("failure", plural(count(failing.iter().copied()), "finding"), first.rule),
             ("deferred" | "refused" | "unsupported", _) => ("skipped", reason, report.outcome),
             _ => return None,
@@ -81,29 +81,29 @@ fn list(findings: &[&FindingReport], listing: &Listing) -> String {
     text
 }
 
-impl Shape for Suite {
+impl FilePrinter for Suite {
     fn file(&mut self, report: &FileReport, _: &mut dyn Write) -> io::Result<()> {
         let notes: Vec<&FindingReport> = report.left().iter().filter(|finding| !finding.fails).collect();
         self.cases.push(Case {
             name: plain(&portable_text(Path::new(&report.path))),
-            verdict: Verdict::of(report, &self.listing),
+            verdict: CaseVerdict::from_report(report, &self.listing),
             notes: list(&notes, &self.listing),
         });
         Ok(())
     }
 
-    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+    fn finish(&mut self, totals: &ScanTotals, out: &mut dyn Write) -> io::Result<()> {
         if let Some(strangers) = totals.strangers.all() {
             let element = if totals.strangers.fail() { "error" } else { "skipped" };
             let (message, kind, text) = (plain(&strangers), "unsupported", String::new());
-            let verdict = Some(Verdict { element, message, kind, text });
+            let verdict = Some(CaseVerdict { element, message, kind, text });
             self.cases.push(Case {
                 name: "files that are not transcripts".into(),
                 verdict,
                 notes: String::new(),
             });
         }
-        let is_bad = |verdict: &Verdict| verdict.element != "skipped";
+        let is_bad = |verdict: &CaseVerdict| verdict.element != "skipped";
         self.cases.sort_by_key(|case| !case.verdict.as_ref().is_some_and(is_bad));
         let mut xml = Writer::new_with_indent(out, b' ', 2);
         xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
@@ -139,7 +139,7 @@ fn write<W: Write>(case: &Case, xml: &mut Writer<W>) -> io::Result<()> {
         return Ok(());
     }
     element.write_inner_content(|xml| {
-        if let Some(Verdict { element, message, kind, text }) = &case.verdict {
+        if let Some(CaseVerdict { element, message, kind, text }) = &case.verdict {
             let element = xml.create_element(*element);
             let element = element.with_attributes([("message", message.as_str()), ("type", kind)]);
             match text.as_str() {

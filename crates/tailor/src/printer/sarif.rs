@@ -3,11 +3,11 @@
 //! grow with the number of findings.
 
 use super::fold::{Fold, fold};
-use super::shape::{Shape, Totals};
+use super::shape::{FilePrinter, ScanTotals};
 use crate::args::Listing;
 use crate::place::uri;
 use crate::report::FileReport;
-use crate::status::Status;
+use crate::status::ExitStatus;
 use crate::terminal::json;
 use serde_json::{Value, json as object};
 use std::collections::BTreeSet;
@@ -110,14 +110,14 @@ fn result(path: &str, fold: &Fold<'_>, compared: bool) -> Value {
     result
 }
 
-impl Shape for Log {
+impl FilePrinter for Log {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         for fold in fold(report.left(), &self.listing) {
             self.begin(out)?;
             self.results += 1;
             write!(out, "{}", json(&result(&report.path, &fold, report.compared).to_string()))?;
         }
-        if report.status == Status::Error {
+        if report.status == ExitStatus::Error {
             let text = report.reason.as_deref().unwrap_or_default();
             self.errors.push(object!({
                 "level": "error",
@@ -128,7 +128,7 @@ impl Shape for Log {
         Ok(())
     }
 
-    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+    fn finish(&mut self, totals: &ScanTotals, out: &mut dyn Write) -> io::Result<()> {
         if self.results == 0 {
             self.begin(out)?;
         }
@@ -137,7 +137,7 @@ impl Shape for Log {
             self.errors.push(object!({ "level": level, "message": { "text": strangers } }));
         }
         let invocation = object!({
-            "executionSuccessful": totals.status != Status::Error && totals.not_looked_at == 0,
+            "executionSuccessful": totals.status != ExitStatus::Error && totals.not_looked_at == 0,
             "toolExecutionNotifications": self.errors,
         });
         writeln!(out, r#"],"invocations":[{}]}}]}}"#, json(&invocation.to_string()))

@@ -4,7 +4,7 @@ use super::fold::Severities;
 use super::strangers::Strangers;
 use crate::amount::{grouped, plural, size};
 use crate::report::{FileReport, FindingReport, count, is_zero};
-use crate::status::Status;
+use crate::status::ExitStatus;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,17 +15,17 @@ use transcript::Severity;
 const NAMED_MAX: usize = 8;
 
 /// An output format. There is one file for each, beside this one.
-pub(super) trait Shape {
+pub(super) trait FilePrinter {
     /// Prints the result for a file.
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()>;
 
     /// Prints what comes at the end.
-    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()>;
+    fn finish(&mut self, totals: &ScanTotals, out: &mut dyn Write) -> io::Result<()>;
 }
 
 /// The last line of `--format json`.
 #[derive(Default, Serialize)]
-pub(super) struct Totals {
+pub(super) struct ScanTotals {
     #[serde(rename = "type")]
     kind: &'static str,
     files: u64,
@@ -58,7 +58,7 @@ pub(super) struct Totals {
     #[serde(skip)]
     severities: Severities,
     #[serde(skip)]
-    pub(super) status: Status,
+    pub(super) status: ExitStatus,
     /// How many problems repairs solve, out of how many, and in how many files.
     #[serde(skip)]
     repaired: (u64, u64),
@@ -102,7 +102,7 @@ impl RuleCount {
     }
 }
 
-impl Totals {
+impl ScanTotals {
     pub(super) fn new(with_statistics: bool) -> Self {
         Self { kind: "summary", rules: with_statistics.then(Vec::new), ..Self::default() }
     }

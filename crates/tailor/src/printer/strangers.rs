@@ -2,7 +2,7 @@
 
 use crate::amount::{grouped, plural};
 use crate::report::FileReport;
-use crate::status::Status;
+use crate::status::ExitStatus;
 
 /// How many of those that the user named are listed.
 const NAMED_MAX: usize = 3;
@@ -31,7 +31,7 @@ impl Strangers {
             return;
         }
         self.named += 1;
-        self.fails |= report.status == Status::Error;
+        self.fails |= report.status == ExitStatus::Error;
         if self.names.len() < NAMED_MAX {
             self.names.push(report.path.clone());
         }

@@ -8,14 +8,14 @@ use transcript::finding::{Finding, Safety};
 #[derive(Default)]
 pub(crate) struct Remains {
     /// What each option would repair.
-    needs: Vec<(&'static str, Codes)>,
+    needs: Vec<(&'static str, CountedCodes)>,
     /// What no option repairs.
-    stays: Codes,
+    stays: CountedCodes,
 }
 
 /// A number of findings, and their rules.
 #[derive(Default)]
-struct Codes {
+struct CountedCodes {
     count: u64,
     codes: Vec<&'static str>,
 }
@@ -24,7 +24,7 @@ struct Codes {
 const ALLOW: &str = "--allow";
 
 impl Remains {
-    pub(crate) fn of(findings: &[Finding]) -> Self {
+    pub(crate) fn from_findings(findings: &[Finding]) -> Self {
         let mut remains = Self::default();
         for finding in findings {
             let option = match finding.fix.safety {
@@ -37,17 +37,17 @@ impl Remains {
         remains
     }
 
-    fn place(&mut self, option: Option<&'static str>) -> &mut Codes {
+    fn place(&mut self, option: Option<&'static str>) -> &mut CountedCodes {
         let Some(option) = option else { return &mut self.stays };
         let at = self.needs.iter().position(|(known, _)| *known == option).unwrap_or(self.needs.len());
         if at == self.needs.len() {
-            self.needs.push((option, Codes::default()));
+            self.needs.push((option, CountedCodes::default()));
         }
         &mut self.needs[at].1
     }
 }
 
-impl Codes {
+impl CountedCodes {
     fn add(&mut self, finding: &Finding) {
         self.count += finding.count();
         if !self.codes.contains(&finding.rule.code()) {
@@ -59,14 +59,14 @@ impl Codes {
 /// Parts with their separators.
 impl fmt::Display for Remains {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (option, Codes { count, codes }) in &self.needs {
+        for (option, CountedCodes { count, codes }) in &self.needs {
             let need = if *count == 1 { "needs" } else { "need" };
             write!(f, "; {} {need} {option}", grouped(*count))?;
             if *option == ALLOW {
                 write!(f, " {}", codes.join(","))?;
             }
         }
-        let Codes { count, codes } = &self.stays;
+        let CountedCodes { count, codes } = &self.stays;
         match count {
             0 => Ok(()),
             1 => write!(f, "; 1 stays as it is ({})", codes.join(",")),

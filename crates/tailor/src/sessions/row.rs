@@ -1,12 +1,12 @@
 //! A session as one line of a list. Its title gets what the other cells leave.
 
-use super::{Session, State};
+use super::{ListedSession, SessionState};
 use crate::amount::{age, percent, short_size, tokens};
 use crate::table::{TableWriter, left, right};
 use anstyle::{AnsiColor, Style};
 
 /// The cells of a line.
-pub(crate) type Cells = [String; 7];
+pub(crate) type ListCells = [String; 7];
 
 /// The widest cells of agents, projects and states.
 const CELLS_MAX: [usize; 3] = [12, 16, 16];
@@ -16,19 +16,21 @@ const NARROW: usize = 100;
 const TITLE_COLUMNS_MIN: usize = 10;
 
 /// What stands above the cells.
-pub(crate) fn heads() -> Cells {
+pub(crate) fn heads() -> ListCells {
     ["AGE", "AGENT", "PROJECT", "SIZE", "CONTEXT", "STATE", "TITLE"].map(str::to_string)
 }
 
-pub(crate) fn cells(session: &Session) -> Cells {
+pub(crate) fn cells(session: &ListedSession) -> ListCells {
     let context = match (session.tokens, session.window) {
         (None, _) => "?".to_string(),
         (Some(count), 0) => tokens(count),
         (Some(count), window) => format!("{} {}", tokens(count), percent(count, window)),
     };
     let state = match &session.state {
-        State::Broken(codes) if codes.len() > 2 => format!("broken: {} +{}", codes[0], codes.len() - 1),
-        State::Broken(codes) => format!("broken: {}", codes.join(", ")),
+        SessionState::Broken(codes) if codes.len() > 2 => {
+            format!("broken: {} +{}", codes[0], codes.len() - 1)
+        }
+        SessionState::Broken(codes) => format!("broken: {}", codes.join(", ")),
         other => other.name().to_string(),
     };
     [
@@ -43,7 +45,7 @@ pub(crate) fn cells(session: &Session) -> Cells {
 }
 
 /// How wide each cell is, and at least so wide, so that all of these lines fit.
-pub(crate) fn widths(canvas: &TableWriter, rows: &[Cells], at_least: [usize; 7]) -> [usize; 7] {
+pub(crate) fn widths(canvas: &TableWriter, rows: &[ListCells], at_least: [usize; 7]) -> [usize; 7] {
     let mut widths = at_least;
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -64,7 +66,7 @@ pub(crate) fn widths(canvas: &TableWriter, rows: &[Cells], at_least: [usize; 7])
 /// The line; `state` may paint the cell of the state.
 pub(crate) fn line(
     canvas: &TableWriter,
-    cells: &Cells,
+    cells: &ListCells,
     widths: [usize; 7],
     state: impl FnOnce(String) -> String,
 ) -> String {
@@ -82,12 +84,12 @@ pub(crate) fn line(
 }
 
 /// How the state of a session is painted.
-pub(crate) fn colour(state: &State) -> Option<Style> {
+pub(crate) fn colour(state: &SessionState) -> Option<Style> {
     let colour = match state {
-        State::Broken(_) | State::TooLong => AnsiColor::Red,
-        State::Bloated => AnsiColor::Yellow,
-        State::InUse => AnsiColor::Cyan,
-        State::Ok | State::Unknown => return None,
+        SessionState::Broken(_) | SessionState::TooLong => AnsiColor::Red,
+        SessionState::Bloated => AnsiColor::Yellow,
+        SessionState::InUse => AnsiColor::Cyan,
+        SessionState::Ok | SessionState::Unknown => return None,
     };
     Some(colour.on_default())
 }

@@ -1,6 +1,6 @@
 //! Generates an initial configuration file, with every setting explained and commented out.
 
-use super::kind::Kind;
+use super::kind::SettingKind;
 use super::rows::SETTINGS;
 use super::setting::{Scope, Setting};
 use super::values::Settings;
@@ -41,7 +41,7 @@ fn rows() -> impl Iterator<Item = &'static Setting> {
 /// The table that a key belongs to.
 fn table_of(setting: &Setting) -> &'static str {
     match setting.kind {
-        Kind::Tools | Kind::Agents => setting.key,
+        SettingKind::Tools | SettingKind::Agents => setting.key,
         _ => setting.key.rsplit_once('.').map_or("", |(table, _)| table),
     }
 }
@@ -50,21 +50,21 @@ fn lines(setting: &Setting) -> String {
     let help = wrap(setting.help, COLUMNS, "# ");
     let key = setting.key.rsplit_once('.').map_or(setting.key, |(_, key)| key);
     let example = match setting.kind {
-        Kind::Tools => "bash = { result_chars_max = 10000 }".to_string(),
-        Kind::Agents => "claude-code = { result_chars_max = 60000 }".to_string(),
+        SettingKind::Tools => "bash = { result_chars_max = 10000 }".to_string(),
+        SettingKind::Agents => "claude-code = { result_chars_max = 60000 }".to_string(),
         kind => format!("{key} = {}", value(kind)),
     };
     format!("\n# {help}\n#{example}\n")
 }
 
 /// The default, or an example if the default depends on the user or there is none.
-fn value(kind: Kind) -> Value {
+fn value(kind: SettingKind) -> Value {
     let text = |text: &str| Value::String(text.to_string());
     match kind {
-        Kind::Path(_) => text("/path"),
-        Kind::Paths(_) => Value::Array(vec![text("~/sessions")]),
-        Kind::Listen(_) => text("127.0.0.1:9477"),
-        Kind::Asked(_) => Value::Integer(200_000),
+        SettingKind::Path(_) => text("/path"),
+        SettingKind::Paths(_) => Value::Array(vec![text("~/sessions")]),
+        SettingKind::Listen(_) => text("127.0.0.1:9477"),
+        SettingKind::Asked(_) => Value::Integer(200_000),
         kind => kind.print(&mut Settings::default()).unwrap_or_else(|| Value::Array(Vec::new())),
     }
 }

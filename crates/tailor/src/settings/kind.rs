@@ -3,7 +3,7 @@
 use super::values::Settings;
 use super::written::{Code, Tools, age, bytes, profile_name, span, text, value, whole};
 use crate::names::profiles;
-use crate::value::{Oversized, Thinking, count, duration, millis, size, tool_limit};
+use crate::value::{Oversized, ThinkingChoice, count, duration, millis, size, tool_limit};
 use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error};
@@ -19,9 +19,9 @@ type At<T> = fn(&mut Settings) -> &mut T;
 
 /// A change to the settings, made from a given value.
 #[derive(Clone)]
-pub(crate) struct Edit(Arc<dyn Fn(&mut Settings) + Send + Sync>);
+pub(crate) struct SettingEdit(Arc<dyn Fn(&mut Settings) + Send + Sync>);
 
-impl Edit {
+impl SettingEdit {
     fn new(edit: impl Fn(&mut Settings) + Send + Sync + 'static) -> Self {
         Self(Arc::new(edit))
     }
@@ -38,7 +38,7 @@ impl Edit {
 
 /// What kind of value a setting has, and where it is stored.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum SettingKind {
     /// A whole number, stored in each of these places.
     Number(&'static [At<u64>]),
     /// A whole number without a default.
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
     Path(At<Option<PathBuf>>),
     Paths(At<Option<Vec<PathBuf>>>),
     Listen(At<Option<watch::Listen>>),
-    Mode(At<watch::Mode>),
+    Mode(At<watch::WatchMode>),
     /// Rules.
     Codes(At<Vec<String>>),
     /// Names of tools: a key replaces all, a flag adds one.
@@ -82,16 +82,16 @@ pub(crate) enum Scalar {
 }
 
 /// Applies the limits of a profile. Settings that it does not mention stay.
-fn profile_edit(profile: &'static Profile) -> Edit {
-    Edit::new(move |settings| {
+fn profile_edit(profile: &'static Profile) -> SettingEdit {
+    SettingEdit::new(move |settings| {
         let policy = &mut settings.policy;
         let (thinking, selection) = (policy.thinking, std::mem::take(&mut policy.selection));
         *policy = Policy { thinking, selection, downscale: policy.downscale, ..profile.policy() };
     })
 }
 
-fn tools_edit(tools: Tools) -> Edit {
-    Edit::new(move |settings| {
+fn tools_edit(tools: Tools) -> SettingEdit {
+    SettingEdit::new(move |settings| {
         let policy = &mut settings.policy;
         policy.tools_keep = tools.keep.clone().unwrap_or_else(|| std::mem::take(&mut policy.tools_keep));
         policy.tools_only = tools.only.clone().unwrap_or_else(|| std::mem::take(&mut policy.tools_only));
@@ -100,79 +100,80 @@ fn tools_edit(tools: Tools) -> Edit {
     })
 }
 
-fn numbers_edit(places: &'static [At<u64>], number: u64) -> Edit {
-    Edit::new(move |settings| places.iter().for_each(|at| *at(settings) = number))
+fn numbers_edit(places: &'static [At<u64>], number: u64) -> SettingEdit {
+    SettingEdit::new(move |settings| places.iter().for_each(|at| *at(settings) = number))
 }
 
-fn images_edit(images: Oversized) -> Edit {
-    Edit::set(|settings| &mut settings.policy.downscale, images.how())
+fn images_edit(images: Oversized) -> SettingEdit {
+    SettingEdit::set(|settings| &mut settings.policy.downscale, images.how())
 }
 
-fn thinking_edit(thinking: Thinking) -> Edit {
-    Edit::set(|settings| &mut settings.policy.thinking, thinking.signed())
+fn thinking_edit(thinking: ThinkingChoice) -> SettingEdit {
+    SettingEdit::set(|settings| &mut settings.policy.thinking, thinking.signed())
 }
 
 /// Parses a value of a configuration file.
-impl<'de> DeserializeSeed<'de> for Kind {
-    type Value = Edit;
+impl<'de> DeserializeSeed<'de> for SettingKind {
+    type Value = SettingEdit;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Edit, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<SettingEdit, D::Error> {
         Ok(match self {
             Self::Number(places) => numbers_edit(places, value(from, whole)?),
-            Self::Asked(at) => Edit::set(at, Some(value(from, whole)?)),
-            Self::Size(at) => Edit::set(at, value(from, bytes)?),
-            Self::Time(at) => Edit::set(at, value(from, span)?),
-            Self::Millis(at) => Edit::set(at, millis(value(from, span)?)),
-            Self::Days(at) => Edit::set(at, value(from, age)?),
-            Self::Truth(at) => Edit::set(at, bool::deserialize(from)?),
-            Self::Path(at) => Edit::set(at, Some(PathBuf::deserialize(from)?)),
-            Self::Paths(at) => Edit::set(at, Some(Vec::deserialize(from)?)),
-            Self::Listen(at) => Edit::set(at, Some(text(from, str::parse)?)),
-            Self::Mode(at) => Edit::set(at, watch::Mode::deserialize(from)?),
+            Self::Asked(at) => SettingEdit::set(at, Some(value(from, whole)?)),
+            Self::Size(at) => SettingEdit::set(at, value(from, bytes)?),
+            Self::Time(at) => SettingEdit::set(at, value(from, span)?),
+            Self::Millis(at) => SettingEdit::set(at, millis(value(from, span)?)),
+            Self::Days(at) => SettingEdit::set(at, value(from, age)?),
+            Self::Truth(at) => SettingEdit::set(at, bool::deserialize(from)?),
+            Self::Path(at) => SettingEdit::set(at, Some(PathBuf::deserialize(from)?)),
+            Self::Paths(at) => SettingEdit::set(at, Some(Vec::deserialize(from)?)),
+            Self::Listen(at) => SettingEdit::set(at, Some(text(from, str::parse)?)),
+            Self::Mode(at) => SettingEdit::set(at, watch::WatchMode::deserialize(from)?),
             Self::Codes(at) => {
                 let codes = Vec::<Code>::deserialize(from)?;
-                Edit::set(at, codes.into_iter().map(|code| code.0).collect())
+                SettingEdit::set(at, codes.into_iter().map(|code| code.0).collect())
             }
-            Self::Names(at) => Edit::set(at, Vec::deserialize(from)?),
+            Self::Names(at) => SettingEdit::set(at, Vec::deserialize(from)?),
             Self::Profile => profile_edit(text(from, profile_name)?),
             Self::Images => images_edit(Oversized::deserialize(from)?.built_in().map_err(D::Error::custom)?),
-            Self::Thinking => thinking_edit(Thinking::deserialize(from)?),
+            Self::Thinking => thinking_edit(ThinkingChoice::deserialize(from)?),
             Self::Tools => tools_edit(Tools::deserialize(from)?),
             Self::ToolLimit | Self::Agents => return Err(D::Error::custom("not a value of its own")),
         })
     }
 }
 
-impl Kind {
+impl SettingKind {
     /// The parser of a flag's value; `None` if this kind has no flag.
     pub(crate) fn parser(self) -> Option<ValueParser> {
         Some(match self {
             Self::Number(places) => {
                 ValueParser::new(move |text: &str| count(text).map(|number| numbers_edit(places, number)))
             }
-            Self::Asked(at) => {
-                ValueParser::new(move |text: &str| count(text).map(|number| Edit::set(at, Some(number))))
-            }
+            Self::Asked(at) => ValueParser::new(move |text: &str| {
+                count(text).map(|number| SettingEdit::set(at, Some(number)))
+            }),
             Self::Size(at) => {
-                ValueParser::new(move |text: &str| size(text).map(|bytes| Edit::set(at, bytes)))
+                ValueParser::new(move |text: &str| size(text).map(|bytes| SettingEdit::set(at, bytes)))
             }
-            Self::Millis(at) => {
-                ValueParser::new(move |text: &str| duration(text).map(|time| Edit::set(at, millis(time))))
-            }
+            Self::Millis(at) => ValueParser::new(move |text: &str| {
+                duration(text).map(|time| SettingEdit::set(at, millis(time)))
+            }),
             Self::Names(at) => {
-                let push = move |name: String| Edit::new(move |settings| at(settings).push(name.clone()));
+                let push =
+                    move |name: String| SettingEdit::new(move |settings| at(settings).push(name.clone()));
                 StringValueParser::new().map(push).into()
             }
             Self::ToolLimit => ValueParser::new(|text: &str| {
                 let limit = tool_limit(text)?;
                 let push = move |settings: &mut Settings| settings.policy.tool_chars_max.push(limit.clone());
-                Ok::<_, String>(Edit::new(push))
+                Ok::<_, String>(SettingEdit::new(push))
             }),
             Self::Profile => profiles().map(profile_edit).into(),
             Self::Images => {
                 EnumValueParser::<Oversized>::new().try_map(Oversized::built_in).map(images_edit).into()
             }
-            Self::Thinking => EnumValueParser::<Thinking>::new().map(thinking_edit).into(),
+            Self::Thinking => EnumValueParser::<ThinkingChoice>::new().map(thinking_edit).into(),
             _ => return None,
         })
     }

@@ -1,6 +1,6 @@
 //! The table of all settings.
 
-use super::kind::Kind;
+use super::kind::SettingKind;
 use super::setting::{Flag, Scope, Setting};
 
 /// Flags of the daemon have no heading.
@@ -11,9 +11,9 @@ const AGES: Option<&str> = Some("Old results (off unless asked for)");
 /// Rows: where the key may be written, the key, the kind of value with its places in the settings; then the heading,
 /// the name and the value's name of its flag, if it has one; then the help.
 macro_rules! rows {
-    (@kind Number $($($place:ident).+),+) => { Kind::Number(&[$(|settings| &mut settings.$($place).+),+]) };
-    (@kind $kind:ident $($place:ident).+) => { Kind::$kind(|settings| &mut settings.$($place).+) };
-    (@kind $kind:ident) => { Kind::$kind };
+    (@kind Number $($($place:ident).+),+) => { SettingKind::Number(&[$(|settings| &mut settings.$($place).+),+]) };
+    (@kind $kind:ident $($place:ident).+) => { SettingKind::$kind(|settings| &mut settings.$($place).+) };
+    (@kind $kind:ident) => { SettingKind::$kind };
     (@flag) => { None };
     (@flag $heading:ident $name:literal $unit:literal) => {
         Some(Flag { name: $name, unit: $unit, heading: $heading })

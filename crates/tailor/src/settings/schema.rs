@@ -1,6 +1,6 @@
 //! The JSON Schema of a configuration file, for editors and checks.
 
-use super::kind::Kind;
+use super::kind::SettingKind;
 use super::rows::SETTINGS;
 use super::setting::{Scope, Setting};
 use clap::ValueEnum;
@@ -27,7 +27,7 @@ fn table(is_wanted: impl Fn(&Setting) -> bool) -> Value {
             }
             &mut above["properties"][name]
         });
-        *place = of(setting.kind);
+        *place = kind_schema(setting.kind);
         place["description"] = json!(setting.help);
     }
     table
@@ -38,26 +38,30 @@ fn object(properties: &Value) -> Value {
 }
 
 /// The schema of a kind of value.
-fn of(kind: Kind) -> Value {
+fn kind_schema(kind: SettingKind) -> Value {
     let number = json!({ "type": "integer", "minimum": 0 });
     let names = json!({ "type": "array", "items": { "type": "string" } });
     match kind {
-        Kind::Number(_) | Kind::Asked(_) | Kind::Size(_) => {
+        SettingKind::Number(_) | SettingKind::Asked(_) | SettingKind::Size(_) => {
             json!({ "type": ["integer", "string"], "minimum": 0 })
         }
-        Kind::Time(_) | Kind::Millis(_) => json!({ "type": ["number", "string"], "minimum": 0 }),
-        Kind::Days(_) => json!({ "type": "number", "minimum": 0 }),
-        Kind::Truth(_) => json!({ "type": "boolean" }),
-        Kind::Path(_) | Kind::Listen(_) => json!({ "type": "string" }),
-        Kind::Paths(_) | Kind::Codes(_) | Kind::Names(_) => names,
-        Kind::Mode(_) => {
-            let modes = [watch::Mode::Observe, watch::Mode::Enforce].map(watch::Mode::name);
+        SettingKind::Time(_) | SettingKind::Millis(_) => {
+            json!({ "type": ["number", "string"], "minimum": 0 })
+        }
+        SettingKind::Days(_) => json!({ "type": "number", "minimum": 0 }),
+        SettingKind::Truth(_) => json!({ "type": "boolean" }),
+        SettingKind::Path(_) | SettingKind::Listen(_) => json!({ "type": "string" }),
+        SettingKind::Paths(_) | SettingKind::Codes(_) | SettingKind::Names(_) => names,
+        SettingKind::Mode(_) => {
+            let modes = [watch::WatchMode::Observe, watch::WatchMode::Enforce].map(watch::WatchMode::name);
             json!({ "enum": modes })
         }
-        Kind::Images => json!({ "enum": choices::<crate::value::Oversized>() }),
-        Kind::Thinking => json!({ "enum": choices::<crate::value::Thinking>() }),
-        Kind::Profile => json!({ "enum": PROFILES.iter().map(|profile| profile.name).collect::<Vec<_>>() }),
-        Kind::Tools | Kind::ToolLimit => json!({
+        SettingKind::Images => json!({ "enum": choices::<crate::value::Oversized>() }),
+        SettingKind::Thinking => json!({ "enum": choices::<crate::value::ThinkingChoice>() }),
+        SettingKind::Profile => {
+            json!({ "enum": PROFILES.iter().map(|profile| profile.name).collect::<Vec<_>>() })
+        }
+        SettingKind::Tools | SettingKind::ToolLimit => json!({
             "type": "object",
             "properties": { "keep": names, "only": names },
             "additionalProperties": {
@@ -67,7 +71,7 @@ fn of(kind: Kind) -> Value {
                 "additionalProperties": false,
             },
         }),
-        Kind::Agents => {
+        SettingKind::Agents => {
             let agents = FORMATS.iter().map(|format| format.name.to_string());
             object(&agents.map(|name| (name, json!({ "$ref": "#/$defs/agent" }))).collect())
         }

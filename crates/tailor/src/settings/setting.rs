@@ -1,6 +1,6 @@
 //! A row of the table of settings.
 
-use super::kind::{Kind, Scalar};
+use super::kind::{Scalar, SettingKind};
 use super::values::Settings;
 use crate::amount::grouped;
 
@@ -9,7 +9,7 @@ pub(crate) struct Setting {
     /// Its path in a configuration file: the names of the tables around it, then its own.
     pub(crate) key: &'static str,
     pub(crate) scope: Scope,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SettingKind,
     pub(crate) flag: Option<Flag>,
     /// What it means.
     pub(crate) help: &'static str,

@@ -1,6 +1,6 @@
 //! All settings with their defaults. How they are written is defined elsewhere.
 
-use keeper::{Keep, Vault, Worth};
+use keeper::{RunsToKeep, Vault, Worth};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
@@ -10,8 +10,8 @@ use transcript::Policy;
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Settings {
     pub(crate) policy: Policy,
-    pub(crate) mode: watch::Mode,
-    pub(crate) stores: watch::Mode,
+    pub(crate) mode: watch::WatchMode,
+    pub(crate) stores: watch::WatchMode,
     pub(crate) roots: Option<Vec<PathBuf>>,
     pub(crate) vault: Option<PathBuf>,
     pub(crate) listen: Option<watch::Listen>,
@@ -24,7 +24,7 @@ pub(crate) struct Settings {
     pub(crate) rescan: Duration,
     pub(crate) recover: bool,
     pub(crate) worth: Worth,
-    pub(crate) keep: Keep,
+    pub(crate) keep: RunsToKeep,
     pub(crate) cache: bool,
     pub(crate) reloads: bool,
 }
@@ -33,8 +33,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             policy: Policy::default(),
-            mode: watch::Mode::default(),
-            stores: watch::Mode::default(),
+            mode: watch::WatchMode::default(),
+            stores: watch::WatchMode::default(),
             roots: None,
             vault: Vault::default_root(),
             listen: None,
@@ -47,7 +47,7 @@ impl Default for Settings {
             rescan: Duration::from_secs(5 * 60),
             recover: false,
             worth: Worth::default(),
-            keep: Keep::default(),
+            keep: RunsToKeep::default(),
             cache: true,
             reloads: false,
         }

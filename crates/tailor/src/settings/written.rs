@@ -54,8 +54,8 @@ enum ToolValue {
 
 impl<'de> Deserialize<'de> for ToolValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Shape;
-        impl<'de> Visitor<'de> for Shape {
+        struct TomlShape;
+        impl<'de> Visitor<'de> for TomlShape {
             type Value = ToolValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for ToolValue {
                 Deserialize::deserialize(MapAccessDeserializer::new(tool)).map(ToolValue::Tool)
             }
         }
-        deserializer.deserialize_any(Shape)
+        deserializer.deserialize_any(TomlShape)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Unix: descriptors, modes, signals, and replacing a process.
 
-use crate::status::Status;
+use crate::status::ExitStatus;
 use keeper::FileId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -35,7 +35,9 @@ pub(crate) fn own_program() -> io::Result<std::path::PathBuf> {
 /// position. Replacing the file would lose a log that a shell appends to.
 pub(crate) fn own_stream(there: &Metadata) -> Option<File> {
     let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
-    let same = |file: &File| file.metadata().is_ok_and(|own| FileId::of(&own) == FileId::of(there));
+    let same = |file: &File| {
+        file.metadata().is_ok_and(|own| FileId::from_metadata(&own) == FileId::from_metadata(there))
+    };
     streams.into_iter().flatten().map(File::from).find(same)
 }
 
@@ -55,7 +57,7 @@ pub(crate) fn make_private(file: &File) -> io::Result<()> {
 }
 
 /// Replaces this process by another program. Returns only on failure.
-pub(crate) fn give_way_to(mut program: Command) -> io::Result<Status> {
+pub(crate) fn give_way_to(mut program: Command) -> io::Result<ExitStatus> {
     Err(program.exec())
 }
 

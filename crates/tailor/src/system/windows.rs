@@ -1,6 +1,6 @@
 //! Windows: no Unix descriptors, modes or signals, and a process cannot be replaced.
 
-use crate::status::Status;
+use crate::status::ExitStatus;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag::{register, register_conditional_default};
 use std::fs::{File, Metadata};
@@ -56,9 +56,9 @@ pub(crate) fn make_private(_: &File) -> io::Result<()> {
 
 /// Runs another program, and returns its status.
 #[expect(clippy::exit, reason = "its exit code is ours")]
-pub(crate) fn give_way_to(mut program: Command) -> io::Result<Status> {
+pub(crate) fn give_way_to(mut program: Command) -> io::Result<ExitStatus> {
     let ended = program.status()?;
-    exit(ended.code().unwrap_or(Status::Error as i32))
+    exit(ended.code().unwrap_or(ExitStatus::Error as i32))
 }
 
 /// Keeps a program running when a console is closed or its group is interrupted.

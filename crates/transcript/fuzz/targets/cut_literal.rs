@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use spans::cut::Lines;
+use spans::cut::CutLines;
 use spans::cut::{Keep, cut, measure};
 use spans::literal::{Unit, decode, quote};
 use transcript::Span;
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
 
     let whole = Span::new(0, literal.len() as u64);
     let measured = measure(&literal, whole, None, unit, true).expect("bytes in memory can be read");
-    let cut = cut(&literal, &measured, keep, Lines::Half).expect("bytes in memory can be read");
+    let cut = cut(&literal, &measured, keep, CutLines::Half).expect("bytes in memory can be read");
     assert!(whole.contains(cut.out), "{cut:?}");
     let text = decode(literal);
     if !is_literal(literal) {

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use spans::cut::measure;
-use spans::json::Text;
+use spans::json::JsonText;
 use spans::literal::Unit;
 use transcript::entry::Transcript;
 use transcript::scan::{Scanner, scan};

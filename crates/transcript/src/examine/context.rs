@@ -20,7 +20,7 @@ pub(crate) struct Context {
 
 impl Context {
     /// What of a session is in context.
-    pub(crate) fn of(session: &Session<'_>) -> Self {
+    pub(crate) fn from_session(session: &Session<'_>) -> Self {
         let boundary = session.last_boundary();
         let speaks = |&entry: &u32| {
             let found = session.entry(entry);
@@ -91,7 +91,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    pub(crate) fn of(session: &Session<'_>) -> Self {
+    pub(crate) fn from_session(session: &Session<'_>) -> Self {
         let entries = 0..session.transcript.entries.len() as u32;
         let main = |&entry: &u32| session.in_context(entry) || !session.entry(entry).is_sidechain;
         let says: Vec<u32> = entries.filter(main).filter(|&entry| says(session, entry)).collect();

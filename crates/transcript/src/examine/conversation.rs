@@ -20,7 +20,7 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    pub(crate) fn of(session: &Session<'_>, seen: usize) -> Self {
+    pub(crate) fn from_session(session: &Session<'_>, seen: usize) -> Self {
         let spoken = |&&entry: &&u32| matches!(session.entry(entry).kind, Kind::Message(_));
         let live = session.live.iter().filter(spoken).count();
         Self { hash: session.transcript.user_text, texts: session.transcript.user_texts, seen, live }

@@ -4,7 +4,7 @@
 use super::context::Messages;
 use super::headline::Headline;
 use super::look::Examination;
-use crate::format::{Counted, Format, Level};
+use crate::format::{Format, OutsideCount, SupportLevel};
 use crate::model::context_tokens::ContextTokens;
 use crate::model::finding::{Finding, Fix, Held, Labels, Safety, Severity};
 use crate::rule;
@@ -52,7 +52,7 @@ fn is_zero(count: &u64) -> bool {
 impl<'a> Digest<'a> {
     /// An examination to be stored; `None` if it cannot be: a repair revealed a finding, or a fix was tried and made
     /// something worse.
-    pub fn of(found: &'a Examination, whys: &[&'static str]) -> Option<Self> {
+    pub fn from_examination(found: &'a Examination, whys: &[&'static str]) -> Option<Self> {
         let format = found.facts.format;
         let stored = |finding: &'a Finding| {
             let fix = finding.fix.safety;
@@ -142,15 +142,15 @@ fn restored(safety: Safety, format: Option<&Format>, why: Option<&'static str>) 
         (Safety::Held(Held::SettledOnly(_)), Some(why)) => Held::SettledOnly(why),
         (Safety::Held(Held::RowsOnly(_)), Some(why)) => Held::RowsOnly(why),
         (Safety::Held(Held::ReadOnly(_)), None) => match format?.level {
-            Level::ReadOnly(why) => Held::ReadOnly(why),
+            SupportLevel::ReadOnly(why) => Held::ReadOnly(why),
             _ => Held::ReadOnly(format?.single_files_read_only?),
         },
         (Safety::Held(Held::Counted(_)), _) => match format?.counted? {
-            Counted::Records(place)
-            | Counted::Number(place)
-            | Counted::Lines(place)
-            | Counted::UpToCompaction(place)
-            | Counted::UpToCount(place) => Held::Counted(place),
+            OutsideCount::Records(place)
+            | OutsideCount::Number(place)
+            | OutsideCount::Lines(place)
+            | OutsideCount::UpToCompaction(place)
+            | OutsideCount::UpToCount(place) => Held::Counted(place),
         },
         (Safety::Held(Held::Offsets(_)), _) => Held::Offsets(format?.single_files_offsets?),
         (Safety::Held(Held::Worse(_) | Held::SettledOnly(_) | Held::RowsOnly(_)), _) => return None,

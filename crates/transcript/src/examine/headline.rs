@@ -1,6 +1,6 @@
 //! How a session is recognised by a person: its title, or else how it begins, and the folder that it is about.
 
-use crate::format::Part;
+use crate::format::EntryPart;
 use crate::model::entry::{Kind, Role};
 use crate::rule::unseen_title::Titles;
 use crate::session::Session;
@@ -42,8 +42,8 @@ impl Headline {
         self.title.is_some() && (self.folder.is_some() || entries >= RECORDS_MAX)
     }
 
-    pub(super) fn of(session: &Session<'_>) -> Result<Self, Fault> {
-        let title = match Titles::of(session.transcript).best() {
+    pub(super) fn from_session(session: &Session<'_>) -> Result<Self, Fault> {
+        let title = match Titles::from_transcript(session.transcript).best() {
             Some(at) => titled(session, at)?,
             None => None,
         };
@@ -68,7 +68,7 @@ fn first_words(session: &Session<'_>) -> Result<Option<String>, Fault> {
         let Some(doc) = parse(session, entry.span)? else { continue };
         let mut words = None;
         (session.format.parts)(&doc, &mut |part| {
-            if let Part::Text(text) = part {
+            if let EntryPart::Text(text) = part {
                 let text = short(text).filter(|text| !MADE.iter().any(|made| text.starts_with(made)));
                 words = words.take().or(text);
             }

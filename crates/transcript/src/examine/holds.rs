@@ -30,14 +30,15 @@ impl Holds<'_> {
     }
 
     /// Why the fix of a finding is left out, if it is.
-    pub(crate) fn of(&self, finding: &Finding) -> Option<Worse> {
+    pub(crate) fn why_left_out(&self, finding: &Finding) -> Option<Worse> {
         let mut own = self.left_out.iter().filter(|hold| hold.code == finding.rule.code());
-        let here = |hold: &&Hold| hold.place.is_none_or(|place| place == self.origins.of(finding.at));
+        let here =
+            |hold: &&Hold| hold.place.is_none_or(|place| place == self.origins.original_offset(finding.at));
         own.find(here).map(|hold| hold.why)
     }
 
     /// Whether the link of the entry that begins here was repaired.
     pub(crate) fn linked(&self, at: u64) -> bool {
-        !self.links.is_empty() && self.links.binary_search(&self.origins.of(at)).is_ok()
+        !self.links.is_empty() && self.links.binary_search(&self.origins.original_offset(at)).is_ok()
     }
 }

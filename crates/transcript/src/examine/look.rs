@@ -5,7 +5,7 @@ use super::conversation::Conversation;
 use super::headline::Headline;
 use super::holds::Holds;
 use super::survey::Survey;
-use super::tally::Tally;
+use super::tally::ProblemTally;
 use crate::model::finding::Finding;
 use crate::model::policy::{Depth, Policy};
 use crate::model::rule::{Codes, Stage};
@@ -40,7 +40,7 @@ pub struct Examination {
     pub binds: bool,
     /// Offset of the last entry in context with such thinking.
     pub signed_at: Option<u64>,
-    pub(super) tally: Tally,
+    pub(super) tally: ProblemTally,
     /// The fixes of `stage`, the first one with fixes to make.
     pub(super) plan: Plan,
     pub(super) stage: Stage,
@@ -79,7 +79,7 @@ impl Examination {
             messages: Messages::default(),
             findings: Vec::new(),
             waiting: 0,
-            tally: Tally::default(),
+            tally: ProblemTally::default(),
             steps_made: 0,
             bytes_after: facts.bytes,
             context_tokens: ContextTokens::default(),
@@ -180,30 +180,31 @@ fn look_at(
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let mut facts = Facts::of(read);
+    let mut facts = Facts::from_scan(read);
     let Some(mut session) = Session::new(read, source, policy, depth) else {
         return Ok(Examination::of_unknown(facts));
     };
-    let mut found = Survey::of(&session, holds, as_needed)?;
+    let mut found = Survey::run(&session, holds, as_needed)?;
     if as_needed && !found.only_cuts {
         session.depth = Depth::Trial;
-        found = Survey::of(&session, holds, false)?;
+        found = Survey::run(&session, holds, false)?;
     }
     facts.awaits = session.awaits();
     facts.failed = failure_of(&session)?;
     let binds = rule::bound_thinking::binds(&session);
     let signed = rule::bound_thinking::bound(&session);
     let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
-    let messages = Messages::of(&session);
+    let messages = Messages::from_session(&session);
     let stage = found.next_stage();
     let steps = found.steps(stage);
     let released = Conversation::released(&session, &steps);
     let mut plan = plan::draw(&session, &mut steps.into_iter().flat_map(|(_, ops)| ops))?;
     plan.unsettles_memory = found.unsettles_memory(stage);
-    let said = Conversation::of(&session, messages.seen);
+    let said = Conversation::from_session(&session, messages.seen);
     let context_tokens = tokens_of(&session)?;
     // The line of a data set is known by its number; nobody reads how it begins.
-    let headline = if policy.format.is_some() { Headline::default() } else { Headline::of(&session)? };
+    let headline =
+        if policy.format.is_some() { Headline::default() } else { Headline::from_session(&session)? };
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
     let Survey { mut findings, tally, .. } = found;

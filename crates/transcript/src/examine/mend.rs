@@ -3,7 +3,7 @@
 
 use super::holds::{Hold, Holds};
 use super::look::{Examination, Remember, Step, Terms, look_as_needed, look_at_all, look_at_planned};
-use super::verdict::{Baseline, Loss, Worse};
+use super::verdict::{Loss, RepairBaseline, Worse};
 use crate::model::finding::{Finding, Held, Safety};
 use crate::model::policy::{Depth, Policy};
 use crate::plan::{Origins, Plan, Rendered};
@@ -196,7 +196,7 @@ impl Examination {
         for (n, finding) in after.findings.iter_mut().enumerate().rev() {
             // It may have been there before without being listed.
             finding.uncovered = !cut_before.has(finding.rule.code());
-            left.entry(key(finding, origins.of(finding.at))).or_default().push(n);
+            left.entry(key(finding, origins.original_offset(finding.at))).or_default().push(n);
         }
         for finding in &mut self.findings {
             match left.get_mut(&key(finding, finding.at)).and_then(Vec::pop) {
@@ -222,14 +222,14 @@ impl Examination {
 
 /// A fix that was made in an attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Made {
+struct MadeFix {
     stage: Stage,
     code: &'static str,
     place: u64,
 }
 
 /// Where links were repaired, sorted.
-fn links(made: &[Made]) -> Vec<u64> {
+fn links(made: &[MadeFix]) -> Vec<u64> {
     let links = made.iter().filter(|made| made.stage == Stage::Links);
     let mut places: Vec<u64> = links.map(|made| made.place).collect();
     places.sort_unstable();
@@ -247,7 +247,7 @@ struct Tried<'m> {
     /// That is acceptable, because the original had errors as well.
     is_forgiven: bool,
     /// In the order in which they were made.
-    made: Vec<Made>,
+    made: Vec<MadeFix>,
     /// Some fixes are left out.
     is_part: bool,
 }
@@ -255,7 +255,7 @@ struct Tried<'m> {
 impl Tried<'_> {
     /// The rule to leave out next.
     fn suspect(&self, why: Worse) -> Option<Hold> {
-        let of_stage = |made: &&Made| (made.stage < Stage::Talk) == self.is_uncovered;
+        let of_stage = |made: &&MadeFix| (made.stage < Stage::Talk) == self.is_uncovered;
         let code = match why {
             Worse::Unsettled(code) => code,
             _ => self.made.iter().rfind(of_stage).or_else(|| self.made.last())?.code,
@@ -366,7 +366,7 @@ impl<'m> Mender<'m> {
     }
 
     /// Looks at what a step makes of the source.
-    fn look(
+    fn examine_planned(
         &mut self,
         read: &mut Option<Scanned>,
         step: Step<'_>,
@@ -378,12 +378,13 @@ impl<'m> Mender<'m> {
     /// Makes all fixes but those that are held.
     fn attempt(&mut self, holds: &[Hold]) -> Result<Tried<'m>, Fault> {
         let (before, is_part) = (self.before, !holds.is_empty());
-        let mut baseline = Baseline::of(before);
+        let mut baseline = RepairBaseline::from_original(before);
         let mut plan: Cow<'_, Plan> = Cow::Owned(Plan::unchanged(self.source.len()));
         let (mut after, mut read) = (None, self.original());
         if !holds.is_empty() {
             let holds = Holds { left_out: holds, ..Holds::default() };
-            after = Some(self.look(&mut read, Step { from: &plan, by: &plan, to: &plan }, &holds)?);
+            after =
+                Some(self.examine_planned(&mut read, Step { from: &plan, by: &plan, to: &plan }, &holds)?);
         }
         let (mut made, mut opens, mut verdict) = (Vec::new(), true, None);
         for round in 0..=ROUNDS_MAX {
@@ -394,7 +395,7 @@ impl<'m> Mender<'m> {
             let from = made.len();
             made.extend(now.made(self.terms.policy, &plan.origins()));
             if round == ROUNDS_MAX {
-                verdict = made.get(from).map(|made: &Made| Worse::Unsettled(made.code));
+                verdict = made.get(from).map(|made: &MadeFix| Worse::Unsettled(made.code));
                 break;
             }
             baseline.release(now.released);
@@ -407,7 +408,8 @@ impl<'m> Mender<'m> {
             };
             let (origins, steps_made) = (plan.origins(), now.steps_made);
             let holds = Holds { left_out: holds, links: links(&made), origins, steps_made };
-            let next = self.look(&mut read, Step { from: &from, by: &now.plan, to: &plan }, &holds)?;
+            let next =
+                self.examine_planned(&mut read, Step { from: &from, by: &now.plan, to: &plan }, &holds)?;
             if opens {
                 verdict = baseline.reveal(&next, &holds.origins).err();
             }
@@ -424,12 +426,12 @@ impl<'m> Mender<'m> {
 
 impl Examination {
     /// The fixes that its plan makes.
-    fn made(&self, policy: &Policy, origins: &Origins<'_>) -> Vec<Made> {
+    fn made(&self, policy: &Policy, origins: &Origins<'_>) -> Vec<MadeFix> {
         let due = |finding: &&Finding| finding.rule.stage == self.stage && policy.selection.applies(finding);
-        let made = |finding: &Finding| Made {
+        let made = |finding: &Finding| MadeFix {
             stage: self.stage,
             code: finding.rule.code(),
-            place: origins.of(finding.at),
+            place: origins.original_offset(finding.at),
         };
         self.findings.iter().filter(due).map(made).collect()
     }
@@ -489,9 +491,9 @@ mod tests {
     }
 
     /// Records that do not lie in one file. A line break between the tokens of a record is a space to who reads.
-    struct Rows(Vec<String>);
+    struct LooseRecords(Vec<String>);
 
-    impl Source for Rows {
+    impl Source for LooseRecords {
         fn len(&self) -> u64 {
             self.0.iter().map(|row| row.len() as u64 + 1).sum()
         }
@@ -522,7 +524,7 @@ mod tests {
         let message = |id: &str, parent: &str, message: &str| {
             format!("{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\n\"message\":{message}}}")
         };
-        let rows = Rows(alloc::vec![
+        let rows = LooseRecords(alloc::vec![
             r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#.to_string(),
             message("a", "null", ASKED),
             message("b", "\"a\"", call),
@@ -718,9 +720,9 @@ mod tests {
     }
 
     /// Counts how much is read.
-    struct Counted<'b>(&'b [u8], Cell<u64>);
+    struct CountingSource<'b>(&'b [u8], Cell<u64>);
 
-    impl Source for Counted<'_> {
+    impl Source for CountingSource<'_> {
         fn len(&self) -> u64 {
             self.0.len() as u64
         }
@@ -772,7 +774,7 @@ mod tests {
     fn a_result_is_the_same_whether_it_is_put_together_or_read() {
         let policy = Policy::default();
         let tried = |text: &str, kept_entries_max, depth| {
-            let source = Counted(text.as_bytes(), Cell::new(0));
+            let source = CountingSource(text.as_bytes(), Cell::new(0));
             let terms = Terms { policy: &policy, depth, kept_entries_max };
             let read = scan(&text.as_bytes()).unwrap();
             let before = look_at_all(&read, &source, terms, &mut |_, _| {}).unwrap();

@@ -6,7 +6,7 @@
 
 use super::holds::Holds;
 use super::settled;
-use super::tally::Tally;
+use super::tally::ProblemTally;
 use crate::model::finding::{Finding, Fix, Held, Op, STEPS_MAX, Safety, Severity};
 use crate::plan::thinking::{self, BrokenThinking, ThinkingPass};
 use crate::rule::{self, RULES, Stage, bound_thinking};
@@ -41,7 +41,7 @@ pub(crate) struct Survey<'s> {
     lists: BTreeMap<ListKey, List>,
     fault: Option<Fault>,
     pub(crate) findings: Vec<Finding>,
-    pub(crate) tally: Tally,
+    pub(crate) tally: ProblemTally,
     /// The steps of findings that are not listed.
     unlisted: Vec<Steps>,
     /// How many steps there are of each stage.
@@ -66,7 +66,7 @@ struct Steps {
 impl<'s> Survey<'s> {
     /// Runs all rules that the policy selects, and holds back the fixes that must not be made. With `cuts`, no rule runs
     /// after one that does more than cut texts.
-    pub(crate) fn of(session: &'s Session<'s>, holds: &'s Holds<'s>, cuts: bool) -> Result<Self, Fault> {
+    pub(crate) fn run(session: &'s Session<'s>, holds: &'s Holds<'s>, cuts: bool) -> Result<Self, Fault> {
         let broken = BrokenThinking::done(session, &|at| holds.linked(at));
         let mut found = Self::run_rules(session, holds, broken, cuts)?;
         // Later findings may show that thinking is broken for which earlier fixes were held back. It is rare.
@@ -93,13 +93,13 @@ impl<'s> Survey<'s> {
         let mut found = Self {
             session,
             holds,
-            thinking: ThinkingPass::of(session, broken),
+            thinking: ThinkingPass::begin(session, broken),
             memory_matters: thinking::memory_matters(session),
             rule: 0,
             lists: BTreeMap::new(),
             fault: None,
             findings: Vec::new(),
-            tally: Tally::default(),
+            tally: ProblemTally::default(),
             unlisted: Vec::new(),
             steps: [holds.steps_made; STAGES.len()],
             unsettles_memory: [false; STAGES.len()],
@@ -138,7 +138,7 @@ impl<'s> Survey<'s> {
         if finding.fix.safety == Safety::None || finding.fix.ops.is_empty() {
             return Ok(());
         }
-        if let Some(worse) = self.holds.of(finding) {
+        if let Some(worse) = self.holds.why_left_out(finding) {
             finding.fix = Fix::held(Held::Worse(worse));
         } else if finding.entry.is_some_and(|entry| self.session.is_pending(entry)) {
             finding.fix = Fix::held(Held::NewestTurn);

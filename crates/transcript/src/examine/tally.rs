@@ -9,7 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// How many warnings and errors each rule has, and where the errors are.
-pub(crate) struct Tally {
+pub(crate) struct ProblemTally {
     /// Warnings and errors of each rule. An error counts as a warning too, so one that becomes a warning is nothing new.
     warnings: Vec<usize>,
     /// Rules with a warning or an error that `--allow` would not repair.
@@ -30,13 +30,13 @@ struct Problem {
     curable: bool,
 }
 
-impl Default for Tally {
+impl Default for ProblemTally {
     fn default() -> Self {
         Self { warnings: vec![0; RULES.len()], incurable: rule::NONE, errors: Vec::new(), is_cut: false }
     }
 }
 
-impl Tally {
+impl ProblemTally {
     pub(super) fn add(&mut self, rule: usize, finding: &Finding) {
         if finding.severity < Severity::Warning {
             return;
@@ -82,7 +82,8 @@ impl Tally {
 
     /// The same with offsets in the original.
     pub(crate) fn at_origins(&self, origins: &Origins<'_>) -> Self {
-        let errors = self.errors.iter().map(|error| Problem { at: origins.of(error.at), ..*error });
+        let errors =
+            self.errors.iter().map(|error| Problem { at: origins.original_offset(error.at), ..*error });
         let mut errors: Vec<Problem> = errors.collect();
         errors.sort_unstable();
         Self { warnings: self.warnings.clone(), errors, ..*self }

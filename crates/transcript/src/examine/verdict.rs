@@ -2,8 +2,8 @@
 
 use super::conversation::Conversation;
 use super::look::Examination;
-use super::tally::Tally;
-pub use crate::model::finding::{News, Worse};
+use super::tally::ProblemTally;
+pub use crate::model::finding::{NewProblems, Worse};
 use crate::plan::Origins;
 
 /// What a plan may lose because somebody asked for it by name (`compact`, `recover`).
@@ -18,24 +18,24 @@ pub(crate) enum Loss {
 }
 
 /// What a repair is compared with: the original, less what somebody asked to be taken out.
-pub(crate) struct Baseline<'o> {
+pub(crate) struct RepairBaseline<'o> {
     known: bool,
-    problems: &'o Tally,
+    problems: &'o ProblemTally,
     /// The original has errors.
     broken: bool,
     /// What was found once bytes, lines and links were repaired.
-    uncovered: Tally,
+    uncovered: ProblemTally,
     said: Conversation,
     seen: usize,
 }
 
-impl<'o> Baseline<'o> {
-    pub(crate) fn of(original: &'o Examination) -> Self {
+impl<'o> RepairBaseline<'o> {
+    pub(crate) fn from_original(original: &'o Examination) -> Self {
         Self {
             known: original.facts.format.is_some(),
             problems: &original.tally,
             broken: original.tally.has_errors(),
-            uncovered: Tally::default(),
+            uncovered: ProblemTally::default(),
             said: original.said,
             seen: original.said.seen,
         }
@@ -98,13 +98,13 @@ impl<'o> Baseline<'o> {
 }
 
 /// Fails if there are errors or warnings that none of `known` has.
-fn news(after: &Examination, origins: &Origins<'_>, known: &[&Tally]) -> Result<(), Worse> {
+fn news(after: &Examination, origins: &Origins<'_>, known: &[&ProblemTally]) -> Result<(), Worse> {
     let all = after.tally.at_origins(origins);
     if all.is_cut() || known.iter().any(|known| known.is_cut()) {
         return Err(Worse::TooMany);
     }
     match all.news(known) {
         (codes, _) if codes.is_empty() => Ok(()),
-        (codes, curable) => Err(Worse::NewFindings(News { codes, curable })),
+        (codes, curable) => Err(Worse::NewFindings(NewProblems { codes, curable })),
     }
 }

@@ -3,7 +3,7 @@
 //! It is not known which program wrote such a file. In messages for the screen, call and result are one part, so a
 //! missing result is never added. Facts: docs/format-facts.md.
 
-use super::base::{Answer, Arguments, BASE, Content, Format, Lost, Part, Results, Vote};
+use super::base::{Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Results, Vote};
 use super::common::{
     alone, asked, block_types, content_parts, has_block, is_any, is_string, items, only_keys, says_any,
 };
@@ -27,7 +27,7 @@ pub(super) const MODEL: Format = Format {
     written_by: "AI SDK, messages for the model",
     remark: "lines come and go only with `--allow`",
     results: Results::Blocks,
-    answer: Answer::LineIfAllowed,
+    answer: ResultPlace::LineIfAllowed,
     arguments: Some(ARGUMENTS),
     takes_ids_again: true,
     // The SDK sends messages without their empty texts, and drops no message.
@@ -85,16 +85,16 @@ fn model_missing_result(lost: &Lost<'_>) -> Vec<u8> {
     Writing::new().text("role", b"tool").list("content", &part).end()
 }
 
-fn model_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn model_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     let content = doc.get("content");
     content_parts(alone(content), each);
     for part in items(content) {
         let [kind, name, arguments, output, old] =
             part.pick(["type", "toolName", "input", "output", "result"]);
         match kind.and_then(Value::text).as_deref() {
-            Some(b"tool-call") => each(Part::Call { name, arguments }),
+            Some(b"tool-call") => each(EntryPart::Call { name, arguments }),
             Some(b"tool-result") => {
-                each(Part::Result);
+                each(EntryPart::Result);
                 content_parts(output.and_then(|output| output.get("value")), each);
                 content_parts(old, each);
             }
@@ -192,7 +192,7 @@ fn screen_read(doc: &Doc, draft: &mut Draft<'_>) {
     };
 }
 
-fn screen_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn screen_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     let is_tool = |part: &Value<'d>| {
         let kind = part.get("type").and_then(Value::text).unwrap_or_default();
         kind.starts_with(b"tool-") || &*kind == b"dynamic-tool"
@@ -204,9 +204,9 @@ fn screen_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
         }
         let [name, kind, arguments, output, error] =
             part.pick(["toolName", "type", "input", "output", "errorText"]);
-        each(Part::Call { name: name.or(kind), arguments });
+        each(EntryPart::Call { name: name.or(kind), arguments });
         for text in output.into_iter().chain(error) {
-            each(Part::Result);
+            each(EntryPart::Result);
             content_parts(Some(text), each);
         }
     }

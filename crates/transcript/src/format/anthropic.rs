@@ -2,13 +2,16 @@
 //!
 //! Lines have no envelope and no id: their order is the conversation.
 
-use super::base::{Answer, Arguments, BASE, Broken, Content, Format, Level, Lost, Part, Results, Vote};
+use super::base::{
+    Arguments, BASE, Broken, Content, EntryPart, Estimate, Format, Lost, ResultPlace, Results, SupportLevel,
+    Vote,
+};
 use super::claude_code::{blocks, spoken};
 use super::common::{
     broken_by_stop_reason, content_parts, corrupted, has_block, items, note_corrupted, only_keys, says_any,
     summary_message,
 };
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Kind, Role};
@@ -26,44 +29,48 @@ const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_think
 /// Parts of the AI SDK's messages.
 const AISDK: &[&str] = &["tool-call", "tool-result"];
 
-const NAMES: &[Names] = &[Names::all(&[
+const NAMES: &[FieldNames] = &[FieldNames::all(&[
     text("role"),
     needs("content", Form::TextOrList).with(BLOCK),
     has("type"),
     has("model"),
     has("stop_reason"),
     has("stop_sequence"),
-    has("usage").with(&[Names::all(&[has("input_tokens"), has("output_tokens")])]),
+    has("usage").with(&[FieldNames::all(&[has("input_tokens"), has("output_tokens")])]),
 ])];
 
 /// Names in blocks of this dialect.
-pub(super) const BLOCK: &[Names] = &[
-    Names::all(&[text("type"), has("cache_control"), has("is_error"), has("citations")]),
-    Names::typed(&["text"], &[text("text")]),
-    Names::typed(&["tool_use"], &[text("id"), text("name"), needs("input", Form::Object)]),
-    Names::typed(&["tool_result"], &[text("tool_use_id"), needs("content", Form::TextOrList).with(RESULT)]),
-    Names::typed(&["thinking"], &[text("thinking"), text("signature")]),
-    Names::typed(&["redacted_thinking"], &[text("data")]),
-    Names::typed(&["image"], &[needs("source", Form::Object)]),
+pub(super) const BLOCK: &[FieldNames] = &[
+    FieldNames::all(&[text("type"), has("cache_control"), has("is_error"), has("citations")]),
+    FieldNames::typed(&["text"], &[text("text")]),
+    FieldNames::typed(&["tool_use"], &[text("id"), text("name"), needs("input", Form::Object)]),
+    FieldNames::typed(
+        &["tool_result"],
+        &[text("tool_use_id"), needs("content", Form::TextOrList).with(RESULT)],
+    ),
+    FieldNames::typed(&["thinking"], &[text("thinking"), text("signature")]),
+    FieldNames::typed(&["redacted_thinking"], &[text("data")]),
+    FieldNames::typed(&["image"], &[needs("source", Form::Object)]),
 ];
 
-const RESULT: &[Names] = &[
-    Names::all(&[text("type")]),
-    Names::typed(&["text"], &[text("text")]),
-    Names::typed(&["image"], &[needs("source", Form::Object)]),
+const RESULT: &[FieldNames] = &[
+    FieldNames::all(&[text("type")]),
+    FieldNames::typed(&["text"], &[text("text")]),
+    FieldNames::typed(&["image"], &[needs("source", Form::Object)]),
 ];
 
 pub(super) const FORMAT: Format = Format {
     name: "anthropic",
     written_by: "bare Anthropic messages",
     remark: "a lost result goes into the next user message",
-    level: Level::LiveTruncate,
+    level: SupportLevel::LiveTruncate,
     gates: &[],
     results: Results::Blocks,
-    answer: Answer::NextUser,
+    answer: ResultPlace::NextUser,
     arguments: Some(Arguments::INPUT),
     has_plain_ids: true,
     content: Content::ANTHROPIC,
+    estimate: Estimate { char: 327, ..Estimate::BASE },
     names: NAMES,
     vote,
     read,
@@ -107,7 +114,7 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
         .end()
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     content_parts(doc.get("content"), each);
 }
 

@@ -2,7 +2,7 @@
 //! records.
 
 use super::agent::Agent;
-use super::names::Names;
+use super::names::FieldNames;
 use crate::model::draft::Draft;
 use crate::model::finding::Severity;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ pub struct Format {
     /// How entries make a conversation.
     pub shape: Shape,
     /// How far its files may be changed.
-    pub level: Level,
+    pub level: SupportLevel,
     /// Why some of its files are never changed; `None` if all may be.
     pub single_files_read_only: Option<&'static str>,
     /// What holds byte offsets into some of its files, so that their lines stay where they are. The text completes
@@ -39,7 +39,7 @@ pub struct Format {
     /// folder while a change could invalidate signatures.
     pub gates_know_memory: bool,
     /// What another file counts in this one. Fixes that would change that number are held.
-    pub counted: Option<Counted>,
+    pub counted: Option<OutsideCount>,
     /// The line that a file begins with.
     pub header: Header,
     /// Whether the agent goes on after a line that it cannot read. If not, it refuses the file.
@@ -52,7 +52,7 @@ pub struct Format {
     /// Where the result of a call is.
     pub results: Results,
     /// Where a missing result goes.
-    pub answer: Answer,
+    pub answer: ResultPlace,
     /// Where a call has its arguments; `None` if they may be missing.
     pub arguments: Option<Arguments>,
     /// Whether ids of calls and names of tools go to the API unchanged, and the API takes only some characters.
@@ -71,8 +71,10 @@ pub struct Format {
     pub compactions_name_what_stays: bool,
     /// Which problems of content its records can show.
     pub content: Content,
+    /// How the tokens of its sessions are estimated.
+    pub estimate: Estimate,
     /// The names in its records, by which a damaged key is recognised.
-    pub names: &'static [Names],
+    pub names: &'static [FieldNames],
 
     /// Votes on whether a file is of this format, given one of its first objects. It looks at structure alone and never
     /// guesses: a format that is silent about an object is ruled out once another one claims it.
@@ -87,7 +89,7 @@ pub struct Format {
     /// Reads a record of `records_in`.
     pub read_record: fn(Value<'_>, &mut Draft<'_>),
     /// The parts of an entry that people want to read. Thinking is left out.
-    pub parts: for<'d> fn(&'d Doc, &mut dyn FnMut(Part<'d>)),
+    pub parts: for<'d> fn(&'d Doc, &mut dyn FnMut(EntryPart<'d>)),
     /// How an assistant message records that it is unfinished.
     pub broken: fn(&Doc) -> Option<Broken<'_>>,
     /// Whether the agent accepts the record once an invalid byte at this span is replaced by U+FFFD. Because of that
@@ -108,7 +110,7 @@ pub(super) const BASE: Format = Format {
     remark: "",
     agents: &[],
     shape: Shape::List,
-    level: Level::Archive,
+    level: SupportLevel::Archive,
     single_files_read_only: None,
     single_files_offsets: None,
     gates: &[Gate::Idle],
@@ -119,7 +121,7 @@ pub(super) const BASE: Format = Format {
     leaves_calls_open: false,
     roots: &[],
     results: Results::Lines,
-    answer: Answer::Nowhere,
+    answer: ResultPlace::Nowhere,
     arguments: None,
     has_plain_ids: false,
     calls_have_ids: true,
@@ -129,6 +131,7 @@ pub(super) const BASE: Format = Format {
     aborts: false,
     compactions_name_what_stays: false,
     content: Content::NONE,
+    estimate: Estimate::BASE,
     names: &[],
     vote: |_| Vote::Silent,
     is_record: None,
@@ -153,6 +156,24 @@ impl fmt::Debug for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
+}
+
+/// How tokens are estimated where the provider's numbers say nothing. `session/tokens/rates.rs` says how the figures were
+/// measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimate {
+    /// What the agent adds to what is in its files, in tokens: instructions and the definitions of tools. By how the model's
+    /// name begins; the first that fits counts.
+    pub added: &'static [(&'static str, u64)],
+    /// How many thousandths of a token a character is, where the model's name does not tell.
+    pub char: u64,
+    /// Whether the agent sends the thinking of earlier turns.
+    pub sends_thinking: bool,
+}
+
+impl Estimate {
+    /// Where nothing was measured: four characters are a token, and nothing is added.
+    pub(crate) const BASE: Self = Self { added: &[], char: 250, sends_thinking: true };
 }
 
 /// The line that a file begins with.
@@ -182,7 +203,7 @@ impl Arguments {
 
 /// A part of an entry, for readers.
 #[derive(Clone, Copy, Debug)]
-pub enum Part<'d> {
+pub enum EntryPart<'d> {
     /// A text: a string of the entry.
     Text(Value<'d>),
     /// The model calls a tool.
@@ -350,7 +371,7 @@ impl Shape {
 
 /// How far files of a format may be changed. The gates decide whether they may be changed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum SupportLevel {
     /// Never, for this reason: findings are only reported.
     ReadOnly(&'static str),
     /// While the owning program is not running.
@@ -361,7 +382,7 @@ pub enum Level {
     LiveInsert,
 }
 
-impl Level {
+impl SupportLevel {
     /// In one or two words, for tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -375,7 +396,7 @@ impl Level {
 
 /// What another file counts in this one. The text completes "are counted in …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum OutsideCount {
     /// Records: whole objects, wherever they are.
     Records(&'static str),
     /// Records, but only how many there are; their order is free.
@@ -414,7 +435,7 @@ pub enum Gate {
 
 /// Where the result of an unanswered call is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ResultPlace {
     /// A line of its own after the call.
     Line,
     /// A line of its own, but only if the user allows it, because other files may count the lines.

@@ -6,14 +6,14 @@
 
 use super::agent::{Agent, Index, Resume};
 use super::base::{
-    Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Level, Lost, Part, Results, Root,
-    Shape, Vote,
+    Arguments, BASE, Broken, Compaction, Content, EntryPart, Estimate, Format, Gate, Lost, ResultPlace,
+    Results, Root, Shape, SupportLevel, Vote,
 };
 use super::common::{
     alone, broken_by_stop_reason, content_parts, corrupted_role, is_string, items, later, says, says_any,
     time_after,
 };
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_blank};
 use crate::model::entry::{ContentIssueKind, Kind, Role, Service, StopReason, Target};
@@ -32,9 +32,9 @@ const REQUEST_LOG: &[&str] = &["api-request", "api-request-shape", "api-request-
 const ENVELOPE: &[&str] =
     &["isSidechain", "agentId", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"];
 
-const NAMES: &[Names] = &[
-    Names::all(&[text("type"), has("isMeta"), has("agentId"), has("requestId")]),
-    Names::typed(
+const NAMES: &[FieldNames] = &[
+    FieldNames::all(&[text("type"), has("isMeta"), has("agentId"), has("requestId")]),
+    FieldNames::typed(
         &["user", "assistant", "attachment", "system", "progress"],
         &[
             text("uuid"),
@@ -49,21 +49,21 @@ const NAMES: &[Names] = &[
             has("sourceToolAssistantUUID"),
         ],
     ),
-    Names::typed(&["user", "assistant"], &[needs("message", Form::Object).with(MESSAGE)]),
-    Names::typed(&["attachment"], &[needs("attachment", Form::Object)]),
-    Names::typed(&["system"], &[text("subtype"), has("compactMetadata")]),
+    FieldNames::typed(&["user", "assistant"], &[needs("message", Form::Object).with(MESSAGE)]),
+    FieldNames::typed(&["attachment"], &[needs("attachment", Form::Object)]),
+    FieldNames::typed(&["system"], &[text("subtype"), has("compactMetadata")]),
 ];
 
-const MESSAGE: &[Names] = &[
-    Names::all(&[
+const MESSAGE: &[FieldNames] = &[
+    FieldNames::all(&[
         text("role"),
         needs("content", Form::TextOrList).with(super::anthropic::BLOCK),
         has("type"),
         has("stop_reason"),
         has("stop_sequence"),
-        has("usage").with(&[Names::all(&[has("input_tokens"), has("output_tokens")])]),
+        has("usage").with(&[FieldNames::all(&[has("input_tokens"), has("output_tokens")])]),
     ]),
-    Names::of("role", &["assistant"], &[text("id"), text("model")]),
+    FieldNames::where_value("role", &["assistant"], &[text("id"), text("model")]),
 ];
 
 /// Tried with 2.1.330. It prints "No conversation found with session ID" for both, and no command restores them. When
@@ -87,7 +87,7 @@ pub(super) const FORMAT: Format = Format {
         Agent::at("iFlow", ".iflow"),
     ],
     shape: Shape::Graph,
-    level: Level::LiveInsert,
+    level: SupportLevel::LiveInsert,
     gates: &[Gate::ClaudeRegistry],
     gates_know_memory: true,
     roots: &[
@@ -97,7 +97,7 @@ pub(super) const FORMAT: Format = Format {
         Root { env: None, home: ".iflow", below: "projects" },
     ],
     results: Results::Blocks,
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     arguments: Some(Arguments::INPUT),
     has_plain_ids: true,
     copies_results: true,
@@ -111,6 +111,17 @@ pub(super) const FORMAT: Format = Format {
         titles: true,
         results_first: false,
         ..Content::ANTHROPIC
+    },
+    estimate: Estimate {
+        added: &[
+            // Versions 1.0 of 2025 had fewer tools; the model tells them. Measured with Sonnet 4 only.
+            ("claude-sonnet-4-2025", 14_800),
+            ("claude-opus-4-2025", 14_800),
+            ("claude-3", 14_800),
+            ("", 36_000),
+        ],
+        char: 327,
+        ..Estimate::BASE
     },
     names: NAMES,
     vote,
@@ -217,7 +228,7 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
         .end()
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     content_parts(doc.get("message").and_then(|message| message.get("content")), each);
 }
 
@@ -228,7 +239,7 @@ fn broken(doc: &Doc) -> Option<Broken<'_>> {
     }
     let mut said = None;
     content_parts(message.and_then(|message| message.get("content")), &mut |part| {
-        if let Part::Text(text) = part {
+        if let EntryPart::Text(text) = part {
             said.get_or_insert(text);
         }
     });
@@ -301,7 +312,7 @@ fn user(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     if summary.is_some_and(Value::is_true) {
         // The agent wrote this text itself.
         content_parts(content, &mut |part| {
-            if let Part::Text(text) = part {
+            if let EntryPart::Text(text) = part {
                 draft.text(text);
             }
         });

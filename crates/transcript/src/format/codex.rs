@@ -7,18 +7,21 @@
 //! Facts: docs/format-facts.md, docs/stores.md.
 
 use super::agent::{Agent, Index, Resume};
-use super::base::{Answer, BASE, Content, Format, Gate, Header, Level, Lost, Part, Root, Shape, Vote};
+use super::base::{
+    BASE, Content, EntryPart, Estimate, Format, Gate, Header, Lost, ResultPlace, Root, Shape, SupportLevel,
+    Vote,
+};
 use super::common::{
     answered, asked, content_parts, first_text, is_string, items, only_keys, says, says_any, time_after,
 };
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Kind, Role};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use spans::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Value, ValueKind as Json};
 use uuid::Uuid;
 
 const KEYS: &[&str] = &["timestamp", "ordinal", "type", "payload", "metadata"];
@@ -42,11 +45,11 @@ const OUTPUT_IDS: Uuid = Uuid::from_u128(0x90d3_8d3e_6a5b_4d52_bfe2_2f1e_634b_fa
 /// What Codex itself sends in place of a missing output.
 const ABORTED: &[u8] = b"aborted";
 
-const NAMES: &[Names] = &[
-    Names::all(&[text("timestamp"), text("type"), needs("payload", Form::Object)]),
-    Names::typed(
+const NAMES: &[FieldNames] = &[
+    FieldNames::all(&[text("timestamp"), text("type"), needs("payload", Form::Object)]),
+    FieldNames::typed(
         &["session_meta"],
-        &[has("payload").with(&[Names::all(&[
+        &[has("payload").with(&[FieldNames::all(&[
             text("id"),
             text("timestamp"),
             text("cwd"),
@@ -58,41 +61,41 @@ const NAMES: &[Names] = &[
             has("instructions"),
         ])])],
     ),
-    Names::typed(&["response_item"], &[has("payload").with(ITEM)]),
-    Names::typed(
+    FieldNames::typed(&["response_item"], &[has("payload").with(ITEM)]),
+    FieldNames::typed(
         &["event_msg"],
         &[has("payload").with(&[
-            Names::all(&[text("type"), has("images"), has("local_images"), has("text_elements")]),
-            Names::typed(&["user_message", "agent_message"], &[text("message")]),
+            FieldNames::all(&[text("type"), has("images"), has("local_images"), has("text_elements")]),
+            FieldNames::typed(&["user_message", "agent_message"], &[text("message")]),
         ])],
     ),
 ];
 
-const ITEM: &[Names] = &[
-    Names::all(&[
+const ITEM: &[FieldNames] = &[
+    FieldNames::all(&[
         text("type"),
         has("status"),
         has("phase"),
         has("internal_chat_message_metadata_passthrough"),
     ]),
-    Names::typed(
+    FieldNames::typed(
         &["message"],
         &[
             text("role"),
             needs("content", Form::List).with(&[
-                Names::all(&[text("type")]),
-                Names::typed(&["input_text", "output_text"], &[text("text")]),
-                Names::typed(&["input_image"], &[text("image_url")]),
+                FieldNames::all(&[text("type")]),
+                FieldNames::typed(&["input_text", "output_text"], &[text("text")]),
+                FieldNames::typed(&["input_image"], &[text("image_url")]),
             ]),
         ],
     ),
-    Names::typed(&["function_call"], &[text("name"), text("arguments"), text("call_id")]),
-    Names::typed(&["custom_tool_call"], &[text("name"), text("input"), text("call_id")]),
-    Names::typed(
+    FieldNames::typed(&["function_call"], &[text("name"), text("arguments"), text("call_id")]),
+    FieldNames::typed(&["custom_tool_call"], &[text("name"), text("input"), text("call_id")]),
+    FieldNames::typed(
         &["function_call_output", "custom_tool_call_output"],
         &[text("call_id"), needs("output", Form::Any)],
     ),
-    Names::typed(&["reasoning"], &[needs("summary", Form::List), has("encrypted_content")]),
+    FieldNames::typed(&["reasoning"], &[needs("summary", Form::List), has("encrypted_content")]),
 ];
 
 /// Tried with 0.169.0: `codex resume` finds a file that has no row and adds one; until then its picker does not list
@@ -109,7 +112,7 @@ pub(super) const FORMAT: Format = Format {
         Agent::at("TraeX", ".trae"),
     ],
     shape: Shape::Log,
-    level: Level::LiveInsert,
+    level: SupportLevel::LiveInsert,
     single_files_read_only: Some(UNKNOWN),
     single_files_offsets: Some(PAGINATED),
     gates: &[Gate::CodexWriter],
@@ -121,7 +124,7 @@ pub(super) const FORMAT: Format = Format {
         Root { env: None, home: ".trae/cli", below: "sessions" },
         Root { env: None, home: ".trae/cli", below: "archived_sessions" },
     ],
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     copies_results: true,
     content: Content {
         reasoning: true,
@@ -130,6 +133,7 @@ pub(super) const FORMAT: Format = Format {
         ordinals: true,
         ..Content::OPENAI
     },
+    estimate: Estimate { added: &[("", 3_600)], char: 280, ..Estimate::BASE },
     names: NAMES,
     vote,
     read,
@@ -203,7 +207,7 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
         .end()
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     let Some(payload) = doc.get("payload") else { return };
     let [kind, name, arguments, input] = payload.pick(["type", "name", "arguments", "input"]);
     match kind.and_then(Value::text).as_deref() {
@@ -211,11 +215,11 @@ fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
         _ if !says(doc, "type", "response_item") => {}
         Some(b"message") => content_parts(payload.get("content"), each),
         Some(b"function_call" | b"custom_tool_call" | b"tool_search_call") => {
-            each(Part::Call { name, arguments: arguments.or(input) });
+            each(EntryPart::Call { name, arguments: arguments.or(input) });
         }
-        Some(b"local_shell_call") => each(Part::Call { name, arguments: payload.get("action") }),
+        Some(b"local_shell_call") => each(EntryPart::Call { name, arguments: payload.get("action") }),
         Some(b"function_call_output" | b"custom_tool_call_output" | b"tool_search_output") => {
-            each(Part::Result);
+            each(EntryPart::Result);
             content_parts(payload.get("output"), each);
         }
         _ => {}

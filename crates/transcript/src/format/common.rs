@@ -1,6 +1,6 @@
 //! Helpers that several formats share.
 
-use super::base::{Broken, Compaction, Part};
+use super::base::{Broken, Compaction, EntryPart};
 use super::writing::Writing;
 use crate::model::damaged_name::{Corrupted, most_like, was};
 use crate::model::draft::Draft;
@@ -8,7 +8,7 @@ use crate::model::entry::ContentIssueKind;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use spans::json::{Doc, Kind, Value};
+use spans::json::{Doc, Value, ValueKind};
 
 /// Whether a top-level field is this string.
 pub(super) fn says(doc: &Doc, key: &str, text: &str) -> bool {
@@ -37,7 +37,7 @@ pub(super) fn has_block(content: Option<Value<'_>>, types: &[&str]) -> bool {
 
 /// Whether a value is a string.
 pub(super) fn is_string(value: Option<Value<'_>>) -> bool {
-    value.is_some_and(|value| value.kind() == Kind::String)
+    value.is_some_and(|value| value.kind() == ValueKind::String)
 }
 
 /// The elements of an array; nothing for any other value.
@@ -48,7 +48,7 @@ pub(super) fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>>
 
 /// The text of a content that is a single text.
 pub(super) fn alone(content: Option<Value<'_>>) -> Option<Value<'_>> {
-    content.filter(|content| content.kind() == Kind::String)
+    content.filter(|content| content.kind() == ValueKind::String)
 }
 
 /// The first text of a content: the only one, or that of the first block that has one.
@@ -95,26 +95,26 @@ pub(super) const CALLS: &[&str] =
     &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
 
 /// The parts of a content value: a string, one block, or several.
-pub(super) fn content_parts<'d>(content: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+pub(super) fn content_parts<'d>(content: Option<Value<'d>>, each: &mut dyn FnMut(EntryPart<'d>)) {
     let Some(content) = content else { return };
     match content.kind() {
-        Kind::String => each(Part::Text(content)),
-        Kind::Object => block_parts(content, each),
+        ValueKind::String => each(EntryPart::Text(content)),
+        ValueKind::Object => block_parts(content, each),
         _ => content.items().for_each(|block| block_parts(block, each)),
     }
 }
 
-pub(super) fn block_parts<'d>(block: Value<'d>, each: &mut dyn FnMut(Part<'d>)) {
+pub(super) fn block_parts<'d>(block: Value<'d>, each: &mut dyn FnMut(EntryPart<'d>)) {
     let [kind, name, arguments, input, content, text] =
         block.pick(["type", "name", "arguments", "input", "content", "text"]);
     let is = |name: &&str| kind.is_some_and(|kind| kind.is(name));
     if CALLS.iter().any(is) {
-        each(Part::Call { name, arguments: arguments.or(input) });
+        each(EntryPart::Call { name, arguments: arguments.or(input) });
     } else if is(&"tool_result") {
-        each(Part::Result);
+        each(EntryPart::Result);
         // A result holds no results.
-        match content.filter(|content| content.kind() == Kind::String) {
-            Some(text) => each(Part::Text(text)),
+        match content.filter(|content| content.kind() == ValueKind::String) {
+            Some(text) => each(EntryPart::Text(text)),
             None => items(content).for_each(|part| plain_part(part, part.get("text"), each)),
         }
     } else if !["thinking", "redacted_thinking", "reasoning"].iter().any(is) {
@@ -122,21 +122,21 @@ pub(super) fn block_parts<'d>(block: Value<'d>, each: &mut dyn FnMut(Part<'d>)) 
     }
 }
 
-pub(super) fn plain_part<'d>(block: Value<'d>, text: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+pub(super) fn plain_part<'d>(block: Value<'d>, text: Option<Value<'d>>, each: &mut dyn FnMut(EntryPart<'d>)) {
     let image = || block.get("type").is_some_and(|kind| is_any(kind, &["image", "image_url", "input_image"]));
-    match text.filter(|text| text.kind() == Kind::String) {
-        Some(text) => each(Part::Text(text)),
-        None if image() => each(Part::Image),
+    match text.filter(|text| text.kind() == ValueKind::String) {
+        Some(text) => each(EntryPart::Text(text)),
+        None if image() => each(EntryPart::Image),
         None => {}
     }
 }
 
 /// The calls in a message's field beside its content, in OpenAI's dialect or without a `function` around the name.
-pub(super) fn listed_calls<'d>(calls: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+pub(super) fn listed_calls<'d>(calls: Option<Value<'d>>, each: &mut dyn FnMut(EntryPart<'d>)) {
     for call in items(calls) {
         let function = call.get("function").unwrap_or(call);
         let [name, arguments, args] = function.pick(["name", "arguments", "args"]);
-        each(Part::Call { name, arguments: arguments.or(args) });
+        each(EntryPart::Call { name, arguments: arguments.or(args) });
     }
 }
 
@@ -228,7 +228,7 @@ pub(super) fn summary_message(made: &Compaction<'_>) -> Vec<Vec<u8>> {
     [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
 }
 
-/// A user message that holds these results and nothing else, for [`super::Answer::NextUser`].
+/// A user message that holds these results and nothing else, for [`super::ResultPlace::NextUser`].
 pub(crate) fn results_message(blocks: &[u8]) -> Vec<u8> {
     Writing::new().text("role", b"user").list("content", blocks).end()
 }

@@ -5,14 +5,17 @@
 //! over one bad line, and a compaction records how many messages came before it. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
-use super::base::{Answer, BASE, Content, Counted, Format, Gate, Header, Lost, Part, Root, Shape, Vote};
+use super::base::{
+    BASE, Content, EntryPart, Estimate, Format, Gate, Header, Lost, OutsideCount, ResultPlace, Root, Shape,
+    Vote,
+};
 use super::common::{content_parts, is_string, items, listed_calls, says, time_after};
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Kind, Role, StopReason, Target};
 use alloc::vec::Vec;
-use spans::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Value, ValueKind as Json};
 use spans::marker::MISSING_RESULT;
 use spans::source::Span;
 
@@ -63,8 +66,8 @@ const COUNTS: &[&str] = &[
     "totalUserRequests",
 ];
 
-const NAMES: &[Names] = &[
-    Names::all(&[
+const NAMES: &[FieldNames] = &[
+    FieldNames::all(&[
         text("type"),
         needs("data", Form::Object),
         text("id"),
@@ -72,9 +75,9 @@ const NAMES: &[Names] = &[
         needs("parentId", Form::TextOrNull),
         has("agentId"),
     ]),
-    Names::typed(
+    FieldNames::typed(
         &["session.start"],
-        &[has("data").with(&[Names::all(&[
+        &[has("data").with(&[FieldNames::all(&[
             text("sessionId"),
             needs("version", Form::Number),
             has("producer"),
@@ -83,16 +86,20 @@ const NAMES: &[Names] = &[
             has("context"),
         ])])],
     ),
-    Names::typed(
+    FieldNames::typed(
         &["user.message"],
-        &[has("data").with(&[Names::all(&[text("content"), has("transformedContent"), has("attachments")])])],
+        &[has("data").with(&[FieldNames::all(&[
+            text("content"),
+            has("transformedContent"),
+            has("attachments"),
+        ])])],
     ),
-    Names::typed(
+    FieldNames::typed(
         &["assistant.message"],
-        &[has("data").with(&[Names::all(&[
+        &[has("data").with(&[FieldNames::all(&[
             text("messageId"),
             text("content"),
-            needs("toolRequests", Form::List).with(&[Names::all(&[
+            needs("toolRequests", Form::List).with(&[FieldNames::all(&[
                 text("toolCallId"),
                 text("name"),
                 needs("arguments", Form::Any),
@@ -101,17 +108,17 @@ const NAMES: &[Names] = &[
             has("model"),
         ])])],
     ),
-    Names::typed(
+    FieldNames::typed(
         &["tool.execution_start"],
-        &[has("data").with(&[Names::all(&[text("toolCallId"), text("toolName"), has("arguments")])])],
+        &[has("data").with(&[FieldNames::all(&[text("toolCallId"), text("toolName"), has("arguments")])])],
     ),
-    Names::typed(
+    FieldNames::typed(
         &["tool.execution_complete"],
-        &[has("data").with(&[Names::all(&[
+        &[has("data").with(&[FieldNames::all(&[
             text("toolCallId"),
             needs("success", Form::Any),
             has("error"),
-            has("result").with(&[Names::all(&[text("content"), has("detailedContent")])]),
+            has("result").with(&[FieldNames::all(&[text("content"), has("detailedContent")])]),
         ])])],
     ),
 ];
@@ -126,11 +133,11 @@ pub(super) const FORMAT: Format = Format {
     )],
     shape: Shape::Log,
     gates: &[Gate::CopilotInUse],
-    counted: Some(Counted::UpToCompaction("its last compaction (preCompactionMessagesLength)")),
+    counted: Some(OutsideCount::UpToCompaction("its last compaction (preCompactionMessagesLength)")),
     header: Header::First,
     skips_unreadable_lines: false,
     roots: &[Root { env: Some("COPILOT_HOME"), home: ".copilot", below: "session-state" }],
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     copies_results: true,
     content: Content {
         empty: None,
@@ -139,6 +146,8 @@ pub(super) const FORMAT: Format = Format {
         checks_records: true,
         ..Content::OPENAI
     },
+    // The definitions of tools, as `session.shutdown` counts them; the instructions are in the file.
+    estimate: Estimate { added: &[("", 4_426)], char: 280, ..Estimate::BASE },
     names: NAMES,
     vote,
     read,
@@ -274,10 +283,10 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
     }
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     let Some(data) = doc.get("data") else { return };
     if says(doc, "type", "tool.execution_complete") {
-        each(Part::Result);
+        each(EntryPart::Result);
         content_parts(data.get("result").and_then(|result| result.get("content")), each);
         content_parts(data.get("error").and_then(|error| error.get("message")), each);
         return;

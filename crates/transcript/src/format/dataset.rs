@@ -5,20 +5,20 @@
 
 use super::base::{Arguments, BASE, Content, Format, Results, Vote};
 use super::common::{has_block, items, only_keys};
-use super::order::{self, Message};
+use super::order::{self, OrderedMessage};
 use super::{anthropic, gemini_contents, openai_chat};
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Kind, Role};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
-use spans::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Value, ValueKind as Json};
 use spans::source::Span;
 
 /// What all data sets share.
 const DATASET: Format = Format { results: Results::InConversation, ..BASE };
 
 /// Where the lines of a dialect hold the conversation, and how to recognise them.
-struct Dialect {
+struct DatasetDialect {
     /// All keys that a line may have.
     keys: &'static [&'static str],
     /// Paths of keys to the conversation.
@@ -42,7 +42,7 @@ pub(super) const OPENAI: Format = Format {
     ..DATASET
 };
 
-const OPENAI_LINES: Dialect = Dialect {
+const OPENAI_LINES: DatasetDialect = DatasetDialect {
     keys: &[
         "messages",
         "tools",
@@ -81,7 +81,7 @@ pub(super) const ANTHROPIC: Format = Format {
     ..DATASET
 };
 
-const ANTHROPIC_LINES: Dialect = Dialect {
+const ANTHROPIC_LINES: DatasetDialect = DatasetDialect {
     keys: &["messages", "system", "tools", "model", "max_tokens", "metadata", "custom_id", "params"],
     at: &[&["messages"], &["params", "messages"]],
     vote: |message| match message.get("role").is_some() {
@@ -104,7 +104,7 @@ pub(super) const SHAREGPT: Format = Format {
     ..DATASET
 };
 
-const SHAREGPT_LINES: Dialect = Dialect {
+const SHAREGPT_LINES: DatasetDialect = DatasetDialect {
     keys: &["conversations", "id", "model", "completed", "system", "tools", "timestamp", "metadata"],
     at: &[&["conversations"]],
     vote: |message| {
@@ -149,7 +149,7 @@ pub(super) const GEMINI: Format = Format {
     ..DATASET
 };
 
-const GEMINI_LINES: Dialect = Dialect {
+const GEMINI_LINES: DatasetDialect = DatasetDialect {
     keys: &[
         "contents",
         "systemInstruction",
@@ -173,7 +173,7 @@ fn holds(message: Value<'_>, types: &[&str]) -> bool {
     has_block(message.get("content"), types)
 }
 
-impl Dialect {
+impl DatasetDialect {
     /// The messages of a line.
     fn conversation<'d>(&self, doc: &'d Doc) -> Option<Value<'d>> {
         let walk = |path: &&[&str]| path.iter().try_fold(doc.root()?, |value, key| value.get(key));
@@ -205,7 +205,7 @@ impl Dialect {
     }
 }
 
-fn vote(doc: &Doc, dialect: &Dialect) -> Vote {
+fn vote(doc: &Doc, dialect: &DatasetDialect) -> Vote {
     let Some(messages) = dialect.conversation(doc).filter(|_| only_keys(doc, dialect.keys)) else {
         return Vote::Silent;
     };
@@ -223,7 +223,7 @@ fn vote(doc: &Doc, dialect: &Dialect) -> Vote {
 }
 
 /// Reads a line. It is a whole conversation and not an entry of one, so it has no parts to show.
-fn read(doc: &Doc, dialect: &Dialect, draft: &mut Draft<'_>) {
+fn read(doc: &Doc, dialect: &DatasetDialect, draft: &mut Draft<'_>) {
     let Some(messages) = dialect.conversation(doc) else { return };
     let (mut last, mut turns) = (Span::default(), Vec::new());
     for message in messages.items() {
@@ -231,7 +231,7 @@ fn read(doc: &Doc, dialect: &Dialect, draft: &mut Draft<'_>) {
         draft.entry.kind = Kind::Opaque;
         draft.message(message, dialect.read);
         last = message.span();
-        turns.push(Message::read(last, before, draft));
+        turns.push(OrderedMessage::read(last, before, draft));
     }
     draft.ends_with(last);
     order::note(&turns, dialect.reads_calls, is_for_training(doc, dialect), draft);
@@ -246,7 +246,7 @@ fn read(doc: &Doc, dialect: &Dialect, draft: &mut Draft<'_>) {
 }
 
 /// Whether a line is a training example, and not a request.
-fn is_for_training(doc: &Doc, dialect: &Dialect) -> bool {
+fn is_for_training(doc: &Doc, dialect: &DatasetDialect) -> bool {
     let requests = ["custom_id", "max_tokens", "key", "generationConfig"];
     let at_top = dialect.at.first().and_then(|path| path.first()).is_some_and(|key| doc.get(key).is_some());
     at_top && requests.iter().all(|key| doc.get(key).is_none())

@@ -5,7 +5,9 @@
 
 use super::agent::Agent;
 use super::anthropic;
-use super::base::{Answer, Arguments, BASE, Broken, Content, Counted, Format, Part, Results, Root, Vote};
+use super::base::{
+    Arguments, BASE, Broken, Content, EntryPart, Format, OutsideCount, ResultPlace, Results, Root, Vote,
+};
 use super::claude_code::spoken;
 use super::common::{broken_by_stop_reason, content_parts, has_block, is_any, is_string, says};
 use crate::model::draft::Draft;
@@ -17,10 +19,10 @@ pub(super) const FORMAT: Format = Format {
     written_by: "Factory Droid",
     remark: "no record comes or goes; a lost result goes into the next user message",
     agents: &[Agent::named("Factory Droid")],
-    counted: Some(Counted::Records("its own lines (messageIndex, removedCount)")),
+    counted: Some(OutsideCount::Records("its own lines (messageIndex, removedCount)")),
     roots: &[Root { env: None, home: ".factory", below: "sessions" }],
     results: Results::Blocks,
-    answer: Answer::NextUser,
+    answer: ResultPlace::NextUser,
     arguments: Some(Arguments::INPUT),
     content: Content::ANTHROPIC,
     vote,
@@ -68,7 +70,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     };
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     content_parts(doc.get("message").and_then(|message| message.get("content")), each);
 }
 

@@ -2,7 +2,7 @@
 
 use super::FORMATS;
 use super::base::Gate;
-use crate::compact::{Request, Stay, Unable, compact};
+use crate::compact::{CompactRequest, Stay, Unable, compact};
 use crate::examine::mend::{examine, mend};
 use crate::judge::{Judge, Judgement};
 use crate::model::policy::{Policy, Selection};
@@ -49,7 +49,7 @@ fn the_tables_of_formats_and_of_rules_have_its_row_and_column() {
     assert_eq!(cover("off-branch"), Cover::Never);
     // Fields that the file does not set have careful defaults.
     assert_eq!(otter.gates, [Gate::Idle]);
-    let request = Request { stay: Stay::Last(1), summary: None, message_chars_max: 0 };
+    let request = CompactRequest { stay: Stay::Last(1), summary: None, message_chars_max: 0 };
     let compacted = compact(&lines().as_bytes(), &Policy::default(), &request).unwrap();
     assert!(matches!(compacted.repair, Err(Unable::NotWritten)));
 }

@@ -9,19 +9,19 @@
 //! sent, and `toolCalls` only holds results. A missing result is never added.
 
 use super::agent::Agent;
-use super::base::{BASE, Content, Format, Header, Level, Part, Results, Root, Shape, Vote};
+use super::base::{BASE, Content, EntryPart, Format, Header, Results, Root, Shape, SupportLevel, Vote};
 use super::common::{alone, content_parts, is_string, items, listed_calls, says_any};
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use super::qwen_code::{self, content_part};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role, Target};
 use crate::model::finding::Severity;
-use spans::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Value, ValueKind as Json};
 
 const MESSAGES: &[&str] = &["user", "gemini", "info", "error", "warning"];
 
-const NAMES: &[Names] = &[
-    Names::all(&[
+const NAMES: &[FieldNames] = &[
+    FieldNames::all(&[
         has("$set"),
         has("$rewindTo"),
         has("sessionId"),
@@ -31,9 +31,9 @@ const NAMES: &[Names] = &[
         has("kind"),
         has("type"),
     ]),
-    Names::beside("content", &[text("type")]),
-    Names::of("kind", &["main", "subagent"], &[text("sessionId"), text("projectHash")]),
-    Names::typed(
+    FieldNames::beside("content", &[text("type")]),
+    FieldNames::where_value("kind", &["main", "subagent"], &[text("sessionId"), text("projectHash")]),
+    FieldNames::typed(
         &["user", "gemini"],
         &[
             text("id"),
@@ -42,13 +42,13 @@ const NAMES: &[Names] = &[
             has("displayContent"),
         ],
     ),
-    Names::typed(
+    FieldNames::typed(
         &["gemini"],
         &[
             has("model"),
             has("tokens"),
             has("thoughts"),
-            has("toolCalls").with(&[Names::all(&[
+            has("toolCalls").with(&[FieldNames::all(&[
                 text("id"),
                 text("name"),
                 needs("args", Form::Object),
@@ -67,7 +67,7 @@ pub(super) const FORMAT: Format = Format {
     remark: "superseded records go, repeated results are emptied; no result is put in",
     agents: &[Agent::named("Gemini CLI")],
     shape: Shape::Upserts,
-    level: Level::LiveInsert,
+    level: SupportLevel::LiveInsert,
     gates: &[],
     header: Header::First,
     roots: &[Root { env: None, home: ".gemini", below: "tmp/*/chats" }],
@@ -159,7 +159,7 @@ fn read_record(record: Value<'_>, draft: &mut Draft<'_>) {
     }
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     let content = doc.get("content");
     if content.is_some_and(|content| content.kind() == Json::Array) {
         items(content).for_each(|part| content_part(part, each));
@@ -191,9 +191,9 @@ fn answers(result: Value<'_>) -> impl Iterator<Item = Value<'_>> {
 }
 
 /// The texts of a `functionResponse`, as parts of what an entry says.
-pub(super) fn response_parts<'d>(answer: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+pub(super) fn response_parts<'d>(answer: Option<Value<'d>>, each: &mut dyn FnMut(EntryPart<'d>)) {
     let Some(response) = answer.and_then(|answer| answer.get("response")) else { return };
-    each(Part::Result);
+    each(EntryPart::Result);
     let texts = response.pick(["output", "content", "error"]).into_iter().flatten();
     texts.for_each(|text| content_parts(Some(text), each));
 }

@@ -3,7 +3,7 @@
 //! The API counts calls and results of neighbouring turns, so a missing result is never added. Facts:
 //! docs/format-facts.md.
 
-use super::base::{BASE, Content, Format, Part, Results, Vote};
+use super::base::{BASE, Content, EntryPart, Format, Results, Vote};
 use super::common::{is_string, items, only_keys, says_any};
 use super::qwen_code;
 use crate::model::draft::Draft;
@@ -36,7 +36,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     doc.root().into_iter().for_each(|root| message(root, draft));
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     qwen_code::content_parts_of_gemini(doc.root(), each);
 }
 

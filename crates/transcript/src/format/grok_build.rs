@@ -4,9 +4,9 @@
 //! anew when a session begins, and holds a lock beside it while it writes. Facts: docs/format-facts.md.
 
 use super::agent::Agent;
-use super::base::{Answer, Arguments, BASE, Content, Format, Gate, Lost, Part, Root, Vote};
+use super::base::{Arguments, BASE, Content, EntryPart, Format, Gate, Lost, ResultPlace, Root, Vote};
 use super::common::{answered, asked, content_parts, is_string, items, listed_calls, says};
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -14,23 +14,23 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
 
-const NAMES: &[Names] = &[
-    Names::all(&[text("type"), has("prompt_index"), has("model_id"), has("synthetic_reason")]),
-    Names::typed(&["system", "assistant"], &[needs("content", Form::TextOrList)]),
-    Names::typed(
+const NAMES: &[FieldNames] = &[
+    FieldNames::all(&[text("type"), has("prompt_index"), has("model_id"), has("synthetic_reason")]),
+    FieldNames::typed(&["system", "assistant"], &[needs("content", Form::TextOrList)]),
+    FieldNames::typed(
         &["user"],
         &[needs("content", Form::TextOrList)
-            .with(&[Names::all(&[text("type")]), Names::typed(&["text"], &[text("text")])])],
+            .with(&[FieldNames::all(&[text("type")]), FieldNames::typed(&["text"], &[text("text")])])],
     ),
-    Names::typed(
+    FieldNames::typed(
         &["assistant"],
-        &[needs("tool_calls", Form::Objects).with(&[Names::all(&[
+        &[needs("tool_calls", Form::Objects).with(&[FieldNames::all(&[
             text("id"),
             text("name"),
             text("arguments"),
         ])])],
     ),
-    Names::typed(&["tool_result"], &[text("tool_call_id"), needs("content", Form::TextOrList)]),
+    FieldNames::typed(&["tool_result"], &[text("tool_call_id"), needs("content", Form::TextOrList)]),
 ];
 
 pub(super) const FORMAT: Format = Format {
@@ -40,7 +40,7 @@ pub(super) const FORMAT: Format = Format {
     agents: &[Agent::named("Grok Build")],
     gates: &[Gate::Idle, Gate::GrokLock],
     roots: &[Root { env: Some("GROK_HOME"), home: ".grok", below: "sessions" }],
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     arguments: Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" }),
     content: Content::OPENAI,
     names: NAMES,
@@ -99,9 +99,9 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
         .end()
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     if says(doc, "type", "tool_result") {
-        each(Part::Result);
+        each(EntryPart::Result);
     }
     content_parts(doc.get("content"), each);
     listed_calls(doc.get("tool_calls"), each);

@@ -5,12 +5,12 @@
 //! one. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
-use super::base::{BASE, Counted, Format, Header, Part, Root, Shape, Vote};
+use super::base::{BASE, EntryPart, Format, Header, OutsideCount, Root, Shape, Vote};
 use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
-use spans::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Value, ValueKind as Json};
 
 const TYPES: &[&str] = &[
     "context.",
@@ -24,40 +24,47 @@ const TYPES: &[&str] = &[
     "permission.",
 ];
 
-const NAMES: &[Names] = &[
-    Names::all(&[text("type"), has("time")]),
-    Names::typed(&["metadata"], &[text("protocol_version"), needs("created_at", Form::Number)]),
-    Names::typed(
+const NAMES: &[FieldNames] = &[
+    FieldNames::all(&[text("type"), has("time")]),
+    FieldNames::typed(&["metadata"], &[text("protocol_version"), needs("created_at", Form::Number)]),
+    FieldNames::typed(
         &["context.append_message"],
-        &[needs("message", Form::Object).with(&[Names::all(&[
+        &[needs("message", Form::Object).with(&[FieldNames::all(&[
             text("role"),
             needs("content", Form::TextOrList).with(PART),
             has("toolCalls"),
             has("toolCallId"),
         ])])],
     ),
-    Names::typed(&["context.append_loop_event"], &[needs("event", Form::Object).with(EVENT)]),
-    Names::typed(&["context.apply_compaction"], &[text("summary")]),
+    FieldNames::typed(&["context.append_loop_event"], &[needs("event", Form::Object).with(EVENT)]),
+    FieldNames::typed(&["context.apply_compaction"], &[text("summary")]),
 ];
 
-const EVENT: &[Names] = &[
-    Names::all(&[text("type"), has("uuid"), has("turnId"), has("step"), has("stepUuid"), has("parentUuid")]),
-    Names::typed(&["content.part"], &[needs("part", Form::Object).with(PART)]),
-    Names::typed(&["tool.call"], &[text("toolCallId"), text("name"), needs("args", Form::Any)]),
-    Names::typed(
+const EVENT: &[FieldNames] = &[
+    FieldNames::all(&[
+        text("type"),
+        has("uuid"),
+        has("turnId"),
+        has("step"),
+        has("stepUuid"),
+        has("parentUuid"),
+    ]),
+    FieldNames::typed(&["content.part"], &[needs("part", Form::Object).with(PART)]),
+    FieldNames::typed(&["tool.call"], &[text("toolCallId"), text("name"), needs("args", Form::Any)]),
+    FieldNames::typed(
         &["tool.result"],
         &[
             text("toolCallId"),
             needs("result", Form::Object)
-                .with(&[Names::all(&[needs("output", Form::TextOrList).with(PART), has("isError")])]),
+                .with(&[FieldNames::all(&[needs("output", Form::TextOrList).with(PART), has("isError")])]),
         ],
     ),
 ];
 
-const PART: &[Names] = &[
-    Names::all(&[text("type")]),
-    Names::typed(&["text"], &[text("text")]),
-    Names::typed(&["think"], &[text("think")]),
+const PART: &[FieldNames] = &[
+    FieldNames::all(&[text("type")]),
+    FieldNames::typed(&["text"], &[text("text")]),
+    FieldNames::typed(&["think"], &[text("think")]),
 ];
 
 pub(super) const FORMAT: Format = Format {
@@ -69,7 +76,7 @@ pub(super) const FORMAT: Format = Format {
         Resume { command: &["kimi", "--session"], above: 3, prefix: "session_", ..Resume::BY_FILE },
     )],
     shape: Shape::Log,
-    counted: Some(Counted::Records("its own records (context.undo, compactions)")),
+    counted: Some(OutsideCount::Records("its own records (context.undo, compactions)")),
     header: Header::First,
     skips_unreadable_lines: false,
     roots: &[Root { env: Some("KIMI_CODE_HOME"), home: ".kimi-code", below: "sessions" }],
@@ -106,12 +113,12 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     }
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     if let Some([content, calls, call]) =
         doc.get("message").map(|message| message.pick(["content", "toolCalls", "toolCallId"]))
     {
         if is_string(call) {
-            each(Part::Result);
+            each(EntryPart::Result);
         }
         content_parts(content, each);
         listed_calls(calls, each);
@@ -120,9 +127,9 @@ fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
         let [kind, name, arguments, result] = event.pick(["type", "name", "args", "result"]);
         match kind.and_then(Value::text).as_deref() {
             Some(b"content.part") => content_parts(event.get("part"), each),
-            Some(b"tool.call") => each(Part::Call { name, arguments }),
+            Some(b"tool.call") => each(EntryPart::Call { name, arguments }),
             Some(b"tool.result") => {
-                each(Part::Result);
+                each(EntryPart::Result);
                 content_parts(result.and_then(|result| result.get("output")), each);
             }
             _ => {}

@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
-use spans::json::{Doc, Kind, Value};
+use spans::json::{Doc, Value, ValueKind};
 use spans::source::Span;
 
 /// A shorter key may be another program's name that differs in one letter.
@@ -37,20 +37,20 @@ impl Form {
     fn fits(self, value: Value<'_>) -> bool {
         let kind = value.kind();
         match self {
-            Self::Text => kind == Kind::String,
-            Self::TextOrNull => matches!(kind, Kind::String | Kind::Null),
-            Self::TextOrList => matches!(kind, Kind::String | Kind::Array | Kind::Null),
-            Self::Number => kind == Kind::Number,
-            Self::Object => kind == Kind::Object,
-            Self::List => kind == Kind::Array,
-            Self::Objects => value.items().next().is_some_and(|item| item.kind() == Kind::Object),
+            Self::Text => kind == ValueKind::String,
+            Self::TextOrNull => matches!(kind, ValueKind::String | ValueKind::Null),
+            Self::TextOrList => matches!(kind, ValueKind::String | ValueKind::Array | ValueKind::Null),
+            Self::Number => kind == ValueKind::Number,
+            Self::Object => kind == ValueKind::Object,
+            Self::List => kind == ValueKind::Array,
+            Self::Objects => value.items().next().is_some_and(|item| item.kind() == ValueKind::Object),
             Self::Any => true,
         }
     }
 }
 
 /// Names of an object, or of each object in a list.
-pub struct Names {
+pub struct FieldNames {
     of: Of,
     fields: &'static [Field],
 }
@@ -71,7 +71,7 @@ pub(crate) struct Field {
     name: &'static str,
     /// The value's form, if the record needs this name.
     needed: Option<Form>,
-    inside: &'static [Names],
+    inside: &'static [FieldNames],
 }
 
 /// A needed name.
@@ -91,20 +91,20 @@ pub(super) const fn has(name: &'static str) -> Field {
 
 impl Field {
     /// Adds the names of the objects in its value.
-    pub(super) const fn with(mut self, inside: &'static [Names]) -> Self {
+    pub(super) const fn with(mut self, inside: &'static [FieldNames]) -> Self {
         self.inside = inside;
         self
     }
 }
 
-impl Names {
+impl FieldNames {
     /// Names of all objects.
     pub(super) const fn all(fields: &'static [Field]) -> Self {
         Self { of: Of::All, fields }
     }
 
     /// Names of objects that have one of these strings under a given name.
-    pub(super) const fn of(
+    pub(super) const fn where_value(
         name: &'static str,
         values: &'static [&'static str],
         fields: &'static [Field],
@@ -114,7 +114,7 @@ impl Names {
 
     /// Names of objects with one of these types.
     pub(super) const fn typed(types: &'static [&'static str], fields: &'static [Field]) -> Self {
-        Self::of("type", types, fields)
+        Self::where_value("type", types, fields)
     }
 
     /// Names of objects that have another, given name.
@@ -128,7 +128,7 @@ impl Names {
     }
 
     /// The names that apply to an object.
-    fn of_object(own: &'static [Names], object: Value<'_>) -> impl Iterator<Item = &'static Names> {
+    fn of_object(own: &'static [FieldNames], object: Value<'_>) -> impl Iterator<Item = &'static FieldNames> {
         // Nearly all look at the same field.
         let mut last = ("", None);
         let mut get = move |name| {
@@ -178,7 +178,7 @@ const SOUND_RECORDS_MIN: usize = 100;
 impl SoundKeys {
     /// Whether all keys of a record are names of the format, or resemble none that is needed. It may say `false` although
     /// they are.
-    fn have_all(&mut self, all: &'static [Names], doc: &Doc) -> bool {
+    fn have_all(&mut self, all: &'static [FieldNames], doc: &Doc) -> bool {
         self.records += 1;
         if self.records < SOUND_RECORDS_MIN {
             return false;
@@ -200,19 +200,19 @@ impl SoundKeys {
 }
 
 /// Whether a key is a name of the format, or resembles none that is needed.
-fn is_sound_key(all: &'static [Names], key: Value<'_>) -> bool {
+fn is_sound_key(all: &'static [FieldNames], key: Value<'_>) -> bool {
     is_name(all, key) || each_needed(all, &mut |name| !is_like(key.prefix(), name))
 }
 
 /// Whether something holds for all needed names.
-fn each_needed(all: &'static [Names], holds: &mut dyn FnMut(&'static str) -> bool) -> bool {
+fn each_needed(all: &'static [FieldNames], holds: &mut dyn FnMut(&'static str) -> bool) -> bool {
     all.iter()
         .flat_map(|names| names.fields)
         .all(|field| (field.needed.is_none() || holds(field.name)) && each_needed(field.inside, holds))
 }
 
 /// Restores damaged keys of a record, and returns them.
-pub(crate) fn mend(all: &'static [Names], doc: &mut Doc, sound: &mut SoundKeys) -> Vec<Damaged> {
+pub(crate) fn mend(all: &'static [FieldNames], doc: &mut Doc, sound: &mut SoundKeys) -> Vec<Damaged> {
     let mut mended = Vec::new();
     if sound.have_all(all, doc) {
         return mended;
@@ -227,14 +227,18 @@ pub(crate) fn mend(all: &'static [Names], doc: &mut Doc, sound: &mut SoundKeys) 
 }
 
 /// Whether no key of a record is damaged.
-pub(crate) fn is_sound(all: &'static [Names], doc: &Doc) -> bool {
+pub(crate) fn is_sound(all: &'static [FieldNames], doc: &Doc) -> bool {
     doc.root().is_none_or(|root| damaged(all, all, root).is_none())
 }
 
 /// The first damaged key in an object and everything inside it.
-fn damaged(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<DamagedKey> {
+fn damaged(
+    vocabulary: &'static [FieldNames],
+    own: &'static [FieldNames],
+    object: Value<'_>,
+) -> Option<DamagedKey> {
     let mut deeper = None;
-    for names in Names::of_object(own, object) {
+    for names in FieldNames::of_object(own, object) {
         if names.missing(object).next().is_some()
             && let Some(found) = was(vocabulary, own, object)
         {
@@ -249,7 +253,7 @@ fn damaged(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_
 
 /// The same in the value of a field.
 fn damaged_inside(
-    vocabulary: &'static [Names],
+    vocabulary: &'static [FieldNames],
     field: &'static Field,
     object: Value<'_>,
 ) -> Option<DamagedKey> {
@@ -258,8 +262,8 @@ fn damaged_inside(
     }
     let value = object.get(field.name)?;
     match value.kind() {
-        Kind::Object => damaged(vocabulary, field.inside, value),
-        Kind::Array => value.items().find_map(|item| damaged(vocabulary, field.inside, item)),
+        ValueKind::Object => damaged(vocabulary, field.inside, value),
+        ValueKind::Array => value.items().find_map(|item| damaged(vocabulary, field.inside, item)),
         _ => None,
     }
 }
@@ -268,9 +272,14 @@ fn damaged_inside(
 type DamagedKey = (u32, Span, &'static str);
 
 /// The one key of an object that is an absent name with an overwritten byte, if no other name fits.
-fn was(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<DamagedKey> {
+fn was(
+    vocabulary: &'static [FieldNames],
+    own: &'static [FieldNames],
+    object: Value<'_>,
+) -> Option<DamagedKey> {
     let mut found: Option<DamagedKey> = None;
-    let missing: Vec<_> = Names::of_object(own, object).flat_map(|names| names.missing(object)).collect();
+    let missing: Vec<_> =
+        FieldNames::of_object(own, object).flat_map(|names| names.missing(object)).collect();
     for (key, value) in object.fields() {
         for &(name, form) in &missing {
             let this = (key.place(), key.span(), name);
@@ -307,7 +316,7 @@ fn only_difference(key: &[u8], name: &str) -> Option<(usize, usize)> {
 }
 
 /// Whether the format has such a name anywhere.
-fn is_name(vocabulary: &'static [Names], key: Value<'_>) -> bool {
+fn is_name(vocabulary: &'static [FieldNames], key: Value<'_>) -> bool {
     each_name(vocabulary, &mut |name| {
         if key.is(name) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
@@ -315,7 +324,7 @@ fn is_name(vocabulary: &'static [Names], key: Value<'_>) -> bool {
 }
 
 fn each_name(
-    all: &'static [Names],
+    all: &'static [FieldNames],
     each: &mut dyn FnMut(&'static str) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     for field in all.iter().flat_map(|names| names.fields) {
@@ -327,7 +336,7 @@ fn each_name(
 
 /// The byte of a name that was overwritten with one that made reading fail: its offset and its original. Only bytes
 /// that end a name, or may not be in one, make reading fail.
-pub(crate) fn stumbled(all: &'static [Names], text: &[u8], at: usize) -> Option<(usize, u8)> {
+pub(crate) fn stumbled(all: &'static [FieldNames], text: &[u8], at: usize) -> Option<(usize, u8)> {
     let from = at.saturating_sub(REACH_BYTES);
     let mut found = Vec::new();
     let ends_name = |byte: &u8| matches!(byte, 0 | b'"' | b'\\');

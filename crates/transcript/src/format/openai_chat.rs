@@ -6,22 +6,25 @@
 //! docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
-use super::base::{Answer, Arguments, BASE, Content, Counted, Format, Level, Lost, Part, Root, Vote};
+use super::base::{
+    Arguments, BASE, Content, EntryPart, Estimate, Format, Lost, OutsideCount, ResultPlace, Root,
+    SupportLevel, Vote,
+};
 use super::common::{
     answered, asked, content_parts, corrupted, has_block, is_reminder, is_string, items, listed_calls,
     note_corrupted, only_keys, says, says_any, summary_message,
 };
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Kind, Role};
 use alloc::vec::Vec;
-use spans::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Value, ValueKind as Json};
 use spans::marker::MISSING_RESULT;
 
 /// What all writers of this dialect share.
 const CHAT: Format = Format {
-    answer: Answer::LineIfAllowed,
+    answer: ResultPlace::LineIfAllowed,
     arguments: Some(ARGUMENTS),
     takes_ids_again: true,
     content: Content::OPENAI,
@@ -38,7 +41,7 @@ pub(super) const BARE: Format = Format {
     name: "openai-chat",
     written_by: "bare OpenAI chat messages",
     remark: "lines come and go only with `--allow`",
-    level: Level::LiveTruncate,
+    level: SupportLevel::LiveTruncate,
     gates: &[],
     content: Content { reasons_beside: true, ..Content::OPENAI },
     vote: |doc| match is_bare(doc) {
@@ -57,12 +60,13 @@ pub(super) const KIMI_CLI: Format = Format {
         "Kimi CLI",
         Resume { command: &["kimi", "--session"], above: 1, ..Resume::BY_FILE },
     )],
-    level: Level::LiveInsert,
+    level: SupportLevel::LiveInsert,
     gates: &[],
     leaves_calls_open: true,
     roots: &[Root { env: Some("KIMI_SHARE_DIR"), home: ".kimi", below: "sessions" }],
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     takes_ids_again: false,
+    estimate: Estimate { added: &[("", 2_450)], ..Estimate::BASE },
     vote: |doc| vote(doc, says_any(doc, "role", &["_system_prompt", "_checkpoint", "_usage"])),
     ..CHAT
 };
@@ -77,7 +81,7 @@ pub(super) const VIBE: Format = Format {
         Resume { command: &["vibe", "--resume"], below: "logs", above: 1, digits: 8, ..Resume::BY_FILE },
     )],
     // Every line is a message and counted; Vibe keeps its system prompt elsewhere.
-    counted: Some(Counted::Number(
+    counted: Some(OutsideCount::Number(
         "meta.json (total_messages; to do it by hand, quit Vibe, edit the lines, and store the new number there)",
     )),
     skips_unreadable_lines: false,
@@ -96,7 +100,7 @@ pub(super) const PICOCLAW: Format = Format {
     written_by: "PicoClaw",
     agents: &[Agent::named("PicoClaw")],
     remark: "no line comes or goes",
-    counted: Some(Counted::Lines("the .meta.json beside it (skip, count)")),
+    counted: Some(OutsideCount::Lines("the .meta.json beside it (skip, count)")),
     roots: &[Root { env: None, home: ".picoclaw/workspace", below: "sessions" }],
     vote: |doc| vote(doc, is_string(doc.get("created_at")) && is_message(doc) && doc.get("type").is_none()),
     ..BARE
@@ -108,9 +112,9 @@ pub(super) const NANOBOT: Format = Format {
     written_by: "nanobot",
     agents: &[Agent::named("nanobot")],
     remark: "no record comes or goes; it writes the file anew",
-    counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
+    counted: Some(OutsideCount::UpToCount("its first line (last_consolidated)")),
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     content: Content { counts_messages: true, reasons_beside: true, ..Content::OPENAI },
     vote: |doc| {
         // Older headers do not name their chat.
@@ -138,7 +142,7 @@ pub(super) const HERMES: Format = Format {
     written_by: "Hermes archives",
     agents: &[Agent::named("Hermes")],
     roots: &[Root { env: Some("HERMES_HOME"), home: ".hermes", below: "sessions" }],
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     takes_ids_again: false,
     vote: |doc| vote(doc, says(doc, "role", "session_meta")),
     ..CHAT
@@ -224,8 +228,8 @@ fn is_corrupted_bare(doc: &Doc) -> bool {
     })
 }
 
-const NAMES: &[Names] = &[
-    Names::all(&[
+const NAMES: &[FieldNames] = &[
+    FieldNames::all(&[
         text("role"),
         has("name"),
         has("injected"),
@@ -236,31 +240,31 @@ const NAMES: &[Names] = &[
         has("annotations"),
         has("reasoning_content"),
     ]),
-    Names::of(
+    FieldNames::where_value(
         "role",
         &["system", "developer", "user", "tool"],
         &[needs("content", Form::TextOrList).with(PART)],
     ),
-    Names::of(
+    FieldNames::where_value(
         "role",
         &["assistant"],
         &[
             needs("content", Form::TextOrList).with(PART),
             needs("tool_calls", Form::Objects).with(&[
-                Names::all(&[text("id"), has("type"), has("name"), has("arguments")]),
-                Names::typed(
+                FieldNames::all(&[text("id"), has("type"), has("name"), has("arguments")]),
+                FieldNames::typed(
                     &["function"],
                     &[needs("function", Form::Object)
-                        .with(&[Names::all(&[text("name"), text("arguments")])])],
+                        .with(&[FieldNames::all(&[text("name"), text("arguments")])])],
                 ),
             ]),
         ],
     ),
-    Names::of("role", &["tool"], &[text("tool_call_id")]),
-    Names::of("role", &["_usage"], &[needs("token_count", Form::Number)]),
-    Names::of("role", &["_system_prompt"], &[text("content")]),
-    Names::of("role", &["_checkpoint"], &[needs("id", Form::Number)]),
-    Names::of(
+    FieldNames::where_value("role", &["tool"], &[text("tool_call_id")]),
+    FieldNames::where_value("role", &["_usage"], &[needs("token_count", Form::Number)]),
+    FieldNames::where_value("role", &["_system_prompt"], &[text("content")]),
+    FieldNames::where_value("role", &["_checkpoint"], &[needs("id", Form::Number)]),
+    FieldNames::where_value(
         "_type",
         &["metadata"],
         &[
@@ -273,11 +277,11 @@ const NAMES: &[Names] = &[
     ),
 ];
 
-const PART: &[Names] = &[
-    Names::all(&[text("type")]),
-    Names::typed(&["text"], &[text("text")]),
-    Names::typed(&["think"], &[text("think"), has("encrypted")]),
-    Names::typed(&["image_url"], &[needs("image_url", Form::Object)]),
+const PART: &[FieldNames] = &[
+    FieldNames::all(&[text("type")]),
+    FieldNames::typed(&["text"], &[text("text")]),
+    FieldNames::typed(&["think"], &[text("think"), has("encrypted")]),
+    FieldNames::typed(&["image_url"], &[needs("image_url", Form::Object)]),
 ];
 
 fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
@@ -288,9 +292,9 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
         .end()
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     if says(doc, "role", "tool") || says(doc, "role", "function") {
-        each(Part::Result);
+        each(EntryPart::Result);
     }
     content_parts(doc.get("content"), each);
     listed_calls(doc.get("tool_calls"), each);

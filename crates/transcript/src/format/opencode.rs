@@ -5,12 +5,12 @@
 //! sends it. A part that is no JSON, or says `completed` without an output, keeps the session from being loaded or sent.
 
 use super::agent::Agent;
-use super::base::{BASE, Broken, Content, Counted, Format, Part, Results, Shape, Vote};
+use super::base::{BASE, Broken, Content, EntryPart, Format, OutsideCount, Results, Shape, Vote};
 use super::common::{is_string, says};
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Kind, Role};
 use crate::model::finding::Severity;
-use spans::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Value, ValueKind as Json};
 
 pub(super) const FORMAT: Format = Format {
     name: "opencode",
@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
     remark: "read from the database; no result is put in",
     agents: &[Agent::named("OpenCode"), Agent::at("Kilo", "kilo")],
     shape: Shape::Log,
-    counted: Some(Counted::Records("its database")),
+    counted: Some(OutsideCount::Records("its database")),
     results: Results::WithCall,
     copies_results: true,
     // It leaves empty texts out when it sends.
@@ -112,19 +112,19 @@ fn tool(data: Value<'_>, draft: &mut Draft<'_>) {
     draft.sides(metadata);
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     let Some(data) = doc.get("data") else { return };
     let [kind, text, name, state] = data.pick(["type", "text", "tool", "state"]);
     match kind.and_then(Value::text).as_deref() {
-        Some(b"text" | b"reasoning") => text.into_iter().for_each(|text| each(Part::Text(text))),
-        Some(b"file") => each(Part::Image),
+        Some(b"text" | b"reasoning") => text.into_iter().for_each(|text| each(EntryPart::Text(text))),
+        Some(b"file") => each(EntryPart::Image),
         Some(b"tool") => {
             let [arguments, output, error] =
                 state.map(|state| state.pick(["input", "output", "error"])).unwrap_or_default();
-            each(Part::Call { name, arguments });
+            each(EntryPart::Call { name, arguments });
             for text in [output, error].into_iter().flatten().filter(|text| is_string(Some(*text))) {
-                each(Part::Result);
-                each(Part::Text(text));
+                each(EntryPart::Result);
+                each(EntryPart::Text(text));
             }
         }
         _ => {}

@@ -7,7 +7,7 @@ use core::ops::Range;
 use spans::source::Span;
 
 /// A message of the conversation.
-pub(super) struct Message {
+pub(super) struct OrderedMessage {
     span: Span,
     of_model: bool,
     /// Only results.
@@ -16,7 +16,7 @@ pub(super) struct Message {
     results: Range<usize>,
 }
 
-impl Message {
+impl OrderedMessage {
     /// A message that was just read, given how many calls and results came before it.
     pub(super) fn read(span: Span, before: [usize; 2], draft: &Draft<'_>) -> Self {
         let [calls, results] = draft.pairs_so_far();
@@ -32,7 +32,7 @@ impl Message {
 }
 
 /// Notes what is out of order. If calls are not recorded, every assistant message may hold one.
-pub(super) fn note(messages: &[Message], calls_are_read: bool, trains: bool, draft: &mut Draft<'_>) {
+pub(super) fn note(messages: &[OrderedMessage], calls_are_read: bool, trains: bool, draft: &mut Draft<'_>) {
     for (at, message) in messages.iter().enumerate() {
         let asked = messages[..at].iter().rposition(|before| !before.of_tools);
         for result in message.results.clone() {

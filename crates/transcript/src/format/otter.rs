@@ -1,7 +1,7 @@
 //! Otter: messages with a speaker, after a line that names the session.
 
 use super::agent::Agent;
-use super::base::{Answer, BASE, Format, Lost, Part, Root, Vote};
+use super::base::{BASE, EntryPart, Format, Lost, ResultPlace, Root, Vote};
 use super::common::{content_parts, is_string, items, says, says_any};
 use super::writing::Writing;
 use crate::model::draft::Draft;
@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
     remark: "messages by who says them",
     agents: &[Agent::named("Otter")],
     roots: &[Root { env: Some("OTTER_HOME"), home: ".otter", below: "sessions" }],
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     vote,
     read,
     parts,
@@ -64,13 +64,13 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
     Writing::new().text("who", b"tool").raw("ref", lost.call).text("gives", MISSING_RESULT.as_bytes()).end()
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     content_parts(doc.get("says"), each);
     for run in items(doc.get("runs")) {
-        each(Part::Call { name: run.get("tool"), arguments: None });
+        each(EntryPart::Call { name: run.get("tool"), arguments: None });
     }
     if says(doc, "who", "tool") {
-        each(Part::Result);
+        each(EntryPart::Result);
         content_parts(doc.get("gives"), each);
     }
 }

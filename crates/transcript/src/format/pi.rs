@@ -6,13 +6,13 @@
 
 use super::agent::{Agent, Index, Resume};
 use super::base::{
-    Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Header, Level, Lost, Part, Root,
-    Shape, Vote,
+    Arguments, BASE, Broken, Compaction, Content, EntryPart, Estimate, Format, Gate, Header, Lost,
+    ResultPlace, Root, Shape, SupportLevel, Vote,
 };
 use super::common::{
     CALLS, alone, content_parts, corrupted_role, has_block, is_string, items, later, says, time_after,
 };
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered, is_blank};
 use crate::model::entry::{ContentIssueKind, Kind, Role, StopReason, Target};
@@ -21,7 +21,7 @@ use crate::model::refusal;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use spans::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Value, ValueKind as Json};
 use spans::marker::MISSING_RESULT;
 
 /// Names that results use for their call's id.
@@ -42,10 +42,13 @@ const ENTRIES: &[(&str, &str)] = &[
 /// The header of sessions that OpenClaw keeps in a database. It answers open calls itself when it sends them.
 const DATABASE_VERSION: u64 = 4;
 
-const NAMES: &[Names] = &[
-    Names::all(&[text("type"), has("details"), has("customType"), has("display"), has("summary")]),
-    Names::typed(&["session"], &[text("id"), needs("version", Form::Number), text("timestamp"), text("cwd")]),
-    Names::typed(
+const NAMES: &[FieldNames] = &[
+    FieldNames::all(&[text("type"), has("details"), has("customType"), has("display"), has("summary")]),
+    FieldNames::typed(
+        &["session"],
+        &[text("id"), needs("version", Form::Number), text("timestamp"), text("cwd")],
+    ),
+    FieldNames::typed(
         &[
             "message",
             "custom",
@@ -59,15 +62,15 @@ const NAMES: &[Names] = &[
         ],
         &[text("id"), needs("parentId", Form::TextOrNull), text("timestamp")],
     ),
-    Names::typed(&["message"], &[needs("message", Form::Object).with(MESSAGE)]),
-    Names::typed(&["compaction"], &[text("summary"), text("firstKeptEntryId")]),
-    Names::typed(&["branch_summary"], &[text("summary"), text("fromId")]),
-    Names::typed(&["custom_message"], &[text("customType"), needs("content", Form::TextOrList)]),
-    Names::typed(&["model_change"], &[text("provider"), text("modelId")]),
+    FieldNames::typed(&["message"], &[needs("message", Form::Object).with(MESSAGE)]),
+    FieldNames::typed(&["compaction"], &[text("summary"), text("firstKeptEntryId")]),
+    FieldNames::typed(&["branch_summary"], &[text("summary"), text("fromId")]),
+    FieldNames::typed(&["custom_message"], &[text("customType"), needs("content", Form::TextOrList)]),
+    FieldNames::typed(&["model_change"], &[text("provider"), text("modelId")]),
 ];
 
-const MESSAGE: &[Names] = &[
-    Names::all(&[
+const MESSAGE: &[FieldNames] = &[
+    FieldNames::all(&[
         text("role"),
         has("timestamp"),
         has("api"),
@@ -77,7 +80,7 @@ const MESSAGE: &[Names] = &[
         has("errorMessage"),
         has("isError"),
         has("details"),
-        has("usage").with(&[Names::all(&[
+        has("usage").with(&[FieldNames::all(&[
             has("input"),
             has("output"),
             has("cacheRead"),
@@ -87,21 +90,21 @@ const MESSAGE: &[Names] = &[
             has("total"),
         ])]),
     ]),
-    Names::of(
+    FieldNames::where_value(
         "role",
         &["user", "assistant", "toolResult"],
         &[needs("content", Form::TextOrList).with(BLOCK)],
     ),
-    Names::of("role", &["assistant"], &[text("stopReason")]),
-    Names::of("role", &["toolResult"], &[text("toolCallId"), text("toolName")]),
+    FieldNames::where_value("role", &["assistant"], &[text("stopReason")]),
+    FieldNames::where_value("role", &["toolResult"], &[text("toolCallId"), text("toolName")]),
 ];
 
-const BLOCK: &[Names] = &[
-    Names::all(&[text("type"), has("textSignature"), has("thoughtSignature"), has("redacted")]),
-    Names::typed(&["text"], &[text("text")]),
-    Names::typed(&["toolCall"], &[text("id"), text("name"), needs("arguments", Form::Object)]),
-    Names::typed(&["thinking"], &[text("thinking"), has("thinkingSignature")]),
-    Names::typed(&["image"], &[text("data"), text("mimeType")]),
+const BLOCK: &[FieldNames] = &[
+    FieldNames::all(&[text("type"), has("textSignature"), has("thoughtSignature"), has("redacted")]),
+    FieldNames::typed(&["text"], &[text("text")]),
+    FieldNames::typed(&["toolCall"], &[text("id"), text("name"), needs("arguments", Form::Object)]),
+    FieldNames::typed(&["thinking"], &[text("thinking"), has("thinkingSignature")]),
+    FieldNames::typed(&["image"], &[text("data"), text("mimeType")]),
 ];
 
 /// Tried with OpenClaw 2026.7.1.
@@ -126,7 +129,7 @@ pub(super) const FORMAT: Format = Format {
         Agent::at("QClaw", ".qclaw"),
     ],
     shape: Shape::Tree,
-    level: Level::LiveInsert,
+    level: SupportLevel::LiveInsert,
     gates: &[Gate::RunInProgress, Gate::OpenClawLock],
     header: Header::First,
     roots: &[
@@ -142,7 +145,7 @@ pub(super) const FORMAT: Format = Format {
         Root { env: None, home: ".qclaw", below: "agents/*/sessions" },
         Root { env: None, home: ".kimi_openclaw", below: "agents/*/sessions" },
     ],
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     arguments: Some(Arguments { at: &[&["arguments"]], none: "{}" }),
     copies_results: true,
     aborts: true,
@@ -159,6 +162,7 @@ pub(super) const FORMAT: Format = Format {
         server_tools: false,
         ..Content::ANTHROPIC
     },
+    estimate: Estimate { added: &[("", 4_600)], char: 280, sends_thinking: false },
     names: NAMES,
     vote,
     is_record: Some(is_record),
@@ -267,18 +271,18 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
     line.text("timestamp", time_after(lost.doc).as_bytes()).raw("message", &message.end()).end()
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     let message = doc.get("message");
     let role = message.and_then(|message| message.get("role"));
     if role.is_some_and(|role| role.is("toolResult")) {
-        each(Part::Result);
+        each(EntryPart::Result);
     }
     let said = message.map_or_else(|| doc.get("content"), |message| message.get("content"));
     content_parts(said, each);
     let output = message.and_then(|message| message.get("output"));
     for text in [output, doc.get("summary")].into_iter().flatten() {
         if text.kind() == Json::String {
-            each(Part::Text(text));
+            each(EntryPart::Text(text));
         }
     }
 }

@@ -5,10 +5,10 @@
 //! are parts of one record. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
-use super::base::{Answer, BASE, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote};
+use super::base::{BASE, Content, EntryPart, Format, Gate, Lost, ResultPlace, Results, Root, Shape, Vote};
 use super::common::{content_parts, is_string, items, says, says_any, time_after, written_over};
 use super::gemini_cli::{response, response_parts};
-use super::names::{Form, Names, has, needs, text};
+use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered};
 use crate::model::entry::{ContentIssueKind, Kind, Link, Role};
@@ -22,8 +22,8 @@ const MANAGED: &str = "Qwen Code pins a hash of it (managed session)";
 /// Fields that a new line copies from the call's line.
 const ENVELOPE: &[&str] = &["cwd", "version", "gitBranch"];
 
-const NAMES: &[Names] = &[
-    Names::all(&[
+const NAMES: &[FieldNames] = &[
+    FieldNames::all(&[
         text("uuid"),
         needs("parentUuid", Form::TextOrNull),
         text("sessionId"),
@@ -37,32 +37,36 @@ const NAMES: &[Names] = &[
         has("systemPayload"),
         has("usageMetadata"),
     ]),
-    Names::typed(
+    FieldNames::typed(
         &["user", "assistant", "tool_result"],
         &[needs("message", Form::Object)
-            .with(&[Names::all(&[text("role"), needs("parts", Form::List).with(PART)])])],
+            .with(&[FieldNames::all(&[text("role"), needs("parts", Form::List).with(PART)])])],
     ),
-    Names::typed(
+    FieldNames::typed(
         &["tool_result"],
-        &[has("toolCallResult").with(&[Names::all(&[has("callId"), has("status"), has("resultDisplay")])])],
+        &[has("toolCallResult").with(&[FieldNames::all(&[
+            has("callId"),
+            has("status"),
+            has("resultDisplay"),
+        ])])],
     ),
 ];
 
 /// Names in the parts of Gemini's turns. Only its name tells what a part holds.
-pub(super) const PART: &[Names] = &[
-    Names::all(&[has("thought"), has("thoughtSignature")]),
-    Names::one(&[
+pub(super) const PART: &[FieldNames] = &[
+    FieldNames::all(&[has("thought"), has("thoughtSignature")]),
+    FieldNames::one(&[
         text("text"),
         needs("inlineData", Form::Object),
-        needs("functionCall", Form::Object).with(&[Names::all(&[
+        needs("functionCall", Form::Object).with(&[FieldNames::all(&[
             text("name"),
             needs("args", Form::Object),
             text("id"),
         ])]),
-        needs("functionResponse", Form::Object).with(&[Names::all(&[
+        needs("functionResponse", Form::Object).with(&[FieldNames::all(&[
             text("name"),
             text("id"),
-            needs("response", Form::Object).with(&[Names::all(&[has("output"), has("error")])]),
+            needs("response", Form::Object).with(&[FieldNames::all(&[has("output"), has("error")])]),
         ])]),
     ]),
 ];
@@ -79,7 +83,7 @@ pub(super) const FORMAT: Format = Format {
     gates: &[Gate::QwenLease],
     roots: &[Root { env: None, home: ".qwen", below: "projects/*/chats" }],
     results: Results::Blocks,
-    answer: Answer::Line,
+    answer: ResultPlace::Line,
     names_call_again: &["toolCallResult", "callId"],
     copies_results: true,
     // The agent leaves empty turns out, and works with other APIs than Gemini's as well.
@@ -175,27 +179,27 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
     line.raw("message", &message).raw("toolCallResult", &result).end()
 }
 
-fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     content_parts_of_gemini(doc.get("message"), each);
 }
 
 /// The parts of a message of Gemini's API, without thinking.
-pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut dyn FnMut(EntryPart<'d>)) {
     items(message.and_then(|message| message.get("parts"))).for_each(|part| content_part(part, each));
 }
 
 /// One such part.
-pub(super) fn content_part<'d>(part: Value<'d>, each: &mut dyn FnMut(Part<'d>)) {
+pub(super) fn content_part<'d>(part: Value<'d>, each: &mut dyn FnMut(EntryPart<'d>)) {
     let [text, thought, call, answer] = part.pick(["text", "thought", "functionCall", "functionResponse"]);
     if let Some(call) = call {
-        each(Part::Call { name: call.get("name"), arguments: call.get("args") });
+        each(EntryPart::Call { name: call.get("name"), arguments: call.get("args") });
     }
     if !thought.is_some_and(Value::is_true) {
         content_parts(text, each);
     }
     response_parts(answer, each);
     if part.get("inlineData").is_some() || part.get("fileData").is_some() {
-        each(Part::Image);
+        each(EntryPart::Image);
     }
 }
 

@@ -3,9 +3,9 @@
 //! One constant each: how to recognise the file, and why it is left alone. Their lines are not read.
 
 use super::agent::Agent;
-use super::base::{BASE, Format, Level, Results, Root, Vote};
+use super::base::{BASE, Format, Results, Root, SupportLevel, Vote};
 use super::common::{has_block, is_string, says, says_any};
-use spans::json::{Kind as Json, Value};
+use spans::json::{Value, ValueKind as Json};
 
 /// What they share: no gates, since nothing changes them, and no results, since nothing reads them.
 const KEPT: Format = Format { gates: &[], results: Results::Unread, ..BASE };
@@ -15,7 +15,7 @@ pub(super) const VSCODE_CHAT: Format = Format {
     name: "vscode-chat",
     written_by: "VS Code's chat sessions",
     remark: "lines say by position what they change",
-    level: Level::ReadOnly("VS Code's lines say by position what they change"),
+    level: SupportLevel::ReadOnly("VS Code's lines say by position what they change"),
     vote: |doc| {
         let kind = doc.get("kind").and_then(Value::whole);
         let first = kind == Some(0) && doc.get("v").is_some_and(|value| value.kind() == Json::Object);
@@ -36,7 +36,7 @@ pub(super) const KIMI_CLI_WIRE: Format = Format {
     written_by: "Kimi CLI `wire.jsonl`",
     agents: &[Agent::named("Kimi CLI")],
     remark: "a log for the screen",
-    level: Level::ReadOnly(
+    level: SupportLevel::ReadOnly(
         "it is Kimi CLI's log for the screen, and /undo and /fork cut it by turns; context.jsonl is what is sent",
     ),
     vote: |doc| {
@@ -58,7 +58,9 @@ pub(super) const CURSOR: Format = Format {
     written_by: "Cursor",
     remark: "written for hooks; sessions are in a database",
     agents: &[Agent::named("Cursor")],
-    level: Level::ReadOnly("Cursor writes it for hooks and never reads it; its sessions are in a database"),
+    level: SupportLevel::ReadOnly(
+        "Cursor writes it for hooks and never reads it; its sessions are in a database",
+    ),
     vote: |doc| {
         let content = doc.get("message").and_then(|message| message.get("content"));
         let message = (says(doc, "role", "user") || says(doc, "role", "assistant"))
@@ -78,7 +80,7 @@ pub(super) const KIRO: Format = Format {
     name: "kiro",
     written_by: "Kiro CLI",
     agents: &[Agent::named("Kiro CLI")],
-    level: Level::ReadOnly("how Kiro CLI writes and loads it is unknown"),
+    level: SupportLevel::ReadOnly("how Kiro CLI writes and loads it is unknown"),
     vote: |doc| {
         let known = says_any(doc, "kind", &["Prompt", "AssistantMessage", "ToolResults"]);
         let data = doc.get("data").is_some_and(|data| data.kind() == Json::Object);
@@ -93,7 +95,9 @@ pub(super) const GOOSE_LEGACY: Format = Format {
     name: "goose-legacy",
     written_by: "Goose before its database",
     agents: &[Agent::named("Goose")],
-    level: Level::ReadOnly("Goose keeps its sessions in a database now and reads this once, to import it"),
+    level: SupportLevel::ReadOnly(
+        "Goose keeps its sessions in a database now and reads this once, to import it",
+    ),
     vote: |doc| {
         let header = is_string(doc.get("working_dir")) && doc.get("message_count").is_some();
         let message =

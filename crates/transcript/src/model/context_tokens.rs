@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A number that the provider reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct ReportedTokens {
     /// Tokens read and written, including what is not in the file (instructions, tool definitions).
     pub tokens: u64,
     /// The line that reports it.
@@ -20,7 +20,7 @@ pub struct ContextTokens {
     /// The number of tokens estimated without any number in the file.
     pub estimated: u64,
     /// The number that `tokens` is based on.
-    pub counted: Option<Counted>,
+    pub counted: Option<ReportedTokens>,
     /// The model's context window, if the file or the model's name tells it.
     pub window: Option<u64>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Count {
     /// The window is from an error, which counts as long as the error is the last answer.
     pub(crate) window_in_error: bool,
     /// The provider's newest number.
-    pub(crate) number: Option<Number>,
+    pub(crate) number: Option<NewestNumber>,
     /// All that the model sees, in thousandths of a token.
     pub(crate) sum: u64,
     /// The part of it that came after the newest number.
@@ -75,7 +75,7 @@ pub(crate) struct Count {
 
 /// A number that the provider reported.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Number {
+pub(crate) struct NewestNumber {
     pub(crate) tokens: u64,
     pub(crate) line: u64,
     /// The group id that the lines of its message share.

@@ -10,7 +10,7 @@ use super::image::{self, Image};
 use super::transcript::{Said, SideList, Start, Transcript};
 use alloc::borrow::Cow;
 use spans::fingerprint;
-use spans::json::{Kind as Json, Odd, Text, Value};
+use spans::json::{JsonText, Odd, Value, ValueKind as Json};
 use spans::marker;
 use spans::source::Span;
 
@@ -126,7 +126,7 @@ impl Draft<'_> {
     /// Records which session the row belongs to.
     pub fn session(&mut self, name: Option<Value<'_>>) {
         let Some(name) = name.and_then(Value::text) else { return };
-        let own = fingerprint::of(&name);
+        let own = fingerprint::hash(&name);
         if *self.transcript.session.get_or_insert(own) != own {
             self.issue(ContentIssueKind::Foreign, self.entry.span);
         }
@@ -203,7 +203,7 @@ impl Draft<'_> {
                 return;
             }
             // The beginning and the length will do. A sum does not depend on the order.
-            let hash = fingerprint::mix(fingerprint::of(value.prefix()) ^ value.inner().len());
+            let hash = fingerprint::mix(fingerprint::hash(value.prefix()) ^ value.inner().len());
             self.transcript.user_text = self.transcript.user_text.wrapping_add(hash);
             self.transcript.user_texts += 1;
             self.said = (self.said.0.wrapping_add(hash), self.said.1 + 1);
@@ -381,7 +381,7 @@ impl Draft<'_> {
         if text.kind() != Json::String {
             return;
         }
-        let body = Text::of(text);
+        let body = JsonText::from_value(text);
         if let Some(result) = self.transcript.results.last_mut()
             && result.bodies_from as usize == self.transcript.bodies.len()
             && body.chars <= INVENTED_CHARS_MAX
@@ -492,7 +492,7 @@ impl Draft<'_> {
         for inside in value.descendants() {
             let long = inside.kind() == Json::String && inside.span().len() - 2 >= SIDE_BYTES_MIN;
             if long && !opaque && !inside.prefix().starts_with(b"data:") {
-                self.transcript.sides.push(Text::of(inside));
+                self.transcript.sides.push(JsonText::from_value(inside));
             }
             opaque =
                 ["base64", "data", "signature", "filePath", "file_path"].iter().any(|key| inside.is(key));

@@ -324,7 +324,7 @@ impl fmt::Display for Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worse {
     /// The result has errors or warnings that the original does not have.
-    NewFindings(News),
+    NewFindings(NewProblems),
     /// A user's text would be missing.
     UserTextLost,
     /// The model would see fewer messages than the policy allows to go.
@@ -358,7 +358,7 @@ impl fmt::Display for Worse {
 
 /// The new problems that a repair would cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct NewProblems {
     /// The rules with new findings.
     pub codes: Codes,
     /// Whether each of them has a fix that `--allow` makes.

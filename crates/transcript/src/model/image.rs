@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use core::fmt;
-use spans::json::{Kind as Json, Value};
+use spans::json::{Value, ValueKind as Json};
 use spans::source::Span;
 
 /// An image as it is sent.
@@ -233,7 +233,7 @@ mod tests {
     use super::{ImageFacts, ImageKind, STANDARD, facts};
     use base64::Engine;
 
-    fn of(bytes: &[u8]) -> ImageFacts {
+    fn facts_of(bytes: &[u8]) -> ImageFacts {
         facts(STANDARD.encode(bytes).as_bytes())
     }
 
@@ -246,18 +246,18 @@ mod tests {
             b"\x08\x06",
         ]
         .concat();
-        assert_eq!(of(&png), ImageFacts { kind: Some(ImageKind::Png), pixels: Some((1170, 2532)) });
-        assert_eq!(of(&png[..20]).pixels, None);
-        assert_eq!(of(b"GIF89a\x20\x03\x58\x02\0\0\0").pixels, Some((800, 600)));
+        assert_eq!(facts_of(&png), ImageFacts { kind: Some(ImageKind::Png), pixels: Some((1170, 2532)) });
+        assert_eq!(facts_of(&png[..20]).pixels, None);
+        assert_eq!(facts_of(b"GIF89a\x20\x03\x58\x02\0\0\0").pixels, Some((800, 600)));
         let jpeg =
             b"\xff\xd8\xff\xe0\0\x06JFIF\xff\xc4\0\x03\0\xff\xff\xc2\0\x11\x08\x02\x58\x03\x20\x03\0\0";
-        assert_eq!(of(jpeg), ImageFacts { kind: Some(ImageKind::Jpeg), pixels: Some((800, 600)) });
+        assert_eq!(facts_of(jpeg), ImageFacts { kind: Some(ImageKind::Jpeg), pixels: Some((800, 600)) });
         let extended = b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x1f\x03\0\x57\x02\0\0\0";
-        assert_eq!(of(extended), ImageFacts { kind: Some(ImageKind::Webp), pixels: Some((800, 600)) });
+        assert_eq!(facts_of(extended), ImageFacts { kind: Some(ImageKind::Webp), pixels: Some((800, 600)) });
         let lossless = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\x1f\xc3\x95\0\0\0";
-        assert_eq!(of(lossless).pixels, Some((800, 600)));
+        assert_eq!(facts_of(lossless).pixels, Some((800, 600)));
         let simple = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x20\x03\x58\x02\0\0";
-        assert_eq!(of(simple).pixels, Some((800, 600)));
+        assert_eq!(facts_of(simple).pixels, Some((800, 600)));
     }
 
     #[test]
@@ -265,6 +265,6 @@ mod tests {
         for text in ["", "A", "////", "iVBORw0KGgo\\u2026", "not base64 at all", "/9j/4AAAAAAA"] {
             facts(text.as_bytes());
         }
-        assert_eq!(of(b"%PDF-1.4"), ImageFacts::default());
+        assert_eq!(facts_of(b"%PDF-1.4"), ImageFacts::default());
     }
 }

@@ -11,7 +11,7 @@ use super::image::Image;
 use super::transcript::{Said, SideList, Start, Transcript};
 use alloc::vec::Vec;
 use core::ops::Range;
-use spans::json::Text;
+use spans::json::JsonText;
 use spans::source::Span;
 
 /// Where the parts of an entry begin in the lists, or by how much these places move. A move to the front wraps around.
@@ -77,7 +77,7 @@ impl Shift<'_> {
         result.wrapping_add(self.lists.results)
     }
 
-    fn text(&self, text: &Text) -> Text {
+    fn text(&self, text: &JsonText) -> JsonText {
         text.moved_to(self.span(text.inner))
     }
 
@@ -193,7 +193,7 @@ impl Shift<'_> {
 }
 
 /// A part of a transcript, of whole lines.
-pub(crate) struct Part {
+pub(crate) struct TranscriptPart {
     /// It is of the other one.
     pub(crate) other: bool,
     /// Its bytes.
@@ -206,7 +206,7 @@ pub(crate) struct Part {
 
 /// A part, and where it begins and ends in the lists.
 struct Place<'p> {
-    part: &'p Part,
+    part: &'p TranscriptPart,
     from: Lists,
     to: Lists,
     shift: Shift<'p>,
@@ -249,7 +249,7 @@ impl Transcript {
     pub(crate) fn append_lines(&mut self, other: &Self, lines: u64) {
         // In the order in which they were read, so that they get the numbers of a reading in one piece.
         let ids: Vec<_> = other.ids.texts().map(|text| self.ids.intern(text)).collect();
-        let all = |other, lines| Part { other, span: Span::new(0, u64::MAX), bytes: 0, lines };
+        let all = |other, lines| TranscriptPart { other, span: Span::new(0, u64::MAX), bytes: 0, lines };
         self.weave(other, &[all(false, 0), all(true, lines)], Some(&ids));
     }
 
@@ -261,13 +261,13 @@ impl Transcript {
 
     /// The users' texts in these entries: their fingerprint, and how many they are.
     pub(crate) fn said_by(&self, entries: &Range<usize>) -> (u64, u64) {
-        let said = self.said[of(&self.said, entries, |said| said.entry)].iter();
+        let said = self.said[items_of(&self.said, entries, |said| said.entry)].iter();
         said.fold((0, 0), |(hash, texts), said| (said.hash.wrapping_add(hash), texts + said.texts))
     }
 
     /// Becomes the entries and the damage of these parts of itself and of another, in this order. Those of one of them are in
     /// its own order. Of the ids of the other `ids` has the numbers here.
-    pub(crate) fn weave(&mut self, other: &Self, parts: &[Part], ids: Option<&[Option<Id>]>) {
+    pub(crate) fn weave(&mut self, other: &Self, parts: &[TranscriptPart], ids: Option<&[Option<Id>]>) {
         let places = self.places(other, parts, ids);
         let newest = places.0.iter().rev().find_map(|place| {
             let newest = if place.part.other { other.token_counts } else { self.token_counts };
@@ -295,9 +295,14 @@ impl Transcript {
     }
 
     /// Where these parts go, one after another.
-    fn places<'p>(&self, other: &Self, parts: &'p [Part], ids: Option<&'p [Option<Id>]>) -> Places<'p> {
+    fn places<'p>(
+        &self,
+        other: &Self,
+        parts: &'p [TranscriptPart],
+        ids: Option<&'p [Option<Id>]>,
+    ) -> Places<'p> {
         let mut end = Self::default().lists_at(0);
-        let place = |part: &'p Part| {
+        let place = |part: &'p TranscriptPart| {
             let (of, ids) = if part.other { (other, ids) } else { (self, None) };
             let entries = of.entries_in(part.span);
             let (from, to) = (of.lists_at(entries.start), of.lists_at(entries.end));
@@ -336,7 +341,7 @@ impl Transcript {
 }
 
 /// The part of a list, sorted by entry, that is about these entries.
-fn of<T>(list: &[T], entries: &Range<usize>, of: impl Fn(&T) -> u32) -> Range<usize> {
+fn items_of<T>(list: &[T], entries: &Range<usize>, of: impl Fn(&T) -> u32) -> Range<usize> {
     let before = |entry: usize| list.partition_point(|item| (of(item) as usize) < entry);
     before(entries.start)..before(entries.end)
 }
@@ -397,7 +402,7 @@ impl<'p> Places<'p> {
         entry: impl Fn(&T) -> u32,
         moved: impl Fn(&Shift<'p>, &T) -> T,
     ) {
-        self.list_by(own, other, |place, list| of(list, &place.entries(), &entry), moved);
+        self.list_by(own, other, |place, list| items_of(list, &place.entries(), &entry), moved);
     }
 }
 

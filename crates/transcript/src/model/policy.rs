@@ -5,9 +5,9 @@ use crate::model::image::ImageKind;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use spans::cut::Lines;
+use spans::cut::CutLines;
 use spans::literal::Unit;
-use spans::marker::Folder;
+use spans::marker::TextFolder;
 
 /// The context window assumed for an unknown model, in tokens.
 pub const WINDOW_TOKENS: u64 = 200_000;
@@ -77,7 +77,7 @@ pub struct Policy {
     /// Whether no agent works on the session any more: nothing will answer the calls of the newest turn.
     pub agent_gone: bool,
     /// The folder in which markers say that the full text is a plain file. The caller writes the file.
-    pub spill: Option<Folder>,
+    pub spill: Option<TextFolder>,
     /// What a check allows. Default: anything.
     pub budget: Budget,
     /// The API's error, for rules about what the file alone does not show.
@@ -319,7 +319,7 @@ pub struct CutShape {
     /// How much stays at each end.
     pub kept: Kept,
     /// Whether to cut at line ends.
-    pub lines: Lines,
+    pub lines: CutLines,
 }
 
 /// How much of a text stays at its beginning and at its end. If a result has several texts, a share is spent on them in
@@ -358,7 +358,7 @@ pub struct Stale {
     /// How much then stays at the end.
     pub tail_chars: u64,
     /// Where it is then cut.
-    pub lines: Lines,
+    pub lines: CutLines,
     /// It is not shortened to save less than this.
     pub slack_chars: u64,
     /// From this age on only a marker stays.
@@ -382,7 +382,7 @@ impl Default for Stale {
             shorten_at: 0,
             head_chars: 2_000,
             tail_chars: 500,
-            lines: Lines::Inside,
+            lines: CutLines::Inside,
             slack_chars: 100,
             clear_at: 0,
             clear_head_chars: 0,

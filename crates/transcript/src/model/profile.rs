@@ -9,7 +9,7 @@
 use crate::model::policy::{Cap, Crowded, CutShape, Kept, Note, Policy, Stale, ToolCap, Turns};
 use alloc::string::String;
 use alloc::vec::Vec;
-use spans::cut::Lines;
+use spans::cut::CutLines;
 use spans::literal::Unit;
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ fn chatcli() -> Policy {
         cap: Cap {
             chars_max,
             lines_max: 0,
-            shape: CutShape { kept: Kept::Sizes { head: 5_000, tail: 1_000 }, lines: Lines::Anywhere },
+            shape: CutShape { kept: Kept::Sizes { head: 5_000, tail: 1_000 }, lines: CutLines::Anywhere },
             paged: false,
         },
         errors: false,
@@ -146,7 +146,7 @@ fn chatcli() -> Policy {
         .into(),
         // CC tool_result_budget.go: maxToolResultChars, the preview's head and tail, and the line breaks it looks for.
         result_chars_max: 20_000,
-        shape: CutShape { kept: Kept::Sizes { head: 4_000, tail: 1_000 }, lines: Lines::Inside },
+        shape: CutShape { kept: Kept::Sizes { head: 4_000, tail: 1_000 }, lines: CutLines::Inside },
         // CC tool_result_budget.go: toolResultBudgetChars; the floor is 4,000 + 1,000 + 200.
         turn_chars_max: 200_000,
         turn_floor_chars: 5_200,
@@ -170,8 +170,8 @@ fn chatcli_head() -> Policy {
 
 fn agent_max() -> Policy {
     // AM truncate.ts: headAndTail with a ratio of 0.7.
-    let both = CutShape { kept: Kept::Percent(70), lines: Lines::Anywhere };
-    let head = CutShape { kept: Kept::Percent(100), lines: Lines::Anywhere };
+    let both = CutShape { kept: Kept::Percent(70), lines: CutLines::Anywhere };
+    let head = CutShape { kept: Kept::Percent(100), lines: CutLines::Anywhere };
     let groups = [
         // AM shell.ts, also for failures.
         (SHELLS, Cap { chars_max: 10_000, lines_max: 0, shape: both, paged: false }),
@@ -208,7 +208,7 @@ fn openclaw_5057() -> Policy {
         unit: Unit::Utf16,
         // 5057: contextPruning.maxToolResultChars, head and tail; image results are skipped.
         result_chars_max: 50_000,
-        shape: CutShape { kept: Kept::Percent(60), lines: Lines::Anywhere },
+        shape: CutShape { kept: Kept::Percent(60), lines: CutLines::Anywhere },
         skip_images: true,
         // It has no budget for a turn.
         turn_chars_max: 0,
@@ -235,7 +235,7 @@ fn openclaw_10915() -> Policy {
         unit: Unit::Utf16,
         // 10915: MAX_TOOL_RESULT_CONTENT_CHARS, from the beginning only; 100,000 and half the window are the default's.
         result_chars_max: 32_000,
-        shape: CutShape { kept: Kept::Percent(100), lines: Lines::Anywhere },
+        shape: CutShape { kept: Kept::Percent(100), lines: CutLines::Anywhere },
         // It has no budget for a turn.
         turn_chars_max: 0,
         ..Policy::default()

@@ -8,7 +8,7 @@ use super::ids::{Id, Ids};
 use super::image::Image;
 use alloc::vec::Vec;
 use core::ops::Range;
-use spans::json::Text;
+use spans::json::JsonText;
 use spans::source::Span;
 
 /// A transcript, read once: everything that rules look at.
@@ -41,8 +41,8 @@ pub struct Transcript {
     pub user_text: u64,
     /// Number of user texts.
     pub user_texts: u64,
-    pub(super) bodies: Vec<Text>,
-    pub(super) sides: Vec<Text>,
+    pub(super) bodies: Vec<JsonText>,
+    pub(super) sides: Vec<JsonText>,
     pub(super) thinking: Vec<Thinking>,
     pub(super) targets: Vec<Target>,
     /// The pieces of the newest entry, if a visitor wants them.
@@ -129,7 +129,7 @@ impl Transcript {
     }
 
     /// The side copies in an entry.
-    pub fn sides_of(&self, entry: u32) -> &[Text] {
+    pub fn sides_of(&self, entry: u32) -> &[JsonText] {
         &self.sides[self.own(&self.sides, entry, |entry| entry.sides_from)]
     }
 
@@ -202,7 +202,7 @@ impl Transcript {
     }
 
     /// The texts of a result.
-    pub fn bodies_of(&self, result: usize) -> &[Text] {
+    pub fn bodies_of(&self, result: usize) -> &[JsonText] {
         let next = self.results.get(result + 1);
         let end = next.map_or(self.bodies.len(), |next| next.bodies_from as usize);
         &self.bodies[self.results[result].bodies_from as usize..end]

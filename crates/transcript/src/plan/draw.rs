@@ -4,7 +4,7 @@
 mod link;
 
 use super::{Edit, Piece, Plan};
-use crate::format::{Answer, Lost, results_message};
+use crate::format::{Lost, ResultPlace, results_message};
 use crate::model::entry::{DamageKind, Kind, Role};
 use crate::model::finding::Op;
 use crate::rule::{next_user, record_of};
@@ -17,7 +17,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::array;
 use core::cell::RefCell;
-use spans::json::{self, Doc, Kind as Json};
+use spans::json::{self, Doc, ValueKind as Json};
 use spans::source::{Fault, Span, read_span};
 
 /// Draws the plan of these steps.
@@ -28,9 +28,9 @@ pub(crate) fn draw(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) 
     drawing.blocks()?;
     drawing.moves.retain(|entry, after| !drawing.drop.contains(entry) && !drawing.drop.contains(after));
     match session.format.answer {
-        Answer::NextUser => drawing.answer_in_next_user()?,
-        Answer::Line | Answer::LineIfAllowed => drawing.answer_with_lines(),
-        Answer::Nowhere => {}
+        ResultPlace::NextUser => drawing.answer_in_next_user()?,
+        ResultPlace::Line | ResultPlace::LineIfAllowed => drawing.answer_with_lines(),
+        ResultPlace::Nowhere => {}
     }
     drawing.link()?;
     drawing.edits()
@@ -70,7 +70,7 @@ struct Drawing<'a> {
 
 /// An entry of the branch after the plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Node {
+enum BranchNode {
     Old(u32),
     New(usize),
 }

@@ -66,7 +66,7 @@ impl BrokenThinking {
 
 impl ThinkingPass {
     /// Begins the pass with what is known to be broken.
-    pub(crate) fn of(session: &Session<'_>, known: BrokenThinking) -> Self {
+    pub(crate) fn begin(session: &Session<'_>, known: BrokenThinking) -> Self {
         if session.policy.thinking_in_force() == SignedThinking::Ignore {
             return Self::Open;
         }

@@ -4,7 +4,7 @@
 use super::parts::line_end;
 use super::scan::{self, ENTRIES_MAX, Scanned};
 use crate::model::entry::ContentIssueKind;
-use crate::model::parts::Part;
+use crate::model::parts::TranscriptPart;
 use crate::model::transcript::Transcript;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use spans::source::{Fault, Source, Span, WINDOW_BYTES};
 
 /// A change: a span of the old text, and how many bytes replace it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
+pub(crate) struct TextChange {
     pub(crate) at: Span,
     pub(crate) length: u64,
 }
@@ -25,7 +25,7 @@ pub(crate) fn scan_changed(
     before: Scanned,
     old: &dyn Source,
     new: &dyn Source,
-    changes: &[Change],
+    changes: &[TextChange],
 ) -> Result<Option<Scanned>, Fault> {
     let Some(format) = before.format.filter(|_| before.is_simple()) else { return Ok(None) };
     let session = before.transcript.session;
@@ -42,7 +42,7 @@ pub(crate) fn scan_changed(
         }
         head_end = head.head_end;
     }
-    let mut joined = Joined::of(before, old);
+    let mut joined = Joined::new(before, old);
     for region in &regions {
         let read = scan::lines(format, session, new, region.new, region.new.end)?;
         // What users say on damaged lines counts, but not where the format is still being decided.
@@ -81,12 +81,12 @@ fn regions(
     before: &Transcript,
     old: &dyn Source,
     new: &dyn Source,
-    changes: &[Change],
+    changes: &[TextChange],
 ) -> Result<Vec<Region>, Fault> {
     let mut regions: Vec<Region> = Vec::new();
     // By how much the text after the change moves; to the front it wraps around.
     let mut shift = 0_u64;
-    for (n, Change { at, length }) in changes.iter().enumerate() {
+    for (n, TextChange { at, length }) in changes.iter().enumerate() {
         // The last line may have no end, and then what comes after it is a part of it.
         let last = regions.pop_if(|last| at.start < last.old.end || last.old.end == old.len());
         let read_to = regions.last().map_or(0, |last| last.old.end);
@@ -163,7 +163,7 @@ struct Joined<'b> {
     old: &'b dyn Source,
     /// What was read again, with the ids of all.
     again: Transcript,
-    parts: Vec<Part>,
+    parts: Vec<TranscriptPart>,
     /// How much of the old text is already taken over or replaced.
     at: u64,
     /// How far bytes and lines move from there on; wraps around if they move to the front.
@@ -178,7 +178,7 @@ struct Joined<'b> {
 }
 
 impl<'b> Joined<'b> {
-    fn of(mut before: Scanned, old: &'b dyn Source) -> Self {
+    fn new(mut before: Scanned, old: &'b dyn Source) -> Self {
         let Transcript { ordinals, user_text, user_texts, .. } = before.transcript;
         let mut again = Transcript::default();
         again.ids = core::mem::take(&mut before.transcript.ids);
@@ -212,7 +212,7 @@ impl<'b> Joined<'b> {
         let (start, end) = (self.lines_before(region.old.start)?, self.lines_before(region.old.end)?);
         self.again.in_database |= now.in_database;
         self.again.append_lines(now, start.wrapping_add(self.lines));
-        self.parts.push(Part { other: true, span: region.new, bytes: 0, lines: 0 });
+        self.parts.push(TranscriptPart { other: true, span: region.new, bytes: 0, lines: 0 });
         self.lines = self.lines.wrapping_add(now.lines).wrapping_sub(end - start);
         self.bytes = region.new.end.wrapping_sub(region.old.end);
         self.at = region.old.end;
@@ -239,7 +239,7 @@ impl<'b> Joined<'b> {
 
     fn keep_to(&mut self, end: u64) {
         let span = Span::new(self.at, end);
-        self.parts.push(Part { other: false, span, bytes: self.bytes, lines: self.lines });
+        self.parts.push(TranscriptPart { other: false, span, bytes: self.bytes, lines: self.lines });
     }
 
     /// The user texts in the old region: their fingerprint and their number.
@@ -374,7 +374,7 @@ mod tests {
     }
 
     /// The text with edits, and these as changes.
-    fn edited(text: &str, edits: &[(Index, Index, u8, String)]) -> (Vec<u8>, Vec<Change>) {
+    fn edited(text: &str, edits: &[(Index, Index, u8, String)]) -> (Vec<u8>, Vec<TextChange>) {
         let ends: Vec<usize> =
             text.match_indices('\n').map(|(at, _)| at + 1).chain([0, text.len()]).collect();
         let mut spans: Vec<(usize, usize, &str)> = edits
@@ -400,7 +400,7 @@ mod tests {
             }
             out.extend_from_slice(&text.as_bytes()[at..from]);
             out.extend_from_slice(new.as_bytes());
-            changes.push(Change { at: Span::new(from as u64, to as u64), length: new.len() as u64 });
+            changes.push(TextChange { at: Span::new(from as u64, to as u64), length: new.len() as u64 });
             at = to;
         }
         out.extend_from_slice(&text.as_bytes()[at..]);
@@ -456,7 +456,7 @@ mod tests {
         let changed = |at: [(usize, &str); 2]| {
             let (mut new, mut changes) = (text.clone(), Vec::new());
             for (at, put) in at {
-                changes.push(Change { at: Span::new(at as u64, at as u64), length: put.len() as u64 });
+                changes.push(TextChange { at: Span::new(at as u64, at as u64), length: put.len() as u64 });
             }
             at.iter().rev().for_each(|(at, put)| new.insert_str(*at, put));
             let before = scan::scan(&text.as_bytes()).unwrap();
@@ -480,7 +480,7 @@ mod tests {
         let at = Span::new(text.find("go 48").unwrap() as u64, text.find("go 48").unwrap() as u64 + 5);
         let new = text.replacen("go 48", "stay", 1);
         let before = scan::scan(&text.as_bytes()).unwrap();
-        let changes = [Change { at, length: 4 }];
+        let changes = [TextChange { at, length: 4 }];
         let read = scan_changed(before, &text.as_bytes(), &new.as_bytes(), &changes).unwrap();
         assert_eq!(read.map(|read| read.transcript.entries.len()), Some(150));
         let mut parts = Parts::begin(&text.as_bytes(), 9_000).unwrap().unwrap();

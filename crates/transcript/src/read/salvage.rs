@@ -4,7 +4,7 @@
 //! Only damaged lines come here, and each is held in memory while it is looked at. Nothing is ever completed: a record is
 //! whole in the bytes that are there, or it is a fragment.
 
-use crate::format::names::{Names, stumbled};
+use crate::format::names::{FieldNames, stumbled};
 use crate::format::{Format, Vote};
 use crate::model::entry::{Damage, DamageKind};
 use crate::model::transcript::Transcript;
@@ -451,7 +451,7 @@ struct Reading {
     /// What has to become of control characters.
     edits: Vec<(Span, Vec<u8>)>,
     /// The format's names: one with a NUL byte in it is damaged, and the byte does not just go.
-    names: &'static [Names],
+    names: &'static [FieldNames],
 }
 
 impl Reading {

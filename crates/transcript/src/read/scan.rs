@@ -13,7 +13,7 @@ use crate::model::transcript::Transcript;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use memchr::memchr_iter;
-use spans::json::{self, Doc, Fed, Kind as Json, Tokeniser, Value};
+use spans::json::{self, Doc, Fed, Tokeniser, Value, ValueKind as Json};
 use spans::source::{Fault, Source, Span, WINDOW_BYTES};
 
 /// Most entries in one transcript. Longer ones are refused, because the entries would not fit into memory.
@@ -141,7 +141,7 @@ pub struct Scanner<'v> {
     tokens: Tokeniser,
     head: Option<Vec<Waiting>>,
     head_nodes: usize,
-    line: Line,
+    line: CurrentLine,
     /// Only lines that begin before this offset are read.
     lines_to: u64,
     /// The lines after a known place make the file one of another format.
@@ -152,7 +152,7 @@ pub struct Scanner<'v> {
 
 /// The end of the part of a transcript that was read before: a place between two lines.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
+pub(crate) struct ReadTo {
     pub(crate) format: &'static Format,
     /// The votes on the format so far, if that is not decided yet.
     pub(crate) undecided: Option<Head>,
@@ -164,7 +164,7 @@ pub(crate) struct Known {
 
 /// Reads whole lines from a known place up to `end`. `None` if they make the file one of another format. Indices of entries
 /// and ids begin at the place.
-pub(crate) fn scan_from(known: Known, source: &dyn Source, end: u64) -> Result<Option<Scanned>, Fault> {
+pub(crate) fn scan_from(known: ReadTo, source: &dyn Source, end: u64) -> Result<Option<Scanned>, Fault> {
     let mut scanner = Scanner { head: None, tokens: Tokeniser::new(known.bytes), ..Scanner::new() };
     scanner.line.start = known.bytes;
     scanner.read.format = Some(known.format);
@@ -177,7 +177,7 @@ pub(crate) fn scan_from(known: Known, source: &dyn Source, end: u64) -> Result<O
 
 /// The line being read.
 #[derive(Default)]
-struct Line {
+struct CurrentLine {
     start: u64,
     /// Where the last whole object ended.
     object_end: u64,
@@ -204,7 +204,7 @@ impl Scanner<'_> {
             tokens: Tokeniser::new(0),
             head: Some(Vec::new()),
             head_nodes: 0,
-            line: Line::default(),
+            line: CurrentLine::default(),
             lines_to: u64::MAX,
             strayed: false,
             sound: SoundKeys::default(),
@@ -402,7 +402,7 @@ impl Scanner<'_> {
     /// Decides the format by the objects that wait for it, and reads these as entries.
     fn decide(&mut self) -> Head {
         let mut waiting = self.head.take().unwrap_or_default();
-        let head = Head::of(&mut waiting.iter().map(|waiting| &waiting.doc), self.head_nodes);
+        let head = Head::from_docs(&mut waiting.iter().map(|waiting| &waiting.doc), self.head_nodes);
         self.read.format = head.format();
         if let Some(format) = self.read.format {
             for Waiting { doc, line, span, glued } in &mut waiting {
@@ -463,7 +463,7 @@ pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     matches!(bytes, [0xe2, 0x80, 0xa8 | 0xa9, ..])
 }
 
-impl Line {
+impl CurrentLine {
     /// Looks for invalid UTF-8 and for separators in a part of the line, which begins and ends with whole characters.
     fn check_beyond_ascii(&mut self, at: u64, bytes: &[u8]) {
         if self.not_utf8.is_some() {

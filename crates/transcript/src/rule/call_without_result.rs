@@ -2,7 +2,7 @@
 
 use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about, severity_of_half};
 use super::counted::records_stay;
-use crate::format::{Answer, Format, Results, Shape};
+use crate::format::{Format, ResultPlace, Results, Shape};
 use crate::model::entry::{Call, Kind, Role, StopReason};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op};
 use crate::model::ids::Id;
@@ -41,8 +41,8 @@ pub(super) static RULE: Rule = Rule {
 fn cover(format: &Format) -> Cover {
     match (format.results, format.answer) {
         (Results::Unpaired | Results::Unread, _) => Cover::Never,
-        (_, Answer::Nowhere) => Cover::Reported,
-        (_, Answer::Line | Answer::LineIfAllowed) if records_stay(format) => Cover::Reported,
+        (_, ResultPlace::Nowhere) => Cover::Reported,
+        (_, ResultPlace::Line | ResultPlace::LineIfAllowed) if records_stay(format) => Cover::Reported,
         _ => Cover::Fixed,
     }
 }
@@ -68,13 +68,13 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let fix = match session.format.answer {
             _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
             _ if would_become_leaf(session, entry) => Fix::held(Held::Tangled),
-            Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
+            ResultPlace::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
             // There is no message that could hold it, so a new one is needed.
-            Answer::NextUser if next_user(session, entry).is_none() => {
+            ResultPlace::NextUser if next_user(session, entry).is_none() => {
                 Fix::guarded(Guard::ChangesLineCount, ops)
             }
-            Answer::Nowhere => Fix::NONE,
-            Answer::Line | Answer::NextUser => Fix::safe(ops),
+            ResultPlace::Nowhere => Fix::NONE,
+            ResultPlace::Line | ResultPlace::NextUser => Fix::safe(ops),
         };
         out.push(Finding {
             call: call.id,

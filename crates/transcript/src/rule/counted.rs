@@ -1,7 +1,7 @@
 //! Not a rule: which records and lines must not be added, removed or moved, because another file counts them or holds offsets
 //! of them.
 
-use crate::format::{Answer, Counted, Format};
+use crate::format::{Format, OutsideCount, ResultPlace};
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::{Held, Op};
 use crate::session::Session;
@@ -9,12 +9,12 @@ use spans::source::{Fault, Span, read_span};
 
 /// Whether records of a format are never added or removed.
 pub(super) fn records_stay(format: &Format) -> bool {
-    records_keep_their_order(format) || matches!(format.counted, Some(Counted::Number(_)))
+    records_keep_their_order(format) || matches!(format.counted, Some(OutsideCount::Number(_)))
 }
 
 /// Whether records of a format are never moved.
 pub(super) fn records_keep_their_order(format: &Format) -> bool {
-    matches!(format.counted, Some(Counted::Records(_) | Counted::Lines(_)))
+    matches!(format.counted, Some(OutsideCount::Records(_) | OutsideCount::Lines(_)))
 }
 
 /// Why these steps are forbidden by the file, or by whatever counts its lines.
@@ -29,18 +29,20 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
     }
     let (place, lines, from) = match session.format.counted {
         None => return Ok(None),
-        Some(Counted::Records(place) | Counted::Number(place)) => (place, false, u32::MAX),
-        Some(Counted::Lines(place)) => (place, true, u32::MAX),
-        Some(Counted::UpToCompaction(place)) => (place, false, session.last_boundary().unwrap_or(0)),
-        Some(Counted::UpToCount(place)) => (place, false, counted_up_to(session)),
+        Some(OutsideCount::Records(place) | OutsideCount::Number(place)) => (place, false, u32::MAX),
+        Some(OutsideCount::Lines(place)) => (place, true, u32::MAX),
+        Some(OutsideCount::UpToCompaction(place)) => (place, false, session.last_boundary().unwrap_or(0)),
+        Some(OutsideCount::UpToCount(place)) => (place, false, counted_up_to(session)),
     };
     for op in steps {
         let changes = match *op {
             Op::Insert { .. } | Op::ToFront(_) => true,
             Op::DropEntry(entry) | Op::DropCopy(entry) => entry < from,
-            Op::Move { .. } if matches!(session.format.counted, Some(Counted::Number(_))) => false,
+            Op::Move { .. } if matches!(session.format.counted, Some(OutsideCount::Number(_))) => false,
             Op::Move { entry, after } => entry < from || after < from,
-            Op::Answer(call) => session.format.answer != Answer::NextUser && session.call(call).entry < from,
+            Op::Answer(call) => {
+                session.format.answer != ResultPlace::NextUser && session.call(call).entry < from
+            }
             Op::Replace { at, ref with } if lines => changes_line_count(session, at, with)?,
             Op::Replace { .. } | Op::Cut { .. } | Op::DropBlock { .. } | Op::Keep(_) => false,
         };

@@ -12,9 +12,9 @@ use crate::session::tokens::{self, Rates};
 use alloc::format;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
-use spans::cut::Lines;
+use spans::cut::CutLines;
 use spans::json;
-use spans::json::Text;
+use spans::json::JsonText;
 use spans::marker;
 use spans::source::Fault;
 
@@ -59,7 +59,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         return Ok(());
     }
     let quarters = crowded.counts_quarters && counted.counted.is_none();
-    let rates = if quarters { Rates::QUARTER } else { Rates::of(session) };
+    let rates = if quarters { Rates::QUARTER } else { Rates::for_session(session) };
     let fills = |cost: u64, percent: u64| {
         cost.saturating_mul(100) >= window.saturating_mul(tokens::UNIT).saturating_mul(percent)
     };
@@ -77,7 +77,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let before = total.div_ceil(tokens::UNIT);
     let mut old = Vec::new();
     for result in prunable(session) {
-        let found = Old::new(session, rates, result, crowded)?;
+        let found = PrunableResult::new(session, rates, result, crowded)?;
         total = total.saturating_sub(found.whole - found.trimmed);
         old.push(found);
     }
@@ -113,7 +113,7 @@ fn is_warm(session: &Session<'_>) -> Result<bool, Fault> {
 }
 
 /// A result that may be pruned, and its weight in thousandths of a token.
-struct Old {
+struct PrunableResult {
     result: usize,
     whole: u64,
     trimmed: u64,
@@ -122,7 +122,7 @@ struct Old {
     long: Option<Measured>,
 }
 
-impl Old {
+impl PrunableResult {
     fn new(session: &Session<'_>, rates: Rates, result: usize, crowded: Crowded) -> Result<Self, Fault> {
         let whole = once_capped(session, rates, result)?;
         let texts = session.transcript.bodies_of(result);
@@ -152,7 +152,7 @@ impl Old {
             self.long
         };
         let Some(text) = text else { return Ok(None) };
-        let shape = CutShape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
+        let shape = CutShape { kept: Kept::Sizes { head, tail }, lines: CutLines::Anywhere };
         let fix = text.trim(session, shape, u64::MAX, Notes::None)?;
         Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
     }
@@ -216,6 +216,6 @@ fn once_capped(session: &Session<'_>, rates: Rates, result: usize) -> Result<u64
     Ok(capped.map_or(whole, |left| rates.text(left).min(whole)))
 }
 
-fn is_dense(text: &Text) -> bool {
+fn is_dense(text: &JsonText) -> bool {
     tokens::is_dense(text.inner.len(), text.chars)
 }

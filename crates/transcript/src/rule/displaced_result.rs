@@ -158,14 +158,14 @@ struct Pairs<'a> {
     session: &'a Session<'a>,
     /// Positions of the compactions on the branch.
     boundaries: Vec<usize>,
-    calls: HashMap<u32, After>,
+    calls: HashMap<u32, AfterCalls>,
     /// Whether all results of an entry belong to another entry's calls, for the pair that was looked up last.
     pure: Option<(u32, u32, bool)>,
 }
 
 /// What follows an entry with calls.
 #[derive(Clone, Copy)]
-struct After {
+struct AfterCalls {
     /// The position of the first entry that is none of its results; the end of the branch if all are.
     speaker: usize,
     /// See [`last_in_place`].
@@ -180,13 +180,13 @@ impl<'a> Pairs<'a> {
         Self { session, boundaries, calls: HashMap::new(), pure: None }
     }
 
-    fn after(&mut self, call: u32, place: usize) -> After {
+    fn after(&mut self, call: u32, place: usize) -> AfterCalls {
         let session = self.session;
         *self.calls.entry(call).or_insert_with(|| {
             let rest = &session.live[place + 1..];
             let speaker = rest.iter().position(|&entry| speaks(session, call, entry));
             let speaker = place + 1 + speaker.unwrap_or(rest.len());
-            After { speaker, last: last_in_place(session, call) }
+            AfterCalls { speaker, last: last_in_place(session, call) }
         })
     }
 

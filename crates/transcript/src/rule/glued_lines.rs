@@ -1,7 +1,7 @@
 //! B2: two objects on one line, or an object and a fragment.
 
 use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about, about_damaged_line};
-use crate::format::{Counted, Format};
+use crate::format::{Format, OutsideCount};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::read::salvage::DamageCause;
 use crate::session::Session;
@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn cover(format: &Format) -> Cover {
-    if let Some(Counted::Lines(_)) = format.counted { Cover::Reported } else { Cover::Fixed }
+    if let Some(OutsideCount::Lines(_)) = format.counted { Cover::Reported } else { Cover::Fixed }
 }
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {

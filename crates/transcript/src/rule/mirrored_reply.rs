@@ -2,13 +2,13 @@
 
 use super::base::{Cover, Feature, FindingSink, Group, Help, Rule, RuleInfo, about};
 use super::removal::{only_if_asked, take_out};
-use crate::format::Part;
+use crate::format::EntryPart;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Guard, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use spans::json::{self, Kind as Json, Value};
+use spans::json::{self, Value, ValueKind as Json};
 use spans::source::{Fault, Span, read_span};
 
 /// The model that `OpenClaw` writes into such a message.
@@ -56,7 +56,7 @@ fn said_before(session: &Session<'_>, before: &[u32], entry: u32) -> Result<bool
     let mut texts = Vec::new();
     if let Some(doc) = json::parse(session.source, session.entry(entry).span)? {
         (session.format.parts)(&doc, &mut |part| {
-            if let Part::Text(text) = part {
+            if let EntryPart::Text(text) = part {
                 texts.push(text.inner());
             }
         });

@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use hashbrown::HashMap;
-use spans::json::{self, Kind as Json, Value};
+use spans::json::{self, Value, ValueKind as Json};
 use spans::source::Fault;
 
 const BY_ERROR: &str = "Nothing in the file tells whether the API will refuse it. It is found where the session records that \

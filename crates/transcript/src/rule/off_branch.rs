@@ -49,7 +49,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         return Ok(());
     }
     // Abandoned compactions are T3.
-    let (shown, abandoned) = (Shown::of(session), abandoned(session));
+    let (shown, abandoned) = (ShownElsewhere::from_session(session), abandoned(session));
     let is_abandoned = |entry: &u32| abandoned.binary_search(entry).is_ok();
     let entries = left.into_iter().filter(|entry| !is_abandoned(entry) && !shown.holds(session, *entry));
     let entries: Vec<u32> = entries.collect();
@@ -82,7 +82,7 @@ fn first_request(session: &Session<'_>) -> Option<u32> {
 }
 
 /// Entries that other readers of the format show although they are not live here.
-struct Shown {
+struct ShownElsewhere {
     /// The ancestors of the last entry: pi ignores the records with which OpenClaw moves the leaf.
     path: HashSet<u32>,
     /// Turns with a live entry, in a graph. The Agent SDK shows all their messages and all results below them.
@@ -91,8 +91,8 @@ struct Shown {
     calls: HashSet<Id>,
 }
 
-impl Shown {
-    fn of(session: &Session<'_>) -> Self {
+impl ShownElsewhere {
+    fn from_session(session: &Session<'_>) -> Self {
         let mut shown = Self { path: HashSet::new(), turns: HashSet::new(), calls: HashSet::new() };
         if session.format.shape == Shape::Graph {
             shown.turns.extend(session.live.iter().map(|&entry| session.turn(entry)));

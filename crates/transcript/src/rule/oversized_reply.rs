@@ -2,16 +2,16 @@
 
 use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about};
 use super::trim::{Measured, Notes};
-use crate::format::Part;
+use crate::format::EntryPart;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Severity};
 use crate::model::policy::{CutShape, Kept};
 use crate::session::Session;
 use alloc::format;
 use alloc::vec::Vec;
-use spans::cut::Lines;
-use spans::json::Text;
-use spans::json::{self, Kind as Json};
+use spans::cut::CutLines;
+use spans::json::JsonText;
+use spans::json::{self, ValueKind as Json};
 use spans::source::Fault;
 
 /// How much of the kept text is from the message's beginning, in percent (ChatCLI's `truncatePreservingEnd`).
@@ -72,18 +72,20 @@ pub(crate) fn shorten_message(
         return Ok(None);
     }
     let Some(doc) = json::parse(session.source, found.span)? else { return Ok(None) };
-    let mut texts: Vec<Text> = Vec::new();
+    let mut texts: Vec<JsonText> = Vec::new();
     // If the assistant's message holds results, these have limits of their own.
     let (model, mut results) = (found.kind == Kind::Message(Role::Assistant), false);
     (session.format.parts)(&doc, &mut |part| match part {
-        Part::Text(text) if text.kind() == Json::String && !(model && results) => texts.push(Text::of(text)),
-        Part::Result => results = true,
+        EntryPart::Text(text) if text.kind() == Json::String && !(model && results) => {
+            texts.push(JsonText::from_value(text));
+        }
+        EntryPart::Result => results = true,
         _ => {}
     });
     let Some(measured) = Measured::new(session, &texts, limit)? else { return Ok(None) };
     if measured.kept() <= limit {
         return Ok(None);
     }
-    let shape = CutShape { kept: Kept::Within(HEAD_PERCENT), lines: Lines::Half };
+    let shape = CutShape { kept: Kept::Within(HEAD_PERCENT), lines: CutLines::Half };
     Ok(Some((measured.kept(), measured.trim(session, shape, limit, Notes::None)?)))
 }

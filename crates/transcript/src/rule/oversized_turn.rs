@@ -10,7 +10,7 @@ use crate::session::{Answers, Session};
 use alloc::format;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
-use spans::json::Text;
+use spans::json::JsonText;
 use spans::marker;
 use spans::source::Fault;
 
@@ -53,7 +53,7 @@ pub(crate) fn length_max(session: &Session<'_>, result: usize) -> u64 {
 
 /// The greatest possible length of texts, without reading them: no more characters than bytes. If they have been cut to
 /// their own limit, no more than that (twice that after another tool's cut), plus what a marker can add.
-pub(crate) fn length_below(policy: &Policy, own: Option<u64>, texts: &[Text]) -> u64 {
+pub(crate) fn length_below(policy: &Policy, own: Option<u64>, texts: &[JsonText]) -> u64 {
     let bytes = texts.iter().map(|text| text.inner.len()).sum();
     let outweighed = marker::BYTES_MAX as u64 * policy.unit.per_char_max() * texts.len() as u64;
     own.map_or(bytes, |limit| limit.saturating_mul(2).saturating_add(outweighed).min(bytes))

@@ -21,7 +21,7 @@ use crate::model::refusal::{BLOCKED, says_one_of};
 
 /// A known error.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct KnownError {
     /// The error contains one of these texts; `*` stands for anything. Case, quotes and white space do not matter.
     pub says: &'static [&'static str],
     /// Codes of rules, most likely first; empty if the error is not about the session. C1, C3, C4, C8 and C9 are not
@@ -36,8 +36,8 @@ pub struct Refusal {
 }
 
 /// All known errors. The first match counts, so special texts come before general ones.
-pub static REFUSALS: &[Refusal] = &[
-    Refusal {
+pub static REFUSALS: &[KnownError] = &[
+    KnownError {
         says: &[
             "tool_use ids were found without tool_result",
             "tool use concurrency issues",
@@ -56,7 +56,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE puts results where they belong, and a neutral one where there is none.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &[
             "unexpected tool_use_id found in tool_result",
             "No tool call found for function call output",
@@ -75,7 +75,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE takes such results out; --allow P2 also in files of bare messages.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &[
             "unexpected tool_use_id found in *_tool_result",
             "must have a corresponding server_tool_use",
@@ -88,35 +88,35 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE puts them together, and takes out what has no other half.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &["Duplicate value for tool_call_id", "Duplicate item found with id"],
         codes: &[duplicate_result::RULE.info.code, duplicate_call_id::RULE.info.code],
         what: "One call has several results, or two calls share an id.",
         fix: "tailor fix FILE keeps the best of several results; --allow P6 gives a later pair an id of its own.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &["each tool_use must have a single result"],
         codes: &[duplicate_result::RULE.info.code],
         what: "One call has several results.",
         fix: "tailor fix FILE keeps the best of them.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &["tool_use ids must be unique", "reuses id * already seen"],
         codes: &[duplicate_call_id::RULE.info.code],
         what: "Two calls share an id.",
         fix: "tailor fix --allow P6 FILE gives the later pair an id of its own.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &["Expected toolResult blocks at * but found", "Did not find * tool_result block"],
         codes: &[misordered_results::RULE.info.code, displaced_result::RULE.info.code],
         what: "The results of a turn are in another order than their calls, or come after text.",
         fix: "tailor fix FILE moves results to directly after their calls.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &[
             "tool_use.input: Field required",
             "tool_use.input: Input should be",
@@ -128,14 +128,14 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor scan FILE names the call.",
         advice: "Rewind to before a call that was cut off.",
     },
-    Refusal {
+    KnownError {
         says: &[".name: string does not match pattern", "tool_use.name: String should match pattern"],
         codes: &[invalid_tool_name::RULE.info.code],
         what: "A tool name holds characters that the API does not accept.",
         fix: "tailor scan FILE names the call.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &[
             "tool_use.id: String should match pattern",
             "tool_use_id: String should match pattern",
@@ -148,14 +148,14 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "",
         advice: "Continue with the provider that the session was started with, or let the agent translate ids.",
     },
-    Refusal {
+    KnownError {
         says: &["String should match pattern"],
         codes: &[unacceptable_call_id::RULE.info.code, invalid_tool_name::RULE.info.code],
         what: "A tool call id or a tool name holds characters that the API does not accept.",
         fix: "tailor scan FILE names the call.",
         advice: "If the ids are another provider's, continue with that one, or let the agent translate them.",
     },
-    Refusal {
+    KnownError {
         says: &[
             "messages*.role: Field required",
             "messages*.content: Field required",
@@ -166,14 +166,14 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE writes a damaged name again where only one will do, and takes out what is no record.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &["cache_control cannot be set for empty text blocks"],
         codes: &[empty_text::RULE.info.code],
         what: "A text block is empty, and the agent marked it for the prompt cache.",
         fix: "tailor fix FILE takes empty texts out.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &[
             "text content blocks must be non-empty",
             "content blocks must contain non-whitespace",
@@ -185,7 +185,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE takes empty texts out, and says so where a tool printed nothing.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &[
             "role assistant must not be empty",
             "all messages must have non-empty content",
@@ -196,14 +196,14 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE takes empty turns out.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &["bound to a different conversation", "prefix_mismatch_behavior"],
         codes: &[bound_thinking::RULE.info.code],
         what: "Signed thinking is bound to everything before it, and something there has changed.",
         fix: "",
         advice: "tailor undo FILE if Tailor changed it with --thinking ignore; else remove the later thinking: tailor fix --thinking strip takes it out with the next change that it makes.",
     },
-    Refusal {
+    KnownError {
         says: &[
             "thinking blocks * cannot be modified",
             "Invalid signature in thinking",
@@ -217,7 +217,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE removes such blocks whole.",
         advice: "A switch of model or account needs a new session.",
     },
-    Refusal {
+    KnownError {
         says: &[
             "encrypted content * could not be verified",
             "Encrypted * content could not be decrypted",
@@ -229,14 +229,14 @@ pub static REFUSALS: &[Refusal] = &[
         advice: "tailor fix --error 'TEXT' --allow M14 FILE takes the encrypted items of a Codex session out; TEXT is this error. \
                  Or go on with the account and the model that the session was begun with.",
     },
-    Refusal {
+    KnownError {
         says: &["tool result content could not be processed", "Invalid encrypted_content in"],
         codes: &[named_by_error::EXPIRED.info.code],
         what: "A result of a tool that ran on the provider's side is sealed, and its key is gone.",
         fix: "",
         advice: "tailor fix --error 'TEXT' --allow M11 FILE takes such results out, with their calls; TEXT is this error.",
     },
-    Refusal {
+    KnownError {
         says: &["Tool reference * not found"],
         codes: &[named_by_error::DANGLING.info.code],
         what: "A search for tools, earlier in the session, found a tool that is not offered any more.",
@@ -244,7 +244,7 @@ pub static REFUSALS: &[Refusal] = &[
         advice: "Add the MCP server or the tool again; or tailor fix --error 'TEXT' --allow M12 FILE takes the reference out; TEXT \
                  is this error.",
     },
-    Refusal {
+    KnownError {
         says: &[
             "without its required following item",
             "without its required reasoning item",
@@ -256,28 +256,28 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE takes reasoning out that nothing follows.",
         advice: "Items of another account need a new session.",
     },
-    Refusal {
+    KnownError {
         says: &["Corrupted thought signature", "missing a thought_signature"],
         codes: &[altered_thought::RULE.info.code],
         what: "Gemini misses the thought signature of a call, or finds it altered.",
         fix: "",
         advice: "A lost signature cannot be restored: continue with another model, or rewind to before that call.",
     },
-    Refusal {
+    KnownError {
         says: &["roles must alternate", "incorrect role information"],
         codes: &[same_role_again::RULE.info.code],
         what: "Two messages of one role follow each other, which this model's template does not accept.",
         fix: "",
         advice: "Tailor deletes nothing that a person said. Let the agent or a proxy merge such messages.",
     },
-    Refusal {
+    KnownError {
         says: &["does not support assistant message prefill", "No user query found"],
         codes: &[no_user_turn::RULE.info.code],
         what: "The request does not end with a user message, or holds none.",
         fix: "",
         advice: "Send a message: a session that ends with an assistant message is complete. After a compaction without a user message, the agent has to add one.",
     },
-    Refusal {
+    KnownError {
         says: &["function call turn comes immediately after a user turn"],
         codes: &[
             no_user_turn::RULE.info.code,
@@ -289,21 +289,21 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE moves results back to directly after their calls.",
         advice: "If the conversation begins with calls, the agent has to add a user message before them; Tailor invents none.",
     },
-    Refusal {
+    KnownError {
         says: BLOCKED,
         codes: &[blocked_content::RULE.info.code],
         what: "The provider's filter refuses something that was said or read in the session.",
         fix: "",
         advice: "Go back to before the turn that is refused; Tailor deletes nothing that a person said.",
     },
-    Refusal {
+    KnownError {
         says: &["PDF pages may be provided", "PDF specified was not valid"],
         codes: &[unsendable_document::RULE.info.code],
         what: "A PDF in the session has too many pages, or is not a PDF.",
         fix: "tailor fix --allow S20 FILE puts a line of text in its place.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &[
             "reasoning_content in the thinking mode must be passed back",
             "content[].thinking in the thinking mode must be passed back",
@@ -314,7 +314,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix --allow M13 FILE puts an empty one there.",
         advice: "A newer version of the agent may do so itself; or use a model that is not in thinking mode.",
     },
-    Refusal {
+    KnownError {
         says: &["request contains * images, exceeding the maximum"],
         codes: &[unsendable_image::RULE.info.code],
         what: "The request has more images than this provider accepts.",
@@ -322,7 +322,7 @@ pub static REFUSALS: &[Refusal] = &[
               the number.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &[
             "image dimensions exceed",
             "many-image requests",
@@ -340,7 +340,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix --only images FILE puts a line of text in the place of those that are refused.",
         advice: "tailor recover FILE shortens what is not images; if the error isn't recorded in the session, pass it: --error 'TEXT'.",
     },
-    Refusal {
+    KnownError {
         says: &[
             "prompt is too long",
             "input is too long",
@@ -368,7 +368,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE shortens long results; --cut-results says to what.",
         advice: "tailor recover FILE shortens the session until it fits; if the error isn't recorded in the session, pass it: --error 'TEXT'.",
     },
-    Refusal {
+    KnownError {
         says: &[
             "Invalid string length",
             "ERR_STRING_TOO_LONG",
@@ -385,7 +385,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix --only dead-weight FILE takes out what is not loaded.",
         advice: "tailor top FILE shows what fills it.",
     },
-    Refusal {
+    KnownError {
         says: &[
             "did not contain valid UTF-8",
             "no low surrogate in string",
@@ -397,28 +397,28 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE puts a replacement character there.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &["Unknown event type"],
         codes: &[],
         what: "The program that opens the session is older than the one that wrote it, and does not know one of its records.",
         fix: "",
         advice: "Nothing is wrong with the file. Update that program.",
     },
-    Refusal {
+    KnownError {
         says: &["Bad control character in string literal", "Invalid control character at"],
         codes: &[broken_record::RULE.info.code, nul_bytes::RULE.info.code],
         what: "A string holds a raw line break, NUL or other control character, which JSON does not allow.",
         fix: "tailor fix FILE writes them as escapes and puts the record on one line.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &["Unexpected token <*JSON"],
         codes: &[unreadable_line::RULE.info.code],
         what: "HTML came instead of JSON: a proxy or a wrong address answered. It may be in the file too.",
         fix: "tailor fix FILE takes lines out that hold no record.",
         advice: "If no such line is in the file, the session is fine: check the address and the proxy.",
     },
-    Refusal {
+    KnownError {
         says: &["Unexpected token*JSON", "Unexpected non-whitespace character after JSON"],
         codes: &[
             torn_line::RULE.info.code,
@@ -432,7 +432,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE repairs what it can and lists the rest.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &[
             "Unexpected end of JSON",
             "Unterminated string",
@@ -449,7 +449,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE repairs what it can and lists the rest.",
         advice: "",
     },
-    Refusal {
+    KnownError {
         says: &["Session file is corrupted"],
         codes: &[
             owner_schema::REFUSED.info.code,
@@ -460,42 +460,42 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE corrects that field, where the value can be told.",
         advice: "A newer Copilot CLI accepts more: if nothing is found in the file, update it.",
     },
-    Refusal {
+    KnownError {
         says: &["session file changed while embedded prompt lock was released"],
         codes: &["C1"],
         what: "OpenClaw saw its session file replaced in the middle of a turn, and gave up the turn.",
         fix: "",
         advice: "Send the message again. Tailor waits for OpenClaw's lock; another program that rewrites does not.",
     },
-    Refusal {
+    KnownError {
         says: &["session file locked"],
         codes: &["C3"],
         what: "OpenClaw waits for a lock that another process holds, or that a dead one left behind.",
         fix: "",
         advice: "tailor fix FILE removes the lock of a dead process, and names the live one otherwise.",
     },
-    Refusal {
+    KnownError {
         says: &["No space left on device", "ENOSPC"],
         codes: &["C4", torn_line::RULE.info.code],
         what: "The disk was full; the last line may be torn.",
         fix: "tailor fix FILE repairs the last line.",
         advice: "Make room first (tailor gc removes old originals).",
     },
-    Refusal {
+    KnownError {
         says: &["expected ordinal * got", "missing an ordinal"],
         codes: &[broken_ordinals::RULE.info.code],
         what: "Codex numbers the records of its rollout, and a number is wrong.",
         fix: "",
         advice: "Update Codex to 0.154 or later, which skips repeated ordinals, and resume the thread. Tailor does not renumber.",
     },
-    Refusal {
+    KnownError {
         says: &["transcript header does not match"],
         codes: &[misplaced_header::RULE.info.code],
         what: "OpenClaw imports a file whose header is missing, or names another session than the file does.",
         fix: "tailor fix FILE moves a header to the front; it invents none.",
         advice: "If the file was renamed, rename it to the id in its first line.",
     },
-    Refusal {
+    KnownError {
         says: &[
             "session * not found",
             "No conversation found",
@@ -515,35 +515,35 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "tailor fix FILE repairs the line or the title.",
         advice: "If the file is gone, the agent's retention took it.",
     },
-    Refusal {
+    KnownError {
         says: &["database disk image is malformed", "database is locked", "file is not a database"],
         codes: &[],
         what: "The agent's own database is damaged or in use; it is not the transcript.",
         fix: "",
         advice: "Stop the agent, keep a copy of the database, and start it again: Codex rebuilds a damaged one.",
     },
-    Refusal {
+    KnownError {
         says: &["overloaded_error", "529 Overloaded"],
         codes: &[],
         what: "The provider is overloaded. The session has nothing to do with it.",
         fix: "",
         advice: "Wait, and send the message again.",
     },
-    Refusal {
+    KnownError {
         says: &["rate_limit_error", "rate limit", "too many requests"],
         codes: &[],
         what: "The account is over its rate limit. The session has nothing to do with it.",
         fix: "",
         advice: "Wait, and send the message again; a shorter session uses less of the limit.",
     },
-    Refusal {
+    KnownError {
         says: &["credit balance", "insufficient_quota", "exceeded your current quota"],
         codes: &[],
         what: "The account has no credit left. The session has nothing to do with it.",
         fix: "",
         advice: "Check plan and billing with the provider.",
     },
-    Refusal {
+    KnownError {
         says: &[
             "authentication_error",
             "OAuth token has expired",
@@ -558,7 +558,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "",
         advice: "Log in again with the agent, or check its key.",
     },
-    Refusal {
+    KnownError {
         says: &["model is not supported", "cannot specify both", "field in the request * is illegal"],
         codes: &[],
         what: "The model is not available, or does not support a setting of the request. The session has nothing to do \
@@ -566,7 +566,7 @@ pub static REFUSALS: &[Refusal] = &[
         fix: "",
         advice: "Choose another model, or change the agent's settings.",
     },
-    Refusal {
+    KnownError {
         says: &["Request timed out", "Connection error", "Internal server error"],
         codes: &[],
         what: "The provider was not reached, or failed by itself. The session has nothing to do with it.",
@@ -576,7 +576,7 @@ pub static REFUSALS: &[Refusal] = &[
 ];
 
 /// Finds the error in a text, which may have other text around it.
-pub fn find(text: &str) -> Option<&'static Refusal> {
+pub fn find(text: &str) -> Option<&'static KnownError> {
     REFUSALS.iter().find(|refusal| says_one_of(text, refusal.says))
 }
 

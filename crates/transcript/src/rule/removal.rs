@@ -2,7 +2,7 @@
 
 use super::base::Cover;
 use super::counted::records_stay;
-use crate::format::{Answer, Format, Results};
+use crate::format::{Format, ResultPlace, Results};
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Fix, Guard, Held, Op};
 use crate::session::Session;
@@ -17,7 +17,7 @@ pub(super) fn take_out(session: &Session<'_>, entry: u32) -> Fix {
         return Fix::held(Held::Referenced);
     }
     let ops = vec![Op::DropEntry(entry)];
-    if session.format.answer != Answer::Line {
+    if session.format.answer != ResultPlace::Line {
         Fix::guarded(Guard::ChangesLineCount, ops)
     } else if session.is_newest(entry) && session.entry(entry).id.is_some() {
         Fix::guarded(Guard::NewestEntry, ops)
@@ -126,7 +126,7 @@ fn drop_results(session: &Session<'_>, entry: u32, results: &[usize]) -> Fix {
         return Fix::held(Held::Referenced);
     }
     let ops = vec![Op::DropEntry(entry)];
-    if session.format.answer != Answer::Line {
+    if session.format.answer != ResultPlace::Line {
         return Fix::guarded(Guard::ChangesLineCount, ops);
     }
     let is_newest = session.is_newest(entry) && session.entry(entry).id.is_some();

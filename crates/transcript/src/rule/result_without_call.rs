@@ -58,7 +58,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let mut hidden = None;
     for (orphan, fix) in removals(session, &is_orphan) {
         let entry = session.result(orphan).entry;
-        let hidden = hidden.get_or_insert_with(|| HiddenCalls::of(session));
+        let hidden = hidden.get_or_insert_with(|| HiddenCalls::from_session(session));
         let fix = match session.is_live(entry) {
             true if hidden.may_hold_call_of(session, orphan) => Fix::held(Held::Tangled),
             true => fix,
@@ -114,7 +114,7 @@ struct HiddenCalls {
 }
 
 impl HiddenCalls {
-    fn of(session: &Session<'_>) -> Self {
+    fn from_session(session: &Session<'_>) -> Self {
         let nameless = |call: &&Call| session.format.calls_have_ids && call.id.is_none();
         let mut nameless = session.transcript.calls.iter().filter(nameless).peekable();
         let above = session.live.first().and_then(|&first| dangling_parent::nearest_before(session, first));

@@ -41,7 +41,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         // Whether an answer is empty matters only after a user message.
         let empty = before.is_some() && is_empty_entry(session, entry);
         match flow(session.entry(entry), empty, calls(session, entry)) {
-            Flow::Asks => {
+            RoleFlow::Asks => {
                 if let Some(before) = before {
                     let again = is_again(session, before, entry)?;
                     if again || !session.shape.joins_messages {
@@ -50,8 +50,8 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
                 }
                 before = Some(entry);
             }
-            Flow::Answers => before = None,
-            Flow::Neither => {}
+            RoleFlow::Answers => before = None,
+            RoleFlow::Neither => {}
         }
     }
     Ok(())
@@ -69,7 +69,7 @@ fn calls(session: &Session<'_>, entry: u32) -> bool {
 
 /// What an entry does to the turns of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub(crate) enum RoleFlow {
     /// A user message.
     Asks,
     /// An assistant message.
@@ -79,15 +79,15 @@ pub(crate) enum Flow {
 }
 
 /// What an entry does, given whether it is empty and whether it holds calls.
-pub(crate) fn flow(entry: &Entry, empty: bool, calls: bool) -> Flow {
+pub(crate) fn flow(entry: &Entry, empty: bool, calls: bool) -> RoleFlow {
     match entry.kind {
-        Kind::Message(Role::User) if !entry.injected => Flow::Asks,
+        Kind::Message(Role::User) if !entry.injected => RoleFlow::Asks,
         Kind::Message(Role::Assistant)
             if entry.stop != StopReason::Aborted && !empty && (calls || entry.text_chars > 0) =>
         {
-            Flow::Answers
+            RoleFlow::Answers
         }
-        _ => Flow::Neither,
+        _ => RoleFlow::Neither,
     }
 }
 

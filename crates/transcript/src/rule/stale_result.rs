@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
-use spans::cut::Lines;
+use spans::cut::CutLines;
 use spans::cut::{Measure, has_foreign_marker, line_breaks};
 use spans::literal::decode;
 use spans::marker;
@@ -50,9 +50,9 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     for result in 0..session.transcript.results.len() {
         let Some(age) = ages[session.result(result).entry as usize] else { continue };
         let step = if stale.clear_at > 0 && age >= stale.clear_at {
-            Step::Clear
+            AgeStep::Clear
         } else if stale.shorten_at > 0 && age >= stale.shorten_at {
-            Step::Shorten
+            AgeStep::Shorten
         } else {
             continue;
         };
@@ -71,7 +71,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
 
 /// What is done at an age.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum AgeStep {
     Shorten,
     Clear,
 }
@@ -103,16 +103,16 @@ fn stays(session: &Session<'_>, result: usize) -> bool {
 }
 
 /// The result's length, and the fix that shortens it; `None` if it is as short as it should be.
-fn shortened(session: &Session<'_>, result: usize, step: Step) -> Result<Option<(u64, Fix)>, Fault> {
+fn shortened(session: &Session<'_>, result: usize, step: AgeStep) -> Result<Option<(u64, Fix)>, Fault> {
     let stale = &session.policy.stale;
     let texts = session.transcript.bodies_of(result);
     let both = stale.head_chars.saturating_add(stale.tail_chars);
     let (head, tail, limit) = match step {
-        Step::Shorten => (stale.head_chars, stale.tail_chars, both.saturating_add(stale.slack_chars)),
-        Step::Clear => (stale.clear_head_chars, 0, stale.clear_head_chars),
+        AgeStep::Shorten => (stale.head_chars, stale.tail_chars, both.saturating_add(stale.slack_chars)),
+        AgeStep::Clear => (stale.clear_head_chars, 0, stale.clear_head_chars),
     };
     // A result shorter than what an earlier step leaves was always short, or is done.
-    let least = if step == Step::Clear && stale.shorten_at > 0 { both / 2 } else { stale.chars_min };
+    let least = if step == AgeStep::Clear && stale.shorten_at > 0 { both / 2 } else { stale.chars_min };
     if length_max(session, texts) <= limit.max(least.min(stale.chars_min).saturating_sub(1)) {
         return Ok(None);
     }
@@ -124,17 +124,17 @@ fn shortened(session: &Session<'_>, result: usize, step: Step) -> Result<Option<
     if text.kept() <= limit || original < stale.chars_min {
         return Ok(None);
     }
-    if step == Step::Shorten && text.kept() <= limit.saturating_mul(2) {
+    if step == AgeStep::Shorten && text.kept() <= limit.saturating_mul(2) {
         for text in text.texts() {
             if has_foreign_marker(session.source, text.span)? {
                 return Ok(None);
             }
         }
     }
-    let shape = CutShape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
+    let shape = CutShape { kept: Kept::Sizes { head, tail }, lines: CutLines::Anywhere };
     let (shape, notes) = match step {
-        Step::Shorten => (CutShape { lines: stale.lines, ..shape }, Vec::new()),
-        Step::Clear => (shape, notes(session, result, &text)?),
+        AgeStep::Shorten => (CutShape { lines: stale.lines, ..shape }, Vec::new()),
+        AgeStep::Clear => (shape, notes(session, result, &text)?),
     };
     let fix = text.trim(session, shape, u64::MAX, Notes::Each(&notes))?;
     Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))

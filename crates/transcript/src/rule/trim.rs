@@ -9,14 +9,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use spans::cut::Lines;
+use spans::cut::CutLines;
 use spans::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure};
-use spans::json::Text;
+use spans::json::JsonText;
 use spans::marker;
 use spans::source::{Fault, Span};
 
 /// The greatest possible length of texts, without reading them.
-pub(crate) fn most(policy: &Policy, texts: &[Text]) -> u64 {
+pub(crate) fn most(policy: &Policy, texts: &[JsonText]) -> u64 {
     texts.iter().map(|text| text.length(policy.unit).unwrap_or(text.inner.len())).sum()
 }
 
@@ -50,14 +50,14 @@ pub(super) fn exceeded(session: &Session<'_>, result: usize) -> Result<Option<(M
 }
 
 /// Whether texts may be longer than a limit allows, without reading them.
-fn may_exceed(session: &Session<'_>, texts: &[Text], cap: &Cap) -> bool {
+fn may_exceed(session: &Session<'_>, texts: &[JsonText], cap: &Cap) -> bool {
     // A line break is one character, but at least two bytes in the file.
     let breaks_max: u64 = texts.iter().map(|text| text.inner.len().saturating_sub(text.chars)).sum();
     length_max(session, texts) > cap.chars_max || (cap.lines_max > 0 && breaks_max >= cap.lines_max)
 }
 
 /// The greatest possible length of texts, in the unit of the policy.
-pub(super) fn length_max(session: &Session<'_>, texts: &[Text]) -> u64 {
+pub(super) fn length_max(session: &Session<'_>, texts: &[JsonText]) -> u64 {
     most(session.policy, texts)
 }
 
@@ -101,7 +101,7 @@ pub(super) struct Measured {
 
 impl Measured {
     /// Reads the texts. `None` if they cannot be longer than `limit`.
-    pub(super) fn new(session: &Session<'_>, texts: &[Text], limit: u64) -> Result<Option<Self>, Fault> {
+    pub(super) fn new(session: &Session<'_>, texts: &[JsonText], limit: u64) -> Result<Option<Self>, Fault> {
         if length_max(session, texts) <= limit {
             return Ok(None);
         }
@@ -109,12 +109,12 @@ impl Measured {
     }
 
     /// Reads the texts. Measures exactly those that may fit into `limit`.
-    pub(super) fn all(session: &Session<'_>, texts: &[Text], limit: u64) -> Result<Self, Fault> {
+    pub(super) fn all(session: &Session<'_>, texts: &[JsonText], limit: u64) -> Result<Self, Fault> {
         let measured: Result<Vec<_>, _> = texts.iter().map(|text| Self::text(session, text, limit)).collect();
         Ok(Self { texts: measured? })
     }
 
-    fn text(session: &Session<'_>, text: &Text, limit: u64) -> Result<Measure, Fault> {
+    fn text(session: &Session<'_>, text: &JsonText, limit: u64) -> Result<Measure, Fault> {
         let unit = session.policy.unit;
         let (known, planned) = (text.length(unit), session.depth == Depth::Plan);
         if let Some(units) = known.filter(|_| !planned && text.is_unmarked()) {
@@ -258,7 +258,7 @@ impl Measured {
 const BREAKS: u64 = 2;
 
 /// The id that a marker in a text names.
-fn address(text: &Measure) -> &marker::Id {
+fn address(text: &Measure) -> &marker::TextId {
     text.own.as_ref().map_or(&text.id, |found| &found.id)
 }
 
@@ -279,7 +279,7 @@ fn shorten(
     session: &Session<'_>,
     text: &Measure,
     keep: Keep,
-    lines: Lines,
+    lines: CutLines,
     (notes, n): (Notes<'_>, usize),
     ops: &mut Vec<Op>,
 ) -> Result<(), Fault> {

@@ -57,7 +57,7 @@ mod tests {
             read.transcript.bytes = bytes;
             let session = Session::new(&read, source, &policy, Depth::Sizes).unwrap();
             let holds = Holds::default();
-            let found = Survey::of(&session, &holds, false).unwrap().findings;
+            let found = Survey::run(&session, &holds, false).unwrap().findings;
             assert_eq!(found.iter().filter(|finding| finding.rule.code() == "S10").count(), count);
         }
     }

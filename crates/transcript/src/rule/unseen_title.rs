@@ -38,7 +38,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let bytes = session.transcript.bytes;
-    let Some(at) = Titles::of(session.transcript).unseen(bytes) else { return Ok(()) };
+    let Some(at) = Titles::from_transcript(session.transcript).unseen(bytes) else { return Ok(()) };
     let entry = session.transcript.entries.partition_point(|entry| entry.span.start < at.start) as u32;
     let mut line = read_span(session.source, at)?;
     line.push(b'\n');
@@ -66,7 +66,7 @@ pub(crate) struct Titles {
 }
 
 impl Titles {
-    pub(crate) fn of(transcript: &Transcript) -> Self {
+    pub(crate) fn from_transcript(transcript: &Transcript) -> Self {
         let mut titles = Self::default();
         for (_, entry) in transcript.unusual() {
             titles.take(entry);

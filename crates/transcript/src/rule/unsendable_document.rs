@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memmem;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
-use spans::json::{self, Kind as Json, Value};
+use spans::json::{self, Value, ValueKind as Json};
 use spans::marker;
 use spans::source::{Fault, Span, read_span};
 
@@ -87,7 +87,7 @@ fn replaced(
 ) -> Result<Finding, Fault> {
     let hash = blake3::hash(&read_span(session.source, data)?);
     let folder = session.policy.spill.as_ref();
-    let text = marker::text(data.len(), data.len(), &marker::Id::new(&hash), folder, "PDF document");
+    let text = marker::text(data.len(), data.len(), &marker::TextId::new(&hash), folder, "PDF document");
     let with = format!(r#"{{"type":"text","text":"{text}"}}"#).into_bytes();
     let ops = vec![Op::Keep(data), Op::Replace { at: document.block, with }];
     let fix = Fix::guarded(Guard::Documents, ops);

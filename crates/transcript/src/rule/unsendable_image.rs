@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use spans::json::{self, Kind as Json};
+use spans::json::{self, ValueKind as Json};
 use spans::marker;
 use spans::source::{Fault, Span, read_span};
 
@@ -114,7 +114,7 @@ fn judge(session: &Session<'_>, images: &[Image]) -> Result<Vec<Fate>, Fault> {
     for (n, image) in images.iter().enumerate() {
         let large = too_large(session, image, many);
         let stays = large.is_none() || session.policy.downscale.is_some();
-        let twin = if stays { twins.of(session, image)? } else { None };
+        let twin = if stays { twins.earlier_twin(session, image)? } else { None };
         verdicts.push(match (twin, large) {
             (Some(first), None) => {
                 let why = format!("the same image as on line {}", session.entry(first).line);
@@ -175,7 +175,7 @@ struct Twins {
 
 impl Twins {
     /// The entry of an earlier image with the same data.
-    fn of(&mut self, session: &Session<'_>, image: &Image) -> Result<Option<u32>, Fault> {
+    fn earlier_twin(&mut self, session: &Session<'_>, image: &Image) -> Result<Option<u32>, Fault> {
         let length = image.data.len();
         if length < 1000 {
             return Ok(None);
@@ -271,7 +271,7 @@ fn stub(session: &Session<'_>, image: &Image, severity: Severity, why: String) -
     let kind = image.facts.kind.map_or_else(|| "image".to_string(), |kind| format!("{kind} image"));
     let chars = image.data.len();
     let folder = session.policy.spill.as_ref();
-    let text = marker::text(chars, chars, &marker::Id::new(&hash), folder, &(kind + &size));
+    let text = marker::text(chars, chars, &marker::TextId::new(&hash), folder, &(kind + &size));
     let block = match image.stub {
         Stub::Block => format!(r#"{{"type":"text","text":"{text}"}}"#),
         Stub::Item => format!(r#"{{"type":"input_text","text":"{text}"}}"#),

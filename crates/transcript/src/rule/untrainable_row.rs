@@ -7,7 +7,7 @@ use crate::model::entry::ContentIssueKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::string::ToString;
-use spans::json::{self, Kind as Json};
+use spans::json::{self, ValueKind as Json};
 use spans::literal;
 use spans::source::{Fault, Span, read_span};
 

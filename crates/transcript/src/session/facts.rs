@@ -31,7 +31,7 @@ pub struct Facts {
 
 impl Facts {
     /// The facts that a scan gives. The last two fields need a session.
-    pub(crate) fn of(Scanned { format, transcript, .. }: &Scanned) -> Self {
+    pub(crate) fn from_scan(Scanned { format, transcript, .. }: &Scanned) -> Self {
         Self {
             format: *format,
             is_document: transcript.is_document,

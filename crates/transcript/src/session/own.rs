@@ -1,7 +1,7 @@
 //! What Tailor has written into a session: messages that stand for others, and markers where something was cut.
 
 use super::Session;
-use crate::format::Part;
+use crate::format::EntryPart;
 use spans::json;
 use spans::source::Fault;
 
@@ -16,7 +16,7 @@ pub(crate) fn stands_for_others(session: &Session<'_>, entry: u32) -> Result<boo
     let Some(doc) = json::parse(session.source, session.entry(entry).span)? else { return Ok(false) };
     let mut own = None;
     (session.format.parts)(&doc, &mut |part| {
-        if let Part::Text(text) = part {
+        if let EntryPart::Text(text) = part {
             own.get_or_insert(text.prefix().starts_with(BEGIN));
         }
     });

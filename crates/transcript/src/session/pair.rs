@@ -72,7 +72,7 @@ impl UsesById {
     }
 
     /// Those of an id.
-    fn of(&mut self, id: Id) -> &mut Uses {
+    fn uses_of(&mut self, id: Id) -> &mut Uses {
         let at = &mut self.at[id.index()];
         if *at == NONE {
             *at = self.all.len() as u32;
@@ -97,7 +97,7 @@ impl Session<'_> {
         for entry in order {
             for call in self.transcript.calls_of(entry) {
                 let Some(id) = self.call(call as u32).key else { continue };
-                uses.of(id).open(call as u32, |call| self.turn(self.call(call).entry));
+                uses.uses_of(id).open(call as u32, |call| self.turn(self.call(call).entry));
             }
             for result in self.transcript.results_of(entry) {
                 let found = self.result(result);
@@ -106,7 +106,7 @@ impl Session<'_> {
                     if found.call_at.len() > 2 { Answers::Unseen } else { Answers::Nothing };
                 let Some(id) = found.key else { continue };
                 self.answers[result] = Answers::Nothing;
-                let uses = uses.of(id);
+                let uses = uses.uses_of(id);
                 // An interrupted call waits for nothing once a later one with its id has been answered.
                 let answered = uses.answered;
                 let waits = |&call: &u32| Some(call) > answered || !self.is_aborted(call);

@@ -11,9 +11,9 @@ mod carried;
 mod rates;
 mod usage;
 
-use crate::format::{Format, Part};
-use crate::model::context_tokens::Number;
-pub use crate::model::context_tokens::{ContextTokens, Counted};
+use crate::format::{EntryPart, Format};
+use crate::model::context_tokens::NewestNumber;
+pub use crate::model::context_tokens::{ContextTokens, ReportedTokens};
 pub(crate) use crate::model::context_tokens::{Count, Rates};
 use crate::model::entry::{Entry, Kind, Role};
 use crate::model::ids::Id;
@@ -75,7 +75,7 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    fn of(session: &Session<'a>) -> Self {
+    fn from_session(session: &Session<'a>) -> Self {
         Self { transcript: session.transcript, source: session.source, format: session.format }
     }
 
@@ -94,9 +94,9 @@ pub(crate) fn tokens_of(session: &Session<'_>) -> Result<ContextTokens, Fault> {
 }
 
 fn count(session: &Session<'_>) -> Result<Count, Fault> {
-    let rates = Rates::of(session);
-    let costs = Costs::of(session, rates);
-    let newest = Newest::of(session)?;
+    let rates = Rates::for_session(session);
+    let costs = Costs::new(session, rates);
+    let newest = Newest::find(session)?;
     let mut count = Count {
         rates,
         model_window: rates::window_of(model_of(session)),
@@ -111,7 +111,7 @@ fn count(session: &Session<'_>) -> Result<Count, Fault> {
         left: newest.left,
     };
     if let Some((at, tokens)) = newest.count {
-        count.number = Some(Number::new(Entries::of(session), at, tokens));
+        count.number = Some(NewestNumber::new(Entries::from_session(session), at, tokens));
         count.since = costs.since(session, at);
         if count.is_whole() {
             (count.gone, count.gone_next) = gone_since(session, &costs, at)?;
@@ -125,7 +125,7 @@ fn count(session: &Session<'_>) -> Result<Count, Fault> {
 fn waiting(session: &Session<'_>, rates: Rates) -> u64 {
     let up = core::iter::successors(session.ends.tip, |&entry| session.parent(entry));
     let after = up.take(session.transcript.entries.len()).take_while(|&entry| Some(entry) != session.leaf);
-    after.map(|entry| rates.entry(Entries::of(session), entry)).sum()
+    after.map(|entry| rates.entry(Entries::from_session(session), entry)).sum()
 }
 
 /// The model that spoke last; empty if none is named.
@@ -137,7 +137,7 @@ pub(crate) fn model_of<'s>(session: &'s Session<'_>) -> &'s [u8] {
 /// The estimated tokens of a context of which only a part stays: first of what always stays, and then for each of these
 /// entries, in model order, of that entry and all after it.
 pub(crate) fn tokens_from(session: &Session<'_>, entries: &[u32]) -> (u64, Vec<u64>) {
-    let costs = Costs::of(session, Rates::of(session));
+    let costs = Costs::new(session, Rates::for_session(session));
     let stays = |entry: u32| session.entry(entry).kind == Kind::Message(Role::System);
     let (mut fixed, mut sum, mut from) = (0, 0, alloc::vec![0; session.transcript.entries.len()]);
     for &(entry, cost) in costs.each.iter().rev() {
@@ -160,13 +160,13 @@ struct Costs {
 }
 
 impl Costs {
-    fn of(session: &Session<'_>, rates: Rates) -> Self {
+    fn new(session: &Session<'_>, rates: Rates) -> Self {
         let instructs =
             |&entry: &u32| session.in_context(entry) && rates::is_instructions(session.entry(entry));
         let system = session.model_order().iter().rev().copied().find(instructs);
         let cost = |entry| {
             let instructs = Some(entry) == system;
-            let all = Entries::of(session);
+            let all = Entries::from_session(session);
             (entry, if instructs { Rates::instructions(session, entry) } else { rates.entry(all, entry) })
         };
         let each: Vec<(u32, u64)> = session.sent().map(cost).collect();
@@ -226,7 +226,7 @@ struct Newest {
 }
 
 impl Newest {
-    fn of(session: &Session<'_>) -> Result<Self, Fault> {
+    fn find(session: &Session<'_>) -> Result<Self, Fault> {
         // What a log was taken back to is shorter than what was counted before.
         let back =
             |&entry: &u32| session.entry(entry).kind == Kind::Leaf && !session.format.shape.has_parents();
@@ -243,11 +243,11 @@ impl Newest {
             if !answered && here.kind == Kind::Message(Role::Assistant) {
                 answered = true;
                 if found.window.is_none() {
-                    found.window = window_in_error(Entries::of(session), here)?;
+                    found.window = window_in_error(Entries::from_session(session), here)?;
                     found.window_in_error = found.window.is_some();
                 }
             }
-            let Some(usage) = usage_of(Entries::of(session), here)? else { continue };
+            let Some(usage) = usage_of(Entries::from_session(session), here)? else { continue };
             if usage.tokens > 0 && Some(entry) > from {
                 found.count = Some((entry, usage.tokens));
             }
@@ -320,7 +320,7 @@ fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<(Option<u
     }
     let (mut first, mut gone, mut later) = (None, 0_u64, 0);
     for &(entry, _) in &costs.each {
-        let omitted = omitted_in(Entries::of(session), costs.rates, entry)?;
+        let omitted = omitted_in(Entries::from_session(session), costs.rates, entry)?;
         if entry >= at {
             later += omitted;
         } else if omitted > 0 {
@@ -403,7 +403,7 @@ fn counts(session: &Session<'_>, from: u32, to: u32) -> Result<Vec<(u32, u64)>, 
 
 /// The number in an entry.
 fn count_at(session: &Session<'_>, entry: u32) -> Result<Option<u64>, Fault> {
-    let usage = usage_of(Entries::of(session), session.entry(entry))?;
+    let usage = usage_of(Entries::from_session(session), session.entry(entry))?;
     Ok(usage.map(|usage| usage.tokens).filter(|tokens| *tokens > 0))
 }
 
@@ -454,7 +454,7 @@ fn marked_texts(all: Entries<'_>, found: &Entry) -> Result<Vec<Span>, Fault> {
     }
     if let Some(doc) = json::parse(all.source, found.span)? {
         (all.format.parts)(&doc, &mut |part| {
-            if let Part::Text(text) = part {
+            if let EntryPart::Text(text) = part {
                 texts.push(text.inner());
             }
         });

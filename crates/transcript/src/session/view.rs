@@ -1,7 +1,7 @@
 //! A session, and the questions that rules ask about it.
 
 use super::traits::Traits;
-use crate::format::{Format, Head, Level, Shape};
+use crate::format::{Format, Head, Shape, SupportLevel};
 use crate::model::context_tokens::Count;
 use crate::model::entry::{Call, Entry, Kind, Link, Role, StopReason, ToolResult};
 use crate::model::ids::Id;
@@ -282,7 +282,7 @@ impl<'a> Session<'a> {
     /// Why nothing of the file may be changed, if that is so.
     pub fn read_only(&self) -> Option<&'static str> {
         self.transcript.read_only.or(match self.format.level {
-            Level::ReadOnly(why) => Some(why),
+            SupportLevel::ReadOnly(why) => Some(why),
             _ => None,
         })
     }

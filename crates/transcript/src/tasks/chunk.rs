@@ -6,7 +6,7 @@
 //! chunk and one message are in memory at a time.
 
 use crate::examine::context::Context;
-use crate::format::Part;
+use crate::format::EntryPart;
 use crate::model::entry::{Kind, Role};
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
@@ -19,7 +19,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
-use spans::json::{self, Kind as Json, Value};
+use spans::json::{self, Value, ValueKind as Json};
 use spans::literal;
 use spans::source::{Fault, Source, Span, read_span};
 
@@ -40,7 +40,7 @@ const BYTES_A_CHAR: u64 = 6;
 
 /// What a chunk may hold.
 #[derive(Clone, Copy)]
-pub struct Limits<'t> {
+pub struct ChunkBounds<'t> {
     /// Most tokens of a chunk; raised to [`TOKENS_MIN`].
     pub tokens_max: u64,
     /// Most characters of a chunk; 0 for eight per token; raised to [`CHARS_MIN`].
@@ -55,7 +55,7 @@ pub struct Limits<'t> {
     pub count: &'t dyn Fn(&str) -> u64,
 }
 
-impl fmt::Debug for Limits<'_> {
+impl fmt::Debug for ChunkBounds<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tokens_max, chars_max, message_chars_max, window_tokens, budget_tokens, count } = self;
         let limits = (tokens_max, chars_max, message_chars_max, window_tokens, budget_tokens);
@@ -77,7 +77,7 @@ pub fn chars4(text: &str) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
     /// The messages, in model order.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChunkMessage>,
     /// Their characters.
     pub chars: u64,
     /// Their tokens.
@@ -90,13 +90,13 @@ impl Chunk {
         self.messages.iter().map(|message| &*message.text).collect()
     }
 
-    fn add(&mut self, message: Message) {
+    fn add(&mut self, message: ChunkMessage) {
         self.chars += message.chars;
         self.tokens += message.tokens;
         self.messages.push(message);
     }
 
-    fn take(&mut self, at: usize, with: Message) -> Message {
+    fn take(&mut self, at: usize, with: ChunkMessage) -> ChunkMessage {
         self.chars = self.chars - self.messages[at].chars + with.chars;
         self.tokens = self.tokens - self.messages[at].tokens + with.tokens;
         core::mem::replace(&mut self.messages[at], with)
@@ -105,7 +105,7 @@ impl Chunk {
 
 /// One message of a chunk.
 #[derive(Clone, Debug)]
-pub struct Message {
+pub struct ChunkMessage {
     /// Line of its entry, from 1.
     pub line: u64,
     /// Id of its entry.
@@ -128,7 +128,7 @@ pub struct Message {
 
 /// The totals of all chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct ChunkTotals {
     /// Number of chunks.
     pub chunks: u64,
     /// Messages in them, including those that were replaced.
@@ -170,16 +170,16 @@ pub struct Totals {
 /// ```
 pub fn chunks(
     source: &dyn Source,
-    limits: &Limits<'_>,
+    limits: &ChunkBounds<'_>,
     until: Option<u64>,
     each: &mut dyn FnMut(&Chunk) -> bool,
-) -> Result<Result<Totals, Unable>, Fault> {
+) -> Result<Result<ChunkTotals, Unable>, Fault> {
     let read = scan::scan(source)?;
     let policy = Policy::default();
     let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else {
         return Ok(Err(Unable::UnknownFormat));
     };
-    let context = Context::of(&session);
+    let context = Context::from_session(&session);
     let begins = |&entry: &u32| Some(session.entry(entry).span.start) == until;
     let end = match (until, context.entries.iter().position(begins)) {
         (None, _) => context.entries.len(),
@@ -190,7 +190,7 @@ pub fn chunks(
     cutter.run(end, until.is_some(), each).map(Ok)
 }
 
-impl Limits<'_> {
+impl ChunkBounds<'_> {
     /// Raises limits that are too small to be kept.
     fn sound(self) -> Self {
         let tokens_max = self.tokens_max.max(TOKENS_MIN);
@@ -214,13 +214,18 @@ impl Limits<'_> {
 struct Cutter<'a> {
     session: &'a Session<'a>,
     context: &'a Context,
-    limits: Limits<'a>,
+    limits: ChunkBounds<'a>,
 }
 
 impl Cutter<'_> {
     /// `rest` says that what comes after stays as it is, and so do instructions.
-    fn run(&self, end: usize, rest: bool, each: &mut dyn FnMut(&Chunk) -> bool) -> Result<Totals, Fault> {
-        let mut totals = Totals::default();
+    fn run(
+        &self,
+        end: usize,
+        rest: bool,
+        each: &mut dyn FnMut(&Chunk) -> bool,
+    ) -> Result<ChunkTotals, Fault> {
+        let mut totals = ChunkTotals::default();
         let from = self.affordable(end, rest, &mut totals)?;
         let mut chunk = Chunk::default();
         for range in self.context.groups(end).filter(|range| range.start >= from) {
@@ -238,7 +243,7 @@ impl Cutter<'_> {
     }
 
     /// The first position from which on everything is within the budget.
-    fn affordable(&self, end: usize, rest: bool, totals: &mut Totals) -> Result<usize, Fault> {
+    fn affordable(&self, end: usize, rest: bool, totals: &mut ChunkTotals) -> Result<usize, Fault> {
         if self.limits.budget_tokens == 0 {
             return Ok(0);
         }
@@ -292,30 +297,30 @@ impl Cutter<'_> {
         let stands_for = group.messages.iter().map(|message| message.stands_for).sum();
         let name = first.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
         let text = format!("[{}{name}: {stands_for} messages, {chars} characters left out]\n\n", first.role);
-        let line = Message {
+        let line = ChunkMessage {
             stands_for,
-            ..self.sized(Message { omitted_chars: Some(chars), ..first.clone() }, text)
+            ..self.sized(ChunkMessage { omitted_chars: Some(chars), ..first.clone() }, text)
         };
         *group = Chunk::default();
         group.add(line);
     }
 
-    fn sized(&self, message: Message, text: String) -> Message {
+    fn sized(&self, message: ChunkMessage, text: String) -> ChunkMessage {
         let (chars, tokens) = (text.chars().count() as u64, (self.limits.count)(&text));
-        Message { text, chars, tokens, ..message }
+        ChunkMessage { text, chars, tokens, ..message }
     }
 
     /// The line that replaces a message of this many characters.
-    fn stand_in(&self, message: &Message, chars: u64) -> Message {
+    fn stand_in(&self, message: &ChunkMessage, chars: u64) -> ChunkMessage {
         let name = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
         let text = format!("[{}{name}: {chars} characters left out]\n\n", message.role);
-        self.sized(Message { omitted_chars: Some(chars), text: String::new(), ..message.clone() }, text)
+        self.sized(ChunkMessage { omitted_chars: Some(chars), text: String::new(), ..message.clone() }, text)
     }
 
-    fn message(&self, entry: u32) -> Result<Message, Fault> {
+    fn message(&self, entry: u32) -> Result<ChunkMessage, Fault> {
         let session = self.session;
         let found = session.entry(entry);
-        let blank = Message {
+        let blank = ChunkMessage {
             line: found.line,
             entry: found.id.map(|id| String::from_utf8_lossy(session.transcript.ids.text(id)).into_owned()),
             role: role(found.kind),
@@ -356,7 +361,7 @@ impl Cutter<'_> {
     }
 
     /// The text of an entry; `None` if it is longer than was counted, and too long.
-    fn words(&self, entry: u32, message: &Message) -> Result<Option<String>, Fault> {
+    fn words(&self, entry: u32, message: &ChunkMessage) -> Result<Option<String>, Fault> {
         let source = self.session.source;
         let name = if message.role == "tool" { message.tool.as_deref() } else { None };
         let mut text = match name {
@@ -365,7 +370,7 @@ impl Cutter<'_> {
         };
         let mut room = Some(self.limits.message_chars_max.saturating_mul(BYTES_A_CHAR));
         let mut failed = None;
-        let mut add = |part: Part<'_>| {
+        let mut add = |part: EntryPart<'_>| {
             room = room.and_then(|room| room.checked_sub(length(part)));
             match room.map(|_| self.spoken(entry, part)) {
                 None => {}
@@ -386,11 +391,11 @@ impl Cutter<'_> {
         failed.map_or(Ok(room.map(|_| text)), Err)
     }
 
-    fn spoken(&self, entry: u32, part: Part<'_>) -> Result<String, Fault> {
+    fn spoken(&self, entry: u32, part: EntryPart<'_>) -> Result<String, Fault> {
         let source = self.session.source;
         match part {
-            Part::Text(text) => said(source, text),
-            Part::Call { name, arguments } => {
+            EntryPart::Text(text) => said(source, text),
+            EntryPart::Call { name, arguments } => {
                 let name = match (name, name.and_then(|name| self.named_within(entry, name.span()))) {
                     (_, Some(tool)) => tool,
                     (Some(name), None) => said(source, name)?,
@@ -399,8 +404,8 @@ impl Cutter<'_> {
                 let arguments = arguments.map_or(Ok(String::new()), |arguments| said(source, arguments))?;
                 Ok(format!("[calls {name}] {arguments}"))
             }
-            Part::Image => Ok("[image]".to_owned()),
-            Part::Result => Ok(String::new()),
+            EntryPart::Image => Ok("[image]".to_owned()),
+            EntryPart::Result => Ok(String::new()),
         }
     }
 
@@ -416,7 +421,7 @@ impl Cutter<'_> {
     }
 }
 
-impl Totals {
+impl ChunkTotals {
     fn hand_out(&mut self, chunk: &mut Chunk, each: &mut dyn FnMut(&Chunk) -> bool) -> bool {
         self.chunks += 1;
         self.messages += chunk.messages.iter().map(|message| message.stands_for).sum::<u64>();
@@ -449,11 +454,11 @@ fn said(source: &dyn Source, value: Value<'_>) -> Result<String, Fault> {
 }
 
 /// How many bytes a part has in the file.
-fn length(part: Part<'_>) -> u64 {
+fn length(part: EntryPart<'_>) -> u64 {
     let length = |value: Option<Value<'_>>| value.map_or(0, |value| value.span().len());
     match part {
-        Part::Text(text) => text.span().len(),
-        Part::Call { name, arguments } => length(name) + length(arguments),
-        Part::Result | Part::Image => 0,
+        EntryPart::Text(text) => text.span().len(),
+        EntryPart::Call { name, arguments } => length(name) + length(arguments),
+        EntryPart::Result | EntryPart::Image => 0,
     }
 }

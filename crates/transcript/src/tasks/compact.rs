@@ -9,7 +9,7 @@ use crate::examine::context::Context;
 use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
 use crate::examine::mend::Repair;
-use crate::examine::verdict::{Baseline, Loss, Worse};
+use crate::examine::verdict::{Loss, RepairBaseline, Worse};
 use crate::format::{Compaction, Header};
 use crate::model::entry::{DamageKind, Kind, Link, Role};
 use crate::model::finding::{Held, Op};
@@ -32,7 +32,7 @@ use spans::source::{Fault, Source, read_span};
 
 /// How to compact a conversation.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct CompactRequest<'a> {
     /// What stays.
     pub stay: Stay,
     /// The summary of the rest; without it, a sentence that says how much is missing.
@@ -112,24 +112,24 @@ pub enum Unable {
 }
 
 /// Why a compaction was not drawn.
-enum Stop {
+enum NotDrawn {
     Unable(Unable),
     Fault(Fault),
 }
 
-impl From<Unable> for Stop {
+impl From<Unable> for NotDrawn {
     fn from(unable: Unable) -> Self {
         Self::Unable(unable)
     }
 }
 
-impl From<Fault> for Stop {
+impl From<Fault> for NotDrawn {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl Stop {
+impl NotDrawn {
     /// What cannot be done is an answer; a source that cannot be read is an error.
     fn answer<T>(done: Result<T, Self>) -> Result<Result<T, Unable>, Fault> {
         match done {
@@ -182,27 +182,31 @@ impl fmt::Display for Unable {
 /// let plan = done.repair.ok().unwrap().plan;
 /// assert_eq!(plan.edits().len(), 1);
 /// ```
-pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> Result<Compacted, Fault> {
+pub fn compact(
+    source: &dyn Source,
+    policy: &Policy,
+    request: &CompactRequest<'_>,
+) -> Result<Compacted, Fault> {
     let mut drawn = Err(Unable::UnknownFormat.into());
     let before = look(source, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
         drawn = draw(session, request);
     })?;
-    let drawing = match Stop::answer(drawn)? {
+    let drawing = match NotDrawn::answer(drawn)? {
         Ok(drawing) => drawing,
         Err(unable) => return Ok(Compacted { before, repair: Err(unable), shares: Shares::default() }),
     };
-    let Drawing { plan, shares, kept } = drawing;
+    let CompactDrawing { plan, shares, kept } = drawing;
     let mut now = Vec::new();
     let after =
         look(&Rendered::new(source, &plan), policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
-            now = names(session, &Context::of(session).entries);
+            now = names(session, &Context::from_session(session).entries);
         })?;
     let loss = match before.facts.format.map(|format| traits(format.shape).compacts) {
         Some(Compacts::InPlace) => Loss::Texts,
         _ if request.message_chars_max > 0 => Loss::Texts,
         _ => Loss::Context,
     };
-    let repair = match Baseline::of(&before).compare(&after, &plan.origins(), loss) {
+    let repair = match RepairBaseline::from_original(&before).compare(&after, &plan.origins(), loss) {
         Err(worse) => Err(Unable::Worse(worse)),
         Ok(()) if kept != now => Err(Unable::Unsure),
         Ok(()) => Ok(Repair { plan, after: Some(after) }),
@@ -216,8 +220,8 @@ pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Result
     let Some(session) = Session::new(&read, source, policy, Depth::Sizes) else {
         return Ok(Err(Unable::UnknownFormat));
     };
-    let request = Request { stay, summary: None, message_chars_max: 0 };
-    Stop::answer(draw(&session, &request).map(|drawing| drawing.shares))
+    let request = CompactRequest { stay, summary: None, message_chars_max: 0 };
+    NotDrawn::answer(draw(&session, &request).map(|drawing| drawing.shares))
 }
 
 /// Identifies the messages among these entries by their ids, or by their content if they have none.
@@ -226,20 +230,20 @@ fn names(session: &Session<'_>, entries: &[u32]) -> Vec<Vec<u8>> {
     counted.map(|&entry| session.transcript.id_text(session.entry(entry).id).to_vec()).collect()
 }
 
-struct Drawing {
+struct CompactDrawing {
     plan: Plan,
     shares: Shares,
     /// What is to be in context, as from [`names`].
     kept: Vec<Vec<u8>>,
 }
 
-fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Drawing, Stop> {
+fn draw(session: &Session<'_>, request: &CompactRequest<'_>) -> Result<CompactDrawing, NotDrawn> {
     if let Some(why) = session.read_only() {
         return Err(Unable::Held(Held::ReadOnly(why)).into());
     }
-    let context = Context::of(session);
+    let context = Context::from_session(session);
     let place = match place(session, &context, request.stay) {
-        Err(Stop::Unable(Unable::Nothing)) if request.message_chars_max > 0 => 0,
+        Err(NotDrawn::Unable(Unable::Nothing)) if request.message_chars_max > 0 => 0,
         place => place?,
     };
     let (gone, kept) = context.entries.split_at(place);
@@ -278,13 +282,13 @@ fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Drawing, Stop> {
     }
     let mut plan = plan::draw(session, &mut steps.iter())?;
     plan.unsettles_memory = bound_thinking::binds(session);
-    Ok(Drawing { plan, shares, kept: names })
+    Ok(CompactDrawing { plan, shares, kept: names })
 }
 
 /// The position of the first entry that stays.
-fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<usize, Stop> {
+fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<usize, NotDrawn> {
     let entries = &context.entries;
-    let suits = Suits::of(session, context);
+    let suits = Suits::for_session(session, context);
     if session.shape.compacts == Compacts::AtEnd
         && entries.iter().all(|&entry| session.entry(entry).id.is_none())
         && left_out(session, entries)? > 0
@@ -312,7 +316,7 @@ fn is_person(session: &Session<'_>, context: &Context, at: usize) -> bool {
 }
 
 /// The position from which on this many messages stay.
-fn last(session: &Session<'_>, context: &Context, suits: &Suits<'_>, keep: u64) -> Result<usize, Stop> {
+fn last(session: &Session<'_>, context: &Context, suits: &Suits<'_>, keep: u64) -> Result<usize, NotDrawn> {
     let entries = &context.entries;
     let (mut counted, mut from) = (0, entries.len());
     for at in (0..entries.len()).rev().filter(|&at| Context::counts(session, entries[at])) {
@@ -353,7 +357,7 @@ fn fitting(
 
 /// How many messages are in context, without our own that replaces others.
 pub(crate) fn said_in(session: &Session<'_>) -> Result<u64, Fault> {
-    left_out(session, &Context::of(session).entries)
+    left_out(session, &Context::from_session(session).entries)
 }
 
 /// How many messages these entries are, without our own that replaces others.
@@ -377,7 +381,7 @@ struct Suits<'a> {
 }
 
 impl<'a> Suits<'a> {
-    fn of(session: &'a Session<'a>, context: &'a Context) -> Self {
+    fn for_session(session: &'a Session<'a>, context: &'a Context) -> Self {
         let mut on_chain = alloc::vec![false; session.transcript.entries.len()];
         for entry in session.path(session.leaf) {
             on_chain[entry as usize] = true;
@@ -441,9 +445,9 @@ fn insert(
     session: &Session<'_>,
     context: &Context,
     place: usize,
-    request: &Request<'_>,
+    request: &CompactRequest<'_>,
     left_out: u64,
-) -> Result<Vec<Op>, Stop> {
+) -> Result<Vec<Op>, NotDrawn> {
     let compacts = session.shape.compacts;
     let first = head(session, context, place).ok_or(Unable::NoPlace)?;
     let summary = words(compacts, request.summary, left_out);

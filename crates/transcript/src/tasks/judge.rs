@@ -25,7 +25,7 @@ use crate::format::Head;
 use crate::model::overflow::Cause;
 use crate::model::policy::Policy;
 use crate::plan::Rendered;
-use crate::read::scan::{ENTRIES_MAX, Known, Scanned, scan, scan_from};
+use crate::read::scan::{ENTRIES_MAX, ReadTo, Scanned, scan, scan_from};
 use crate::rule::unseen_title::Titles;
 use crate::rule::{Feature, bound_thinking};
 use crate::session::failure::failure_in;
@@ -41,8 +41,8 @@ mod seen;
 mod state;
 mod turn;
 
-use seen::Key;
-use state::{State, Taken};
+use seen::TextKey;
+use state::{AppendedEntry, JudgedSession};
 
 /// How many of the first and of the last known bytes are compared, to notice that the file was rewritten.
 const END_BYTES: u64 = 4096;
@@ -59,22 +59,22 @@ pub struct Judge {
     /// There is no line end between the known lines and this offset.
     searched: u64,
     /// Hash of the first and the last bytes of the known lines.
-    ends: Key,
+    ends: TextKey,
     /// What is known of the session, or why appends cannot be judged.
-    state: Result<State, Feature>,
+    state: Result<JudgedSession, Feature>,
     messages: Messages,
     /// The count of tokens; `None` as in [`Judge::counted`].
     count: Option<Count>,
 }
 
 /// What a look yields for the judge. `undecided` are the votes on the format so far, if later objects still count.
-struct Remembered {
-    state: State,
+struct Remembrance {
+    state: JudgedSession,
     undecided: Option<Head>,
     count: Option<Count>,
 }
 
-fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, Feature> {
+fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembrance, Feature> {
     if found.is_cut() {
         // An append may change findings that were only counted.
         return Err(Feature::Unsettled);
@@ -83,8 +83,8 @@ fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, F
         // Each new call has to be compared with all earlier calls.
         return Err(Feature::Unsettled);
     }
-    let state = State::of(session, &found.findings)?;
-    Ok(Remembered { state, undecided: session.undecided, count: session.tokens.get().cloned() })
+    let state = JudgedSession::from_session(session, &found.findings)?;
+    Ok(Remembrance { state, undecided: session.undecided, count: session.tokens.get().cloned() })
 }
 
 /// What an append changes.
@@ -115,7 +115,7 @@ impl Judge {
         let mut known = Err(Feature::Rewritten);
         let mut remember = |session: &Session<'_>, found: &Survey<'_>| known = remembered(session, found);
         let found = examine_and_remember(read, source, policy, &mut remember)?;
-        let judge = Self::of(source, policy, &found, known)?;
+        let judge = Self::after_look(source, policy, &found, known)?;
         Ok((judge, found))
     }
 
@@ -136,10 +136,12 @@ impl Judge {
         let mended = mend_and_remember(read, source, policy, &mut |_| {}, &mut remember)?;
         let last = if known.len() > 1 { known.pop() } else { None };
         let first = known.into_iter().next().unwrap_or(Err(Feature::Rewritten));
-        let before = Self::of(source, policy, &mended.before, first)?;
+        let before = Self::after_look(source, policy, &mended.before, first)?;
         let after = match (&mended.repair, last) {
             (Ok(repair), Some(last)) => match &repair.after {
-                Some(after) => Some(Self::of(&Rendered::new(source, &repair.plan), policy, after, last)?),
+                Some(after) => {
+                    Some(Self::after_look(&Rendered::new(source, &repair.plan), policy, after, last)?)
+                }
                 None => None,
             },
             _ => None,
@@ -148,11 +150,11 @@ impl Judge {
     }
 
     /// The judge of a source that was looked at.
-    fn of(
+    fn after_look(
         source: &dyn Source,
         policy: &Arc<Policy>,
         found: &Examination,
-        mut known: Result<Remembered, Feature>,
+        mut known: Result<Remembrance, Feature>,
     ) -> Result<Self, Fault> {
         let facts = found.facts;
         let bytes = facts.bytes;
@@ -164,7 +166,7 @@ impl Judge {
             known = Err(Feature::Rewritten);
         }
         let (state, undecided, count) = match known {
-            Ok(Remembered { state, undecided, count }) => (Ok(state), undecided, count),
+            Ok(Remembrance { state, undecided, count }) => (Ok(state), undecided, count),
             Err(feature) => (Err(feature), None, None),
         };
         let count = count.filter(|_| found.headline.is_settled(facts.entries));
@@ -210,7 +212,7 @@ impl Judge {
 
     /// Roughly how much memory this takes, in bytes.
     pub fn weight(&self) -> usize {
-        size_of::<Self>() + self.state.as_ref().map_or(0, State::weight)
+        size_of::<Self>() + self.state.as_ref().map_or(0, JudgedSession::weight)
     }
 
     /// Reads what was appended, and of the known lines only the first and the last bytes. A fault changes nothing.
@@ -243,7 +245,7 @@ impl Judge {
             return Ok(Ok(if length > bytes { Judgement::Begun } else { Judgement::Same }));
         };
         let Some(format) = self.facts.format else { return Ok(Err(Feature::Rewritten)) };
-        let known = Known { format, undecided: self.undecided, bytes, lines: self.facts.lines };
+        let known = ReadTo { format, undecided: self.undecided, bytes, lines: self.facts.lines };
         let Some(read) = scan_from(known, source, end)? else { return Ok(Err(Feature::Rewritten)) };
         let added = read.transcript;
         if added.reasons {
@@ -289,8 +291,12 @@ impl Judge {
 }
 
 /// The count, with the append added.
-fn counted_on(count: Option<Count>, added: Entries<'_>, taken: &[Taken]) -> Result<Option<Count>, Fault> {
-    let Some(mut count) = count.filter(|_| Titles::of(added.transcript).best().is_none()) else {
+fn counted_on(
+    count: Option<Count>,
+    added: Entries<'_>,
+    taken: &[AppendedEntry],
+) -> Result<Option<Count>, Fault> {
+    let Some(mut count) = count.filter(|_| Titles::from_transcript(added.transcript).best().is_none()) else {
         return Ok(None);
     };
     for (entry, taken) in (0..).zip(taken) {
@@ -302,12 +308,12 @@ fn counted_on(count: Option<Count>, added: Entries<'_>, taken: &[Taken]) -> Resu
 }
 
 /// A hash of the first and the last bytes of the known part: a program that rewrites a file changes one of them.
-fn ends_of(source: &dyn Source, bytes: u64) -> Result<Key, Fault> {
+fn ends_of(source: &dyn Source, bytes: u64) -> Result<TextKey, Fault> {
     let (first, last) =
         (Span::new(0, bytes.min(END_BYTES)), Span::new(bytes.saturating_sub(END_BYTES), bytes));
     let mut both = read_span(source, first)?;
     both.extend(read_span(source, last)?);
-    Ok(Key::of(&both))
+    Ok(TextKey::from_text(&both))
 }
 
 /// Whether a line ends after the first `bytes` of a source, or `bytes` is 0.

@@ -10,7 +10,7 @@ use crate::examine::verdict::Worse;
 use crate::model::policy::{Depth, Policy, Selection};
 use crate::plan::{Plan, Rendered};
 use crate::rule::RULES;
-use crate::tasks::compact::{Request, Shares, Stay, Unable, compact, said_in};
+use crate::tasks::compact::{CompactRequest, Shares, Stay, Unable, compact, said_in};
 use alloc::string::ToString;
 use core::fmt;
 use spans::source::{Fault, Source};
@@ -32,7 +32,7 @@ pub(super) const MARKER_CHARS: u64 = 100;
 
 /// How much may be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum RecoverLevel {
     /// Calls and results are repaired, the limits of results are halved, and long assistant messages are cut to 5,000
     /// characters.
     One,
@@ -42,7 +42,7 @@ pub enum Level {
     Three,
 }
 
-impl Level {
+impl RecoverLevel {
     /// All levels, in the order in which they are tried.
     pub const ALL: [Self; 3] = [Self::One, Self::Two, Self::Three];
 
@@ -57,14 +57,14 @@ impl Level {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for RecoverLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number())
     }
 }
 
 /// The result of a level.
-pub struct Recovered {
+pub struct RecoveredText {
     /// The transcript as it is.
     pub before: Examination,
     /// The plan, which may be empty; or why there is none.
@@ -88,24 +88,29 @@ pub struct Recovered {
 /// assert_eq!(done.shares.map(|shares| (shares.kept, shares.left_out)), Some((10, 30)));
 /// assert!(done.repair.ok().unwrap().plan.length_after() < text.len() as u64);
 /// ```
-pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) -> Result<Recovered, Fault> {
-    if level == Level::One {
+pub fn recover(
+    source: &dyn Source,
+    policy: &Policy,
+    level: RecoverLevel,
+    keep: u64,
+) -> Result<RecoveredText, Fault> {
+    if level == RecoverLevel::One {
         return cut(source, policy, 2);
     }
     let keep = if keep == 0 { KEEP } else { keep };
     let (stay, message_chars_max) = match level {
-        Level::Three => (keep.min(KEEP_LAST), MESSAGE_CHARS_MAX - MARKER_CHARS),
+        RecoverLevel::Three => (keep.min(KEEP_LAST), MESSAGE_CHARS_MAX - MARKER_CHARS),
         _ => (keep, 0),
     };
-    let request = Request { stay: Stay::Last(stay), summary: None, message_chars_max };
+    let request = CompactRequest { stay: Stay::Last(stay), summary: None, message_chars_max };
     leave_out(source, policy, None, &request)
 }
 
 /// Repairs calls and results, divides the limits of results, and cuts long assistant messages.
-pub(super) fn cut(source: &dyn Source, policy: &Policy, by: u64) -> Result<Recovered, Fault> {
+pub(super) fn cut(source: &dyn Source, policy: &Policy, by: u64) -> Result<RecoveredText, Fault> {
     let mended = mend(source, &divided(policy, by))?;
     let repair = mended.repair.map_err(Unable::Worse);
-    Ok(Recovered { before: mended.before, repair, shares: None })
+    Ok(RecoveredText { before: mended.before, repair, shares: None })
 }
 
 /// Leaves older messages out, after calls and results were repaired or `first` was applied.
@@ -113,8 +118,8 @@ pub(super) fn leave_out(
     source: &dyn Source,
     policy: &Policy,
     first: Option<Plan>,
-    request: &Request<'_>,
-) -> Result<Recovered, Fault> {
+    request: &CompactRequest<'_>,
+) -> Result<RecoveredText, Fault> {
     let pairing = pairing(policy);
     let mended = mend(source, &pairing)?;
     let first = first.or(mended.repair.ok().map(|repair| repair.plan));
@@ -125,9 +130,9 @@ pub(super) fn leave_out(
         Ok(repair) => repair,
         Err(Unable::Nothing) if !first.is_empty() => {
             let repair = Repair { plan: first, after: Some(done.before) };
-            return Ok(Recovered { before, repair: Ok(repair), shares: None });
+            return Ok(RecoveredText { before, repair: Ok(repair), shares: None });
         }
-        Err(unable) => return Ok(Recovered { before, repair: Err(unable), shares: None }),
+        Err(unable) => return Ok(RecoveredText { before, repair: Err(unable), shares: None }),
     };
     let mut plan = if first.is_empty() { second.plan } else { first.then(&second.plan) };
     let (mut after, mut shares) = (second.after, done.shares);
@@ -144,10 +149,10 @@ pub(super) fn leave_out(
         shares.kept = kept?;
         // The messages to keep may belong to an interrupted turn, and be removed with it.
         if shares.kept == 0 {
-            return Ok(Recovered { before, repair: Err(Unable::Worse(Worse::Emptied)), shares: None });
+            return Ok(RecoveredText { before, repair: Err(Unable::Worse(Worse::Emptied)), shares: None });
         }
     }
-    Ok(Recovered { before, repair: Ok(Repair { plan, after }), shares: Some(shares) })
+    Ok(RecoveredText { before, repair: Ok(Repair { plan, after }), shares: Some(shares) })
 }
 
 /// The policy of level 1, with limits divided by this number (level 1 uses 2).
@@ -171,7 +176,7 @@ fn pairing(policy: &Policy) -> Policy {
 
 #[cfg(test)]
 mod tests {
-    use super::{Level, Unable, Worse, recover};
+    use super::{RecoverLevel, Unable, Worse, recover};
     use crate::examine::mend::examine;
     use crate::model::policy::Policy;
     use crate::plan::Rendered;
@@ -183,7 +188,7 @@ mod tests {
         let text = "{\"role\":\"user\",\"content\":\"one\"}\n\u{feff}\n\
                     {\"role\":\"user\",\"content\":\"two\"}\n{\"role\":\"user\",\"content\":\"three\"}\n";
         let source = text.as_bytes();
-        let done = recover(&source, &Policy::default(), Level::Two, 1).unwrap();
+        let done = recover(&source, &Policy::default(), RecoverLevel::Two, 1).unwrap();
         let after =
             examine(&Rendered::new(&source, &done.repair.ok().unwrap().plan), &Policy::default()).unwrap();
         let codes: Vec<_> = after.findings.iter().map(|finding| finding.rule.code()).collect();
@@ -199,7 +204,7 @@ mod tests {
             r#"{"type":"message","id":"a3","parentId":"a2","message":{"role":"toolResult","toolCallId":"c","toolName":"read","content":[{"type":"text","text":"x"}]}}"#,
         ];
         let text = text.map(|line| format!("{line}\n")).concat();
-        let done = recover(&text.as_bytes(), &Policy::default(), Level::Two, 1).unwrap();
+        let done = recover(&text.as_bytes(), &Policy::default(), RecoverLevel::Two, 1).unwrap();
         assert!(matches!(done.repair, Err(Unable::Worse(Worse::Emptied))));
     }
 }

@@ -39,7 +39,7 @@ pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
     let unsent = entries.filter(|(entry, _)| !session.in_context(*entry)).map(|(_, entry)| entry.line);
     let unsent = unsent.collect();
     let mut blame = Blame { named: named(&session, text), unsent, ..Blame::default() };
-    if let Some(place) = MessagePath::of(text) {
+    if let Some(place) = MessagePath::parse(text) {
         let messages = build(&session, place.dialect);
         blame.messages = messages.len();
         if let Some(message) = messages.get(place.message) {
@@ -52,7 +52,7 @@ pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
 
 /// How a provider numbers messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dialect {
+enum RequestDialect {
     /// Instructions are not among the messages; adjacent results are one message.
     Anthropic,
     /// Each result is a message of its own, and the instructions are the first one.
@@ -64,7 +64,7 @@ enum Dialect {
 /// A path into a request, as written in error texts.
 #[derive(Debug, PartialEq, Eq)]
 struct MessagePath {
-    dialect: Dialect,
+    dialect: RequestDialect,
     message: usize,
     block: Option<usize>,
     written: String,
@@ -72,8 +72,9 @@ struct MessagePath {
 
 impl MessagePath {
     /// `messages.12.content.0`, `messages[12]`, `messages.[12].role`, `input[7].content`.
-    fn of(text: &str) -> Option<Self> {
-        for (word, dialect) in [("messages", Dialect::Anthropic), ("input", Dialect::Responses)] {
+    fn parse(text: &str) -> Option<Self> {
+        for (word, dialect) in [("messages", RequestDialect::Anthropic), ("input", RequestDialect::Responses)]
+        {
             for (at, _) in text.match_indices(word) {
                 let rest = &text[at + word.len()..];
                 let bracket = rest.starts_with('[') || rest.starts_with(".[");
@@ -81,7 +82,11 @@ impl MessagePath {
                 if !rest.starts_with(['.', '[']) {
                     continue;
                 }
-                let dialect = if bracket && dialect == Dialect::Anthropic { Dialect::Chat } else { dialect };
+                let dialect = if bracket && dialect == RequestDialect::Anthropic {
+                    RequestDialect::Chat
+                } else {
+                    dialect
+                };
                 let block = after.trim_start_matches(']').strip_prefix(".content");
                 let block = block.and_then(|after| number(after.trim_start_matches(['.', '['])));
                 let end = block.map_or(after, |(_, after)| after).trim_start_matches(']');
@@ -93,7 +98,7 @@ impl MessagePath {
         let (_, rest) = text.split_once("message at position ")?;
         let (message, end) = number(rest)?;
         let written = text[text.len() - rest.len()..text.len() - end.len()].into();
-        Some(Self { dialect: Dialect::Chat, message, block: None, written })
+        Some(Self { dialect: RequestDialect::Chat, message, block: None, written })
     }
 }
 
@@ -130,7 +135,7 @@ fn lines_of(session: &Session<'_>, id: Id) -> Vec<u64> {
 }
 
 /// The entries of each message of the request, in order.
-fn build(session: &Session<'_>, dialect: Dialect) -> Vec<Vec<u32>> {
+fn build(session: &Session<'_>, dialect: RequestDialect) -> Vec<Vec<u32>> {
     let mut live: Vec<u32> = session.sent().collect();
     // The summary of a compaction comes first, whatever the compaction keeps.
     let boundary = live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
@@ -139,7 +144,8 @@ fn build(session: &Session<'_>, dialect: Dialect) -> Vec<Vec<u32>> {
     }
     let flat = session.shape.sent_as_written;
     // The agent's own instructions come before what is in the file.
-    let mut messages = if flat || dialect == Dialect::Anthropic { Vec::new() } else { vec![Vec::new()] };
+    let mut messages =
+        if flat || dialect == RequestDialect::Anthropic { Vec::new() } else { vec![Vec::new()] };
     let mut last: Option<(Sender, u64)> = None;
     for entry in live {
         let Some(sender) = sender(session, entry, dialect) else {
@@ -148,12 +154,13 @@ fn build(session: &Session<'_>, dialect: Dialect) -> Vec<Vec<u32>> {
         let turn = session.turn(entry);
         let joins = last.is_some_and(|(before, group)| match (before, sender) {
             (Sender::Model, Sender::Model) => group == turn,
-            (Sender::Tool, Sender::Tool) => dialect == Dialect::Anthropic && !flat,
+            (Sender::Tool, Sender::Tool) => dialect == RequestDialect::Anthropic && !flat,
             (Sender::Model, _) | (_, Sender::Model) => false,
             _ => session.shape.joins_messages,
         });
         last = Some((sender, turn));
-        let items = if dialect == Dialect::Responses { session.transcript.calls_of(entry).len() } else { 0 };
+        let items =
+            if dialect == RequestDialect::Responses { session.transcript.calls_of(entry).len() } else { 0 };
         match messages.last_mut().filter(|_| joins) {
             Some(message) => message.push(entry),
             None => messages.push(vec![entry]),
@@ -173,7 +180,7 @@ enum Sender {
 }
 
 /// The role in which an entry is sent; `None` if it is not sent.
-fn sender(session: &Session<'_>, entry: u32, dialect: Dialect) -> Option<Sender> {
+fn sender(session: &Session<'_>, entry: u32, dialect: RequestDialect) -> Option<Sender> {
     let found = session.entry(entry);
     match found.kind {
         Kind::Message(Role::Assistant) if found.stop == StopReason::Aborted => {
@@ -184,7 +191,7 @@ fn sender(session: &Session<'_>, entry: u32, dialect: Dialect) -> Option<Sender>
         Kind::Message(Role::Assistant) => Some(Sender::Model),
         Kind::Message(Role::Tool) => Some(Sender::Tool),
         Kind::Message(Role::User) | Kind::Note => Some(Sender::Person),
-        Kind::Message(Role::System) => (dialect != Dialect::Anthropic).then_some(Sender::Person),
+        Kind::Message(Role::System) => (dialect != RequestDialect::Anthropic).then_some(Sender::Person),
         // Claude Code writes the summary as a line of its own after the boundary.
         Kind::Boundary => (session.shape.summary_first).then_some(Sender::Person),
         Kind::Header | Kind::Leaf | Kind::Opaque => None,
@@ -223,16 +230,16 @@ fn blocks(session: &Session<'_>, entry: u32) -> Result<usize, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dialect, MessagePath, blame};
+    use super::{MessagePath, RequestDialect, blame};
     use alloc::string::{String, ToString};
 
-    fn place(text: &str) -> Option<(Dialect, usize, Option<usize>, String)> {
-        MessagePath::of(text).map(|place| (place.dialect, place.message, place.block, place.written))
+    fn place(text: &str) -> Option<(RequestDialect, usize, Option<usize>, String)> {
+        MessagePath::parse(text).map(|place| (place.dialect, place.message, place.block, place.written))
     }
 
     #[test]
     fn places_are_read_as_providers_write_them() {
-        use Dialect::{Anthropic, Chat, Responses};
+        use RequestDialect::{Anthropic, Chat, Responses};
         for (text, dialect, message, block, written) in [
             ("messages.12.content.0: unexpected", Anthropic, 12, Some(0), "messages.12.content.0"),
             ("400 messages.3: `tool_use` ids", Anthropic, 3, None, "messages.3"),

@@ -3,7 +3,7 @@
 
 use crate::examine::look::Examination;
 use crate::examine::mend::{examine, mend};
-use crate::format::Level;
+use crate::format::SupportLevel;
 use crate::model::finding::Finding;
 use crate::model::policy::Policy;
 use crate::plan::Rendered;
@@ -21,7 +21,7 @@ const BREAK_BYTES_MAX: u64 = 2;
 
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RowOutcome {
     /// Nothing is wrong.
     Clean,
     /// It was repaired.
@@ -34,7 +34,7 @@ pub enum Outcome {
     Unreadable,
 }
 
-impl Outcome {
+impl RowOutcome {
     /// The word for it, as printed.
     pub fn name(self) -> &'static str {
         match self {
@@ -48,9 +48,9 @@ impl Outcome {
 }
 
 /// A row and its repair.
-pub struct Row {
+pub struct RepairedRow {
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: RowOutcome,
     /// Why it could not be repaired or read, or what is wrong with it still.
     pub reason: Option<String>,
     /// What was found.
@@ -61,9 +61,9 @@ pub struct Row {
     pub text: Option<Vec<u8>>,
 }
 
-impl Row {
+impl RepairedRow {
     /// A row that stays as it is.
-    pub fn left(outcome: Outcome, reason: Option<String>, findings: Vec<Finding>) -> Self {
+    pub fn left(outcome: RowOutcome, reason: Option<String>, findings: Vec<Finding>) -> Self {
         Self { outcome, reason, findings, after: None, text: None }
     }
 
@@ -76,53 +76,55 @@ impl Row {
 /// What is wrong with a row. One of which a repair would leave nothing is unreadable, as for [`repair`].
 ///
 /// ```
-/// use transcript::row::{self, Outcome};
+/// use transcript::row::{self, RowOutcome};
 /// let policy = transcript::Policy { format: Some("openai-dataset"), ..Default::default() };
 /// let torn = row::check(br#"{"messages":"#, &policy);
-/// assert_eq!((torn.outcome, torn.findings[0].rule.code()), (Outcome::Unreadable, "B9"));
+/// assert_eq!((torn.outcome, torn.findings[0].rule.code()), (RowOutcome::Unreadable, "B9"));
 /// assert!(row::check(b"", &policy).reason.unwrap().contains("empty"));
 /// ```
-pub fn check(text: &[u8], policy: &Policy) -> Row {
-    checked(text, policy).unwrap_or_else(|why| Row::left(Outcome::Unreadable, Some(why), Vec::new()))
+pub fn check(text: &[u8], policy: &Policy) -> RepairedRow {
+    checked(text, policy)
+        .unwrap_or_else(|why| RepairedRow::left(RowOutcome::Unreadable, Some(why), Vec::new()))
 }
 
-fn checked(text: &[u8], policy: &Policy) -> Result<Row, String> {
-    let line = line(text, policy)?;
+fn checked(text: &[u8], policy: &Policy) -> Result<RepairedRow, String> {
+    let line = whole(text)?;
     let found = examine(&&*line, policy).map_err(lost)?;
     if let Some(why) = unsupported(&found) {
         return Err(why);
     }
     let leaves_nothing = found.bytes_after <= BREAK_BYTES_MAX && found.bytes_after < found.facts.bytes;
     let outcome = match found.findings[..] {
-        _ if leaves_nothing => Outcome::Unreadable,
-        [] => Outcome::Clean,
-        _ => Outcome::Findings,
+        _ if leaves_nothing => RowOutcome::Unreadable,
+        [] => RowOutcome::Clean,
+        _ => RowOutcome::Findings,
     };
-    Ok(Row::left(outcome, named(&found.findings), found.findings))
+    Ok(RepairedRow::left(outcome, named(&found.findings), found.findings))
 }
 
 /// Repairs a row.
-pub fn repair(text: &[u8], policy: &Policy) -> Row {
-    repaired(text, policy).unwrap_or_else(|why| Row::left(Outcome::Unreadable, Some(why), Vec::new()))
+pub fn repair(text: &[u8], policy: &Policy) -> RepairedRow {
+    repaired(text, policy)
+        .unwrap_or_else(|why| RepairedRow::left(RowOutcome::Unreadable, Some(why), Vec::new()))
 }
 
-fn repaired(text: &[u8], policy: &Policy) -> Result<Row, String> {
-    let line = line(text, policy)?;
+fn repaired(text: &[u8], policy: &Policy) -> Result<RepairedRow, String> {
+    let line = whole(text)?;
     let source = &*line;
     let mended = mend(&source, policy).map_err(lost)?;
     let findings = mended.before.findings.clone();
     if let Some(why) = unsupported(&mended.before) {
         return Err(why);
     }
-    if let Some(Level::ReadOnly(why)) = mended.before.facts.format.map(|format| format.level) {
-        return Ok(Row::left(Outcome::Refused, Some(format!("never changed: {why}")), findings));
+    if let Some(SupportLevel::ReadOnly(why)) = mended.before.facts.format.map(|format| format.level) {
+        return Ok(RepairedRow::left(RowOutcome::Refused, Some(format!("never changed: {why}")), findings));
     }
     let repair = match mended.repair {
         Ok(repair) if !repair.plan.is_empty() => repair,
-        Err(worse) => return Ok(Row::left(Outcome::Refused, Some(worse.to_string()), findings)),
+        Err(worse) => return Ok(RepairedRow::left(RowOutcome::Refused, Some(worse.to_string()), findings)),
         Ok(_) => {
-            let outcome = if findings.is_empty() { Outcome::Clean } else { Outcome::Findings };
-            return Ok(Row::left(outcome, named(&findings), findings));
+            let outcome = if findings.is_empty() { RowOutcome::Clean } else { RowOutcome::Findings };
+            return Ok(RepairedRow::left(outcome, named(&findings), findings));
         }
     };
     let mut made = Vec::with_capacity(repair.plan.length_after() as usize);
@@ -138,22 +140,20 @@ fn repaired(text: &[u8], policy: &Policy) -> Result<Row, String> {
     }
     // In a file the original keeps what is taken out; of a row nothing else would be left.
     if made.trim_ascii().is_empty() {
-        return Ok(Row::left(Outcome::Unreadable, named(&findings), findings));
+        return Ok(RepairedRow::left(RowOutcome::Unreadable, named(&findings), findings));
     }
     let after = repair.after.map(|after| after.findings);
     let reason = named(after.as_deref().unwrap_or_default());
-    Ok(Row { outcome: Outcome::Fixed, reason, findings, after, text: Some(made) })
+    Ok(RepairedRow { outcome: RowOutcome::Fixed, reason, findings, after, text: Some(made) })
 }
 
-/// A row as it is read. One whose format is known is a line of a data set, and ends as a line does.
-fn line<'t>(text: &'t [u8], policy: &Policy) -> Result<Cow<'t, [u8]>, String> {
-    if text.is_empty() {
-        return Err("the row is empty".to_string());
+/// A row as it is read. Nothing is appended to a row, so that a missing line break at its end says nothing.
+fn whole(text: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+    match text {
+        [] => Err("the row is empty".to_string()),
+        [.., b'\n'] => Ok(text.into()),
+        _ => Ok([text, b"\n"].concat().into()),
     }
-    if policy.format.is_none() || text.ends_with(b"\n") {
-        return Ok(text.into());
-    }
-    Ok([text, b"\n"].concat().into())
 }
 
 fn lost(fault: Fault) -> String {

@@ -11,8 +11,8 @@ use crate::read::scan::scan;
 use crate::rule::bound_thinking::bound;
 use crate::session::Session;
 use crate::session::tokens::context_tokens;
-use crate::tasks::compact::{Request, Stay, Unable};
-use crate::tasks::recover::{KEEP_LAST, MARKER_CHARS, MESSAGE_CHARS_MAX, Recovered, cut, leave_out};
+use crate::tasks::compact::{CompactRequest, Stay, Unable};
+use crate::tasks::recover::{KEEP_LAST, MARKER_CHARS, MESSAGE_CHARS_MAX, RecoveredText, cut, leave_out};
 use serde::{Deserialize, Serialize};
 use spans::source::{Fault, Source};
 
@@ -58,10 +58,10 @@ impl Length {
     /// use transcript::shorten::Length;
     /// let counted = transcript::tokens::ContextTokens { tokens: 190_000, estimated: 150_000, ..Default::default() };
     /// let error = Some("prompt is too long: 234743 tokens > 200000 maximum");
-    /// let length = Length::of(&counted, &Default::default(), error);
+    /// let length = Length::new(&counted, &Default::default(), error);
     /// assert_eq!((length.tokens, length.window), (234_743, 200_000));
     /// ```
-    pub fn of(counted: &ContextTokens, policy: &Policy, error: Option<&str>) -> Self {
+    pub fn new(counted: &ContextTokens, policy: &Policy, error: Option<&str>) -> Self {
         let window = policy.window_tokens.or_else(|| error.and_then(window_named)).or(counted.window);
         let named = error.and_then(tokens_named);
         let fits = |named: &u64| *named <= counted.tokens.saturating_mul(TIMES_MAX);
@@ -75,7 +75,7 @@ impl Length {
 
     /// The same, read from a transcript; `None` if the format is unknown.
     pub fn measure(source: &dyn Source, policy: &Policy, error: Option<&str>) -> Result<Option<Self>, Fault> {
-        Ok(context_tokens(source)?.map(|counted| Self::of(&counted, policy, error)))
+        Ok(context_tokens(source)?.map(|counted| Self::new(&counted, policy, error)))
     }
 
     /// How many tokens it should have; `None` if it is not too long.
@@ -120,7 +120,7 @@ impl Length {
 /// The result of shortening.
 pub struct Shortened {
     /// The plan, or why there is none.
-    pub recovered: Recovered,
+    pub recovered: RecoveredText,
     /// How many tokens the plan leaves.
     pub tokens: u64,
     /// From how many of the messages that stay signed thinking is removed, because the plan changes what comes before.
@@ -141,7 +141,7 @@ pub struct Shortened {
 /// }
 /// let source = text.as_bytes();
 /// let counted = transcript::tokens::context_tokens(&source).unwrap().unwrap();
-/// let length = Length::of(&counted, &Default::default(), None);
+/// let length = Length::new(&counted, &Default::default(), None);
 /// let done = shorten(&source, &Default::default(), &length, 200).unwrap();
 /// assert!(done.tokens <= 200 && done.recovered.shares.unwrap().kept >= 60);
 /// ```
@@ -151,7 +151,7 @@ pub fn shorten(
     length: &Length,
     target: u64,
 ) -> Result<Shortened, Fault> {
-    let mut search = Search { source, policy, length, target, best: None, unable: None };
+    let mut search = PlanSearch { source, policy, length, target, best: None, unable: None };
     let first = search.cut(2)?;
     if search.misses() {
         search.leave_out(None)?;
@@ -168,7 +168,7 @@ pub fn shorten(
     }
     if search.misses() {
         let message_chars_max = MESSAGE_CHARS_MAX - MARKER_CHARS;
-        let request = Request { stay: Stay::Last(KEEP_LAST), summary: None, message_chars_max };
+        let request = CompactRequest { stay: Stay::Last(KEEP_LAST), summary: None, message_chars_max };
         let last = leave_out(source, policy, None, &request)?;
         search.weigh(last)?;
     }
@@ -176,7 +176,7 @@ pub fn shorten(
 }
 
 /// Tries plans, one after the other.
-struct Search<'a> {
+struct PlanSearch<'a> {
     source: &'a dyn Source,
     policy: &'a Policy,
     length: &'a Length,
@@ -187,11 +187,11 @@ struct Search<'a> {
 }
 
 struct Best {
-    recovered: Recovered,
+    recovered: RecoveredText,
     tokens: u64,
 }
 
-impl Search<'_> {
+impl PlanSearch<'_> {
     /// Whether no plan so far is enough.
     fn misses(&self) -> bool {
         self.best.as_ref().is_none_or(|best| best.tokens > self.target)
@@ -211,7 +211,7 @@ impl Search<'_> {
         let most = self.length.estimate(self.target);
         let mut room = most;
         for _ in 0..TRIES {
-            let request = Request { stay: Stay::Fitting(room), summary: None, message_chars_max: 0 };
+            let request = CompactRequest { stay: Stay::Fitting(room), summary: None, message_chars_max: 0 };
             let done = leave_out(self.source, self.policy, first.cloned(), &request)?;
             let Some(estimated) = self.weigh(done)?.filter(|estimated| *estimated > most) else { break };
             room = room.saturating_sub(estimated - most + 1);
@@ -220,7 +220,7 @@ impl Search<'_> {
     }
 
     /// Keeps a plan if it is better than the best so far. Returns the estimate of its texts.
-    fn weigh(&mut self, recovered: Recovered) -> Result<Option<u64>, Fault> {
+    fn weigh(&mut self, recovered: RecoveredText) -> Result<Option<u64>, Fault> {
         let repair = match &recovered.repair {
             Ok(repair) if !repair.plan.is_empty() => repair,
             Ok(_) => return Ok(None),
@@ -252,7 +252,7 @@ impl Search<'_> {
         let Some(Best { recovered, tokens }) = self.best else {
             let before = examine(self.source, self.policy)?;
             let repair = Err(self.unable.unwrap_or(Unable::Nothing));
-            let recovered = Recovered { before, repair, shares: None };
+            let recovered = RecoveredText { before, repair, shares: None };
             return Ok(Shortened {
                 recovered,
                 tokens: self.length.tokens,

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use spans::fingerprint;
-use spans::json::{Kind as Json, Value};
+use spans::json::{Value, ValueKind as Json};
 use spans::source::Span;
 
 /// Shorter values have no row of their own: their bytes count for the object that holds them.
@@ -42,7 +42,7 @@ pub(super) struct Twin {
 }
 
 /// The name of a field or a kind of entry, with its amount.
-pub(super) struct Named {
+pub(super) struct NamedNode {
     parent: u32,
     key: Vec<u8>,
     children: u32,
@@ -51,15 +51,15 @@ pub(super) struct Named {
 }
 
 /// A tree of names, each stored once.
-pub(super) struct Names {
-    pub(super) all: Vec<Named>,
+pub(super) struct NameTree {
+    pub(super) all: Vec<NamedNode>,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
-impl Names {
+impl NameTree {
     fn new() -> Self {
-        let root = Named { parent: NOBODY, key: Vec::new(), children: 0, count: 0, bytes: 0 };
+        let root = NamedNode { parent: NOBODY, key: Vec::new(), children: 0, count: 0, bytes: 0 };
         Self { all: [root].into(), table: HashTable::new(), hasher: DefaultHashBuilder::default() }
     }
 
@@ -74,10 +74,10 @@ impl Names {
             return known;
         }
         let new = self.all.len() as u32;
-        self.all.push(Named { parent, key: key.to_vec(), children: 0, count: 0, bytes: 0 });
+        self.all.push(NamedNode { parent, key: key.to_vec(), children: 0, count: 0, bytes: 0 });
         self.all[parent as usize].children += 1;
         let Self { all, table, hasher } = self;
-        let hash = |named: &Named| hasher.hash_one((named.parent, &named.key[..]));
+        let hash = |named: &NamedNode| hasher.hash_one((named.parent, &named.key[..]));
         table.insert_unique(hash(&all[new as usize]), new, |&other| hash(&all[other as usize]));
         new
     }
@@ -118,8 +118,8 @@ fn is_name(key: &[u8]) -> bool {
 
 /// Weighs objects as they are read.
 pub(crate) struct Meter {
-    pub(super) fields: Names,
-    pub(super) kinds: Names,
+    pub(super) fields: NameTree,
+    pub(super) kinds: NameTree,
     /// The kind of each entry.
     pub(super) kind_of: Vec<u16>,
     /// The pieces of all entries.
@@ -155,8 +155,8 @@ impl Walk<'_> {
 impl Meter {
     pub(crate) fn new() -> Self {
         Self {
-            fields: Names::new(),
-            kinds: Names::new(),
+            fields: NameTree::new(),
+            kinds: NameTree::new(),
             kind_of: Vec::new(),
             pieces: Vec::new(),
             pieces_from: Vec::new(),
@@ -239,7 +239,7 @@ impl Meter {
     /// Adds a string that is not short.
     fn string(&mut self, holder: Value<'_>, key: &[u8], value: Value<'_>, walk: &mut Walk<'_>) {
         if value.inner().len() >= self.twin_bytes_min {
-            self.line_twins.push(Twin { inner: value.inner(), hash: fingerprint::of(value.prefix()) });
+            self.line_twins.push(Twin { inner: value.inner(), hash: fingerprint::hash(value.prefix()) });
         }
         if is_image(holder, key, value) {
             walk.images.push(value.span());

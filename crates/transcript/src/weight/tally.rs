@@ -1,7 +1,7 @@
 //! Adds up what was measured: by whether the model sees it, by category, by tool, by turn.
 
 use super::meter::{Meter, NOBODY};
-use super::{Amount, Category, CountTokens, Large, Row, Standing, ToolRow, Turn, Weight};
+use super::{Amount, Category, CountTokens, Large, NamedAmount, Standing, ToolRow, Turn, Weight};
 use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::model::ids::Id;
@@ -38,7 +38,7 @@ pub(super) fn tally(
     let model = tokens::model_of(session);
     weight.context_tokens = tokens::tokens_of(session)?;
     weight.model = String::from_utf8_lossy(model).into_owned();
-    let (tokens, rates) = (tokens_of(model), Rates::of(session));
+    let (tokens, rates) = (tokens_of(model), Rates::for_session(session));
     let exact = Exact { tokens, rates, left: EXACT_BYTES_MAX, all: true };
     weight.standings[Standing::NoEntry as usize].1.bytes = 0;
     weight.parts[Category::Bookkeeping as usize].1.bytes = 0;
@@ -291,12 +291,11 @@ impl<'a> Tally<'a> {
         let mut tools: Vec<ToolRow> = self.tools.values().cloned().collect();
         tools.sort_by(|a, b| by_size((&a.amount(), &a.name), (&b.amount(), &b.name)));
         weight.tools = tools;
-        weight.kinds =
-            rows(self.kinds.iter().enumerate().map(|(kind, amount)| Row {
-                name: self.meter.kinds.path(kind as u32, '/'),
-                amount: *amount,
-            }));
-        weight.fields = rows(self.meter.fields.all.iter().enumerate().map(|(field, named)| Row {
+        weight.kinds = rows(self.kinds.iter().enumerate().map(|(kind, amount)| NamedAmount {
+            name: self.meter.kinds.path(kind as u32, '/'),
+            amount: *amount,
+        }));
+        weight.fields = rows(self.meter.fields.all.iter().enumerate().map(|(field, named)| NamedAmount {
             name: self.meter.fields.path(field as u32, '.'),
             amount: Amount { count: named.count, bytes: named.bytes, tokens: 0 },
         }));
@@ -371,8 +370,8 @@ fn add(to: &mut Amount, amount: Amount) {
 }
 
 /// The rows that are not empty, largest first.
-fn rows(all: impl Iterator<Item = Row>) -> Vec<Row> {
-    let mut rows: Vec<Row> = all.filter(|row| row.amount.bytes > 0).collect();
+fn rows(all: impl Iterator<Item = NamedAmount>) -> Vec<NamedAmount> {
+    let mut rows: Vec<NamedAmount> = all.filter(|row| row.amount.bytes > 0).collect();
     rows.sort_by(|a, b| by_size((&a.amount, &a.name), (&b.amount, &b.name)));
     rows
 }

@@ -2,11 +2,11 @@
 
 use super::Daemon;
 use super::report::{LastReport, name};
-use crate::config::Mode;
-use crate::event::{Answer, RootState};
+use crate::config::WatchMode;
+use crate::event::{RootState, StatusAnswer};
 use crate::metrics::whole;
 use crate::queue::Tick;
-use crate::status::{RootStatus, Status, Trouble};
+use crate::status::{FileTrouble, RootStatus, Status};
 use crate::systemd;
 use crate::textfile;
 use std::fmt::Write as _;
@@ -17,10 +17,10 @@ use tracing::error;
 const LISTED_MAX: usize = 20;
 
 impl Daemon {
-    pub(super) fn answer(&mut self, now: Tick) -> Answer {
+    pub(super) fn answer(&mut self, now: Tick) -> StatusAnswer {
         let metrics = &self.metrics;
         metrics.enforce.set(i64::from(self.looker.enforces()));
-        metrics.enforce_stores.set(i64::from(self.config.stores == Mode::Enforce));
+        metrics.enforce_stores.set(i64::from(self.config.stores == WatchMode::Enforce));
         metrics.files.set(whole(self.queue.files() as u64));
         metrics.waiting.set(whole(self.queue.waiting() as u64));
         metrics.at_work.set(whole(self.at_work as u64));
@@ -30,7 +30,7 @@ impl Daemon {
         metrics.too_long.set(whole(self.too_long.len() as u64));
         metrics.tripped.set(whole(self.queue.tripped() as u64));
         metrics.hindered.set(whole(self.queue.hindered() as u64));
-        Answer { status: self.status(now), metrics: self.metrics.text() }
+        StatusAnswer { status: self.status(now), metrics: self.metrics.text() }
     }
 
     /// Writes metrics to a file. An error is reported once.
@@ -47,7 +47,7 @@ impl Daemon {
     fn status(&self, now: Tick) -> Status {
         let looks = |outcome| self.metrics.looks.get_or_create(&[("outcome", outcome)]).get();
         let read = ["same", "clean", "findings", "fixed", "deferred", "refused", "unsupported", "error"];
-        let mut troubles: Vec<Trouble> = self
+        let mut troubles: Vec<FileTrouble> = self
             .last_reports
             .iter()
             // Files with findings, or with some left after a fix, are only counted. Listed are those with a reason that
@@ -55,7 +55,7 @@ impl Daemon {
             .filter(|(_, last)| last.outcome != "findings" && !last.reason.is_empty())
             .filter(|(path, last)| last.outcome != "deferred" || !self.queue.wait_is_over(path))
             .take(LISTED_MAX)
-            .map(|(path, last)| Trouble {
+            .map(|(path, last)| FileTrouble {
                 path: name(path),
                 outcome: last.outcome.to_string(),
                 reason: last.reason.clone(),

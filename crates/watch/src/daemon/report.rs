@@ -1,16 +1,16 @@
 //! Logs the result of a look: one line per action, with numbers, names and reasons, but no content of transcripts.
 
 use super::Daemon;
-use crate::look::{Findings, Report, Seen};
+use crate::look::{Findings, LookReport, ReadFile};
 use crate::metrics::whole;
-use crate::queue::{After, Cure, Done, Job, Tick};
+use crate::queue::{AfterLook, Cure, Done, Job, Tick};
 use keeper::Tokens;
 use std::path::Path;
 use std::time::Duration;
 use tracing::{debug, info, warn};
 use transcript::Severity;
 
-/// What was last logged about a file that is not simply clean.
+/// The last log entry about a file that is not clean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LastReport {
     pub(super) outcome: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct LastReport {
 
 impl Daemon {
     /// Handles a worker's report on a file.
-    pub(super) fn looked(&mut self, report: &Report, now: Tick) {
+    pub(super) fn looked(&mut self, report: &LookReport, now: Tick) {
         if matches!(report.done, Done::Listed { .. } | Done::Gone) {
             self.listed(report, now);
         }
@@ -42,7 +42,7 @@ impl Daemon {
                 _ => "unchanged",
             };
             self.metrics.looks.get_or_create(&[("outcome", word)]).inc();
-            // What was wrong with a store that can be listed again is over.
+            // A store that can be listed again has no problem any more.
             if matches!(report.done, Done::Gone | Done::Listed { .. }) {
                 self.forget(&report.job.path);
             }
@@ -67,7 +67,7 @@ impl Daemon {
             self.metrics.saved_bytes.inc_by(seen.before.saturating_sub(seen.after));
             fixed(&file, seen);
         }
-        let tripped = matches!(after, After::Tripped(_));
+        let tripped = matches!(after, AfterLook::Tripped(_));
         let before = self.last_reports.get(&report.job.path);
         let (findings, saves_bytes) = match before {
             _ if seen.counted => (seen.findings.clone(), seen.saves_bytes),
@@ -84,7 +84,7 @@ impl Daemon {
         };
         let is_refused = news.is_refused() && !before.is_some_and(LastReport::is_refused);
         let is_news = is_refused || before.is_none_or(|before| !before.says_the_same(&news));
-        if let After::Tripped(rest) = after {
+        if let AfterLook::Tripped(rest) = after {
             self.metrics.trips.inc();
             left_alone(&file, seen, rest);
         } else if is_news {
@@ -95,7 +95,7 @@ impl Daemon {
     }
 
     /// Takes note of the sessions in a store, and of those that are gone; all of them if the store is.
-    fn listed(&mut self, report: &Report, now: Tick) {
+    fn listed(&mut self, report: &LookReport, now: Tick) {
         let (gone, has_room) = self.queue.listed(&report.job.path, &report.sessions, now);
         for path in &gone {
             self.forget(path);
@@ -109,7 +109,7 @@ impl Daemon {
     }
 
     /// Logs it, once, if an agent says that its session is too long.
-    fn report_too_long(&mut self, job: &Job, seen: &Seen) {
+    fn report_too_long(&mut self, job: &Job, seen: &ReadFile) {
         let path = &job.path;
         // A look that did not read the file cannot tell.
         if seen.too_long.is_none() && !seen.counted && seen.outcome != "same" {
@@ -150,7 +150,7 @@ impl Daemon {
         self.too_long.retain(|path, _| self.queue.knows(path));
     }
 
-    /// Remembers what was logged, and adds it to the metrics.
+    /// Remembers the log entry, and adds it to the metrics.
     fn remember(&mut self, path: &std::sync::Arc<Path>, news: Option<LastReport>) {
         let before = match &news {
             Some(news) => self.last_reports.insert(path.clone(), news.clone()),
@@ -198,7 +198,7 @@ pub(super) fn plain(text: &str) -> String {
     name
 }
 
-fn fixed(file: &str, seen: &Seen) {
+fn fixed(file: &str, seen: &ReadFile) {
     let (codes, late, sentence) = (seen.codes.join(","), late(seen), done(seen));
     if let Some(tokens) = seen.recovered {
         info!(
@@ -234,12 +234,12 @@ fn fixed(file: &str, seen: &Seen) {
 }
 
 /// Why late lines still wait, if there are any. Nothing else needs to be said about a finished fix.
-fn late(seen: &Seen) -> Option<String> {
+fn late(seen: &ReadFile) -> Option<String> {
     seen.reason.as_deref().map(plain)
 }
 
-/// What was done to a file, as a sentence.
-fn done(seen: &Seen) -> String {
+/// A sentence about what was done to a file.
+fn done(seen: &ReadFile) -> String {
     let what = seen.recovered.map_or_else(|| format!("fixed {}", seen.codes.join(",")), shortened);
     let run = seen.run.as_deref().unwrap_or("unknown");
     let late = late(seen).map(|late| format!("; {late}")).unwrap_or_default();
@@ -249,7 +249,7 @@ fn done(seen: &Seen) -> String {
     format!("{what}: {} -> {} bytes, run {run}{left}{late}", seen.before, seen.after)
 }
 
-/// What was done to a session that was too long, as a sentence.
+/// A sentence about how a session that was too long was shortened.
 fn shortened(tokens: Tokens) -> String {
     let (before, window) = (tokens.before.tokens, tokens.before.window);
     let (word, over) = if tokens.is_over() { ("shortened", ", still too long") } else { ("recovered", "") };
@@ -264,7 +264,7 @@ macro_rules! log {
 }
 
 /// `is_refused`: it is news that the API will refuse the session.
-fn log_look(file: &str, seen: &Seen, is_refused: bool) {
+fn log_look(file: &str, seen: &ReadFile, is_refused: bool) {
     let reason = said_of(seen);
     let (event, codes) = (seen.outcome, seen.codes.join(","));
     let findings: u64 = seen.findings.values().sum();
@@ -302,16 +302,16 @@ fn log_look(file: &str, seen: &Seen, is_refused: bool) {
 }
 
 /// The reason for the outcome; empty if there is none.
-fn said_of(seen: &Seen) -> String {
+fn said_of(seen: &ReadFile) -> String {
     plain(seen.reason.as_deref().unwrap_or_default())
 }
 
-fn why_left_alone(seen: &Seen) -> String {
+fn why_left_alone(seen: &ReadFile) -> String {
     let again = "the same repair was made again and again";
     plain(seen.reason.as_deref().unwrap_or(again))
 }
 
-fn left_alone(file: &str, seen: &Seen, rest: Duration) {
+fn left_alone(file: &str, seen: &ReadFile, rest: Duration) {
     let why = why_left_alone(seen);
     let rest_seconds = rest.as_secs();
     warn!(
@@ -331,18 +331,23 @@ mod tests {
 
     #[test]
     fn lines_that_still_wait_are_logged_with_what_was_done() {
-        let fixed =
-            Seen { codes: vec!["P1", "S1"], before: 20, after: 10, run: Some("r".into()), ..Seen::default() };
+        let fixed = ReadFile {
+            codes: vec!["P1", "S1"],
+            before: 20,
+            after: 10,
+            run: Some("r".into()),
+            ..ReadFile::default()
+        };
         assert_eq!(done(&fixed), "fixed P1,S1: 20 -> 10 bytes, run r");
-        let some = Seen { left: vec!["S6", "S18"], ..fixed };
+        let some = ReadFile { left: vec!["S6", "S18"], ..fixed };
         assert_eq!(done(&some), "fixed P1,S1: 20 -> 10 bytes, run r; left S6,S18");
-        let fixed = Seen { left: Vec::new(), ..some };
-        let late = Seen { reason: Some("lines wait\n".into()), ..fixed };
+        let fixed = ReadFile { left: Vec::new(), ..some };
+        let late = ReadFile { reason: Some("lines wait\n".into()), ..fixed };
         assert_eq!(done(&late), "fixed P1,S1: 20 -> 10 bytes, run r; lines wait\\n");
         let before = Length { tokens: 220_000, estimated: 9, window: 200_000, foreign: None };
         let (after, target) = (Some(110_000), Some(120_000));
         let tokens = Tokens { before, after, target, thinking_removed: 0, unable: None };
-        let recovered = Seen { recovered: Some(tokens), ..late };
+        let recovered = ReadFile { recovered: Some(tokens), ..late };
         let said = "recovered, 220000 -> 110000 of 200000 tokens: 20 -> 10 bytes, run r; lines wait\\n";
         assert_eq!(done(&recovered), said);
     }

@@ -4,10 +4,10 @@ use super::Daemon;
 use super::report::{name, plain};
 use crate::config::Roots;
 use crate::event::RootState;
-use crate::instance::{Claim, Taken, claim};
+use crate::instance::{Claim, NotClaimed, claim};
 use crate::queue::RootId;
 use crate::root_discovery::RootDiscovery;
-use crate::root_watcher::{RootWatch, Task};
+use crate::root_watcher::{RootWatch, WatchTask};
 use keeper::{known_roots, known_stores};
 use std::path::{Path, PathBuf};
 use tracing::{error, info, warn};
@@ -38,7 +38,7 @@ impl Daemon {
     }
 
     /// Watches each root that is not watched yet. Returns why some could not be.
-    pub(super) fn open_roots(&mut self) -> Vec<Taken> {
+    pub(super) fn open_roots(&mut self) -> Vec<NotClaimed> {
         let mut refused = Vec::new();
         let before = std::mem::take(&mut self.taken);
         for path in self.wanted() {
@@ -78,7 +78,7 @@ impl Daemon {
     fn open_root(&mut self, path: PathBuf, claim: Claim) {
         let id = self.roots_opened;
         self.roots_opened += 1;
-        let task = Task {
+        let task = WatchTask {
             id,
             root: path.clone(),
             rescan: self.config.rescan,

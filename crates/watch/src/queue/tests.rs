@@ -38,7 +38,7 @@ fn a_file_is_due_when_it_has_been_quiet() {
     assert!(queue.touch(path(), 0, at(3)));
     let job = take(&mut queue, 8);
     assert_eq!((job.pace, job.known), (Pace::Soon, None));
-    assert_eq!(queue.done(&job, &Done::Settled(stamp(1)), at(9)), After::Rests);
+    assert_eq!(queue.done(&job, &Done::Settled(stamp(1)), at(9)), AfterLook::Rests);
     assert_eq!(queue.deadline(), None);
 }
 
@@ -88,7 +88,7 @@ fn what_is_put_off_comes_back_when_it_was_said_to() {
     let job = take(&mut queue, 5);
     let done =
         Done::Deferred { as_it_is: Some(stamp(1)), after: Duration::from_secs(600), cure: Cure::Change };
-    assert_eq!(queue.done(&job, &done, at(5)), After::Retries(Duration::from_secs(600)));
+    assert_eq!(queue.done(&job, &done, at(5)), AfterLook::Retries(Duration::from_secs(600)));
     // A walk that finds the same file does not make it due earlier, but a change does.
     queue.found(path(), 0, (stamp(1), 1), LATE, at(6));
     assert_eq!(queue.deadline(), Some(at(605)));
@@ -159,12 +159,12 @@ fn what_keeps_failing_is_left_alone() {
     let mut now = 5;
     for wait in [1, 2, 4, 8] {
         let job = take(&mut queue, now);
-        assert_eq!(queue.done(&job, &Done::Failed, at(now)), After::Retries(Duration::from_secs(wait)));
+        assert_eq!(queue.done(&job, &Done::Failed, at(now)), AfterLook::Retries(Duration::from_secs(wait)));
         now += i64::try_from(wait).unwrap();
     }
     for rest in [REST_MIN, REST_MIN * 2] {
         let job = take(&mut queue, now);
-        assert_eq!(queue.done(&job, &Done::Failed, at(now)), After::Tripped(rest));
+        assert_eq!(queue.done(&job, &Done::Failed, at(now)), AfterLook::Tripped(rest));
         assert_eq!(queue.tripped(), 1);
         queue.touch(path(), 0, at(now + 1));
         now += i64::try_from(rest.as_secs()).unwrap();
@@ -181,7 +181,7 @@ fn what_the_surroundings_hinder_is_tried_again_and_never_left_alone() {
     let mut now = 5;
     for wait in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300] {
         let job = take(&mut queue, now);
-        assert_eq!(queue.done(&job, &Done::Hindered, at(now)), After::Retries(Duration::from_secs(wait)));
+        assert_eq!(queue.done(&job, &Done::Hindered, at(now)), AfterLook::Retries(Duration::from_secs(wait)));
         assert_eq!((queue.hindered(), queue.tripped()), (1, 0));
         // A change to a known file makes no room.
         queue.touch(path(), 0, at(now));
@@ -205,7 +205,7 @@ fn what_is_mended_in_vain_is_left_alone() {
         queue.touch(path(), 0, at(seconds));
         let job = queue.next(at(seconds + 5)).unwrap();
         let after = queue.done(&job, &done, at(seconds + 5));
-        (matches!(after, After::Tripped(_)), queue.tripped())
+        (matches!(after, AfterLook::Tripped(_)), queue.tripped())
     };
     // New lines may be repaired after old ones without limit.
     for n in 1..50 {
@@ -389,7 +389,7 @@ fn a_store_is_listed_however_often_it_is_written_to() {
     let job = take(&mut queue, 5);
     queue.touch(store, 0, at(6));
     let due = Done::Listed { now: stamp(1), rest: Duration::from_secs(20) };
-    assert_eq!(queue.done(&job, &due, at(7)), After::Rests);
+    assert_eq!(queue.done(&job, &due, at(7)), AfterLook::Rests);
     // Not before it has rested.
     take(&mut queue, 27);
 }
@@ -401,7 +401,7 @@ fn sessions_are_due_each_by_itself_and_go_with_their_store() {
     let job = queue.next(at(0)).unwrap();
     let both = [session("a", stamp(1), LATE), session("b", stamp(2), Duration::from_secs(1))];
     assert_eq!(queue.listed(&job.path, &both, at(0)), (Vec::new(), true));
-    assert_eq!(queue.done(&job, &listed(), at(0)), After::Rests);
+    assert_eq!(queue.done(&job, &listed(), at(0)), AfterLook::Rests);
     let first = queue.next(at(0)).unwrap();
     assert_eq!((&*first.path, first.store.as_deref()), (&*both[0].path, Some(&*job.path)));
     // It is written to while it is looked at.

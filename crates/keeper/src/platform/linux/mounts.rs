@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Without `/proc` nothing is known, and nothing refused.
 pub(crate) fn refusal(path: &Path, file: &File) -> Option<Refusal> {
     let own: Vec<Mount> = mounts(OWN)?.collect();
-    let place = Place::of(path, file, &own)?;
+    let place = MountedFile::find(path, file, &own)?;
     if let Some(refusal) = own.iter().find_map(|mount| place.refusal(mount, None)) {
         return Some(refusal);
     }
@@ -91,7 +91,7 @@ fn unescape(word: &[u8]) -> PathBuf {
 }
 
 /// Where a file is, independent of the name by which it was reached.
-struct Place<'a> {
+struct MountedFile<'a> {
     path: &'a Path,
     device: Vec<u8>,
     /// Its path within its file system.
@@ -100,8 +100,8 @@ struct Place<'a> {
     folders: Vec<FileId>,
 }
 
-impl<'a> Place<'a> {
-    fn of(path: &'a Path, file: &File, own: &[Mount]) -> Option<Self> {
+impl<'a> MountedFile<'a> {
+    fn find(path: &'a Path, file: &File, own: &[Mount]) -> Option<Self> {
         let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
         let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
         let mount = own.iter().find(|mount| mount.id == id.as_bytes())?;
@@ -129,7 +129,7 @@ impl<'a> Place<'a> {
 }
 
 fn identity(folder: &Path) -> Option<FileId> {
-    Some(FileId::of(&fs::metadata(folder).ok()?))
+    Some(FileId::from_metadata(&fs::metadata(folder).ok()?))
 }
 
 #[cfg(test)]
@@ -139,7 +139,8 @@ mod tests {
     /// The refusal of a file at this path, on a file system `8:1` that is mounted at `/`, given another mount.
     fn refused(path: &str, line: &str) -> Option<String> {
         let path = Path::new(path);
-        let place = Place { path, device: b"8:1".to_vec(), within: path.to_path_buf(), folders: Vec::new() };
+        let place =
+            MountedFile { path, device: b"8:1".to_vec(), within: path.to_path_buf(), folders: Vec::new() };
         place.refusal(&Mount::read(line.as_bytes())?, Some(7)).map(|refusal| refusal.to_string())
     }
 
@@ -191,7 +192,7 @@ mod tests {
         let path = dir.path().canonicalize().unwrap().join("s.jsonl");
         let file = File::create(&path).unwrap();
         let own: Vec<Mount> = mounts(OWN).unwrap().collect();
-        assert!(Place::of(&path, &file, &own).unwrap().within.ends_with("s.jsonl"));
+        assert!(MountedFile::find(&path, &file, &own).unwrap().within.ends_with("s.jsonl"));
         assert_eq!(refusal(&path, &file), None);
     }
 }

@@ -37,7 +37,8 @@ fn here(pid: u32) -> Here {
     if rustix::process::test_kill_process(number) == Err(rustix::io::Errno::SRCH) {
         return Here::Nothing;
     }
-    Stat::of(pid).map_or(Here::Hidden, |stat| Here::Process { start: stat.start, ended: stat.is_ended() })
+    Stat::for_pid(pid)
+        .map_or(Here::Hidden, |stat| Here::Process { start: stat.start, ended: stat.is_ended() })
 }
 
 fn judge(here: Here, start: Option<u64>, sees_all: bool) -> ProcessState {
@@ -65,14 +66,14 @@ fn lives_in_a_container(pid: u32, start: u64) -> bool {
         // The first id is the one that we see.
         numbers.split_whitespace().skip(1).any(|inner| inner.parse() == Ok(pid))
     };
-    let began = |host: u32| Stat::of(host).is_some_and(|stat| stat.start == start && !stat.is_ended());
+    let began = |host: u32| Stat::for_pid(host).is_some_and(|stat| stat.start == start && !stat.is_ended());
     all().any(|host| began(host) && named(host))
 }
 
 /// A process's start time in clock ticks since the boot: field 22 of `/proc/<pid>/stat`. Agents use it to distinguish a
 /// process from a later one with the same id.
 pub(crate) fn start(pid: u32) -> Option<u64> {
-    Stat::of(pid).map(|stat| stat.start)
+    Stat::for_pid(pid).map(|stat| stat.start)
 }
 
 /// The id of this boot.
@@ -95,7 +96,7 @@ struct Stat {
 }
 
 impl Stat {
-    fn of(pid: u32) -> Option<Self> {
+    fn for_pid(pid: u32) -> Option<Self> {
         Self::read(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
@@ -153,7 +154,7 @@ fn opened(descriptor: &Path, info: &Path, file: FileId) -> Option<bool> {
     if field("ino:").is_some_and(|number| number.parse() != Ok(file.inode)) {
         return None;
     }
-    let same = FileId::of(&fs::metadata(descriptor).ok()?) == file;
+    let same = FileId::from_metadata(&fs::metadata(descriptor).ok()?) == file;
     let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
     same.then_some(flags & rustix::fs::OFlags::ACCMODE.bits() != rustix::fs::OFlags::RDONLY.bits())
 }
@@ -181,7 +182,7 @@ pub(crate) fn unseen(user: u32) -> usize {
         }),
     };
     let concerned =
-        |pid: &u32| Stat::of(*pid).is_some_and(|stat| !stat.is_kernel_thread() && !stat.is_ended());
+        |pid: &u32| Stat::for_pid(*pid).is_some_and(|stat| !stat.is_kernel_thread() && !stat.is_ended());
     all().filter(|pid| is_of(*pid, user) && concerned(pid) && hides(pid)).count()
 }
 
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn a_zombie_is_dead() {
         let mut child = spawn(Command::new("true").stdout(Stdio::piped()));
-        let ended = || Stat::of(child.id()).is_some_and(|stat| stat.is_ended());
+        let ended = || Stat::for_pid(child.id()).is_some_and(|stat| stat.is_ended());
         while !ended() {
             std::thread::yield_now();
         }
@@ -279,7 +280,7 @@ mod tests {
         fs::write(&path, "x").unwrap();
         let metadata = fs::metadata(&path).unwrap();
         let any = File::open(dir.path()).unwrap();
-        let find = || holders(&any, FileId::of(&metadata));
+        let find = || holders(&any, FileId::from_metadata(&metadata));
         // Children of other tests may have our descriptors until they execute their program.
         let own = || find().into_iter().find(|holder| holder.pid == std::process::id());
         assert_eq!(own(), None);

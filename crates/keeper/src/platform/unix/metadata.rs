@@ -8,7 +8,7 @@ pub use std::fs::Metadata;
 pub(crate) use std::os::unix::fs::MetadataExt;
 
 /// Of an open file or folder.
-pub(crate) fn of(file: &File) -> io::Result<Metadata> {
+pub(crate) fn of_file(file: &File) -> io::Result<Metadata> {
     file.metadata()
 }
 

@@ -3,7 +3,7 @@
 use crate::own::Own;
 use std::path::PathBuf;
 
-pub(crate) fn of(own: Own) -> Option<PathBuf> {
+pub(crate) fn find(own: Own) -> Option<PathBuf> {
     let (variable, below_home) = match own {
         Own::State => ("XDG_STATE_HOME", ".local/state"),
         Own::Cache => ("XDG_CACHE_HOME", ".cache"),

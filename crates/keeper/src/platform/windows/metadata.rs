@@ -141,7 +141,7 @@ fn units(time: FILETIME) -> i64 {
 }
 
 /// Of an open file or folder.
-pub(crate) fn of(file: &File) -> io::Result<Metadata> {
+pub(crate) fn of_file(file: &File) -> io::Result<Metadata> {
     // SAFETY: it consists of numbers, for which zeros are valid.
     let mut found: BY_HANDLE_FILE_INFORMATION = unsafe { zeroed() };
     // SAFETY: the handle is open as long as `file` lives, and the structure is ours.

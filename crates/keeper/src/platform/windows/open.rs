@@ -90,7 +90,7 @@ fn not_a_link(file: File) -> io::Result<File> {
 /// Metadata of what is at a path.
 pub(super) fn metadata_at(path: &Path, more: u32) -> io::Result<Metadata> {
     let how = FILE_FLAG_BACKUP_SEMANTICS | more;
-    metadata::of(&File::options().access_mode(FILE_READ_ATTRIBUTES).custom_flags(how).open(path)?)
+    metadata::of_file(&File::options().access_mode(FILE_READ_ATTRIBUTES).custom_flags(how).open(path)?)
 }
 
 /// Creates a file or folder that only its owner can read.

@@ -3,7 +3,7 @@
 use crate::own::Own;
 use std::path::PathBuf;
 
-pub(crate) fn of(own: Own) -> Option<PathBuf> {
+pub(crate) fn find(own: Own) -> Option<PathBuf> {
     let named = std::env::var_os("LOCALAPPDATA").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::home_dir().filter(|home| home.is_absolute());
     let local = named.or_else(|| home().map(|home| home.join("AppData").join("Local")))?;

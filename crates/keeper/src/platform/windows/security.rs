@@ -35,15 +35,15 @@ const TEXT_UNITS_MAX: usize = 256;
 
 /// What is to be made.
 #[derive(Clone, Copy)]
-enum Kind {
+enum NewObject {
     File,
     Folder,
 }
 
 /// Memory that the system gave, and that goes back to it.
-struct Given(*mut core::ffi::c_void);
+struct SystemMemory(*mut core::ffi::c_void);
 
-impl Drop for Given {
+impl Drop for SystemMemory {
     fn drop(&mut self) {
         // SAFETY: it came from a call that says so, and nobody else has it.
         unsafe { LocalFree(self.0) };
@@ -52,7 +52,7 @@ impl Drop for Given {
 
 /// Makes or opens a file; one that is made is for its owner alone.
 pub(super) fn create(path: &Path, access: u32, how: FILE_CREATION_DISPOSITION) -> io::Result<File> {
-    let (path, descriptor) = (for_call(path)?, for_owner_alone(Kind::File)?);
+    let (path, descriptor) = (for_call(path)?, for_owner_alone(NewObject::File)?);
     let attributes = attributes(&descriptor);
     // SAFETY: the path ends with 0, and what the attributes point to lives longer than the call.
     let handle = unsafe {
@@ -64,7 +64,7 @@ pub(super) fn create(path: &Path, access: u32, how: FILE_CREATION_DISPOSITION) -
 
 /// Makes a folder for its owner alone.
 pub(super) fn create_folder(path: &Path) -> io::Result<()> {
-    let (path, descriptor) = (for_call(path)?, for_owner_alone(Kind::Folder)?);
+    let (path, descriptor) = (for_call(path)?, for_owner_alone(NewObject::Folder)?);
     let attributes = attributes(&descriptor);
     // SAFETY: as above.
     let made = unsafe { CreateDirectoryW(path.as_ptr(), &raw const attributes) };
@@ -94,7 +94,7 @@ fn for_call(path: &Path) -> io::Result<Vec<u16>> {
     Ok(name::for_call(parent.canonicalize()?.join(own).as_os_str()))
 }
 
-fn attributes(descriptor: &Given) -> SECURITY_ATTRIBUTES {
+fn attributes(descriptor: &SystemMemory) -> SECURITY_ATTRIBUTES {
     SECURITY_ATTRIBUTES {
         nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
         lpSecurityDescriptor: descriptor.0,
@@ -103,11 +103,11 @@ fn attributes(descriptor: &Given) -> SECURITY_ATTRIBUTES {
 }
 
 /// Gives all rights to the user of this process, and none to others; what is made in a folder gets the same.
-fn for_owner_alone(kind: Kind) -> io::Result<Given> {
+fn for_owner_alone(kind: NewObject) -> io::Result<SystemMemory> {
     let user = user()?;
     let text = match kind {
-        Kind::File => format!("D:P(A;;FA;;;{user})"),
-        Kind::Folder => format!("D:P(A;OICI;FA;;;{user})"),
+        NewObject::File => format!("D:P(A;;FA;;;{user})"),
+        NewObject::Folder => format!("D:P(A;OICI;FA;;;{user})"),
     };
     let text: Vec<u16> = text.encode_utf16().chain([0]).collect();
     let mut descriptor: PSECURITY_DESCRIPTOR = null_mut();
@@ -120,7 +120,7 @@ fn for_owner_alone(kind: Kind) -> io::Result<Given> {
             null_mut(),
         )
     };
-    if made == 0 { Err(io::Error::last_os_error()) } else { Ok(Given(descriptor)) }
+    if made == 0 { Err(io::Error::last_os_error()) } else { Ok(SystemMemory(descriptor)) }
 }
 
 /// The user of this process as text.
@@ -133,7 +133,7 @@ fn user() -> io::Result<&'static str> {
         if unsafe { ConvertSidToStringSidW(sid_of(&token), &raw mut text) } == 0 {
             return None;
         }
-        let given = Given(text.cast());
+        let given = SystemMemory(text.cast());
         // SAFETY: it ends with 0.
         let length = (0..TEXT_UNITS_MAX).take_while(|&at| unsafe { *text.add(at) } != 0).count();
         // SAFETY: so many units were just read.
@@ -224,7 +224,7 @@ pub(super) fn is_private(file: &File) -> io::Result<bool> {
 }
 
 /// The owner or the access list of a file, and the memory that it is in.
-fn security_of(file: &File, what: OBJECT_SECURITY_INFORMATION) -> io::Result<(Given, PSID, *mut ACL)> {
+fn security_of(file: &File, what: OBJECT_SECURITY_INFORMATION) -> io::Result<(SystemMemory, PSID, *mut ACL)> {
     let (mut owner, mut list, mut descriptor): (PSID, *mut ACL, PSECURITY_DESCRIPTOR) =
         (null_mut(), null_mut(), null_mut());
     // SAFETY: the handle is open as long as `file` lives, and the pointers that are written are ours.
@@ -241,7 +241,7 @@ fn security_of(file: &File, what: OBJECT_SECURITY_INFORMATION) -> io::Result<(Gi
         )
     };
     if failed == 0 {
-        Ok((Given(descriptor), owner, list))
+        Ok((SystemMemory(descriptor), owner, list))
     } else {
         Err(io::Error::from_raw_os_error(failed.cast_signed()))
     }

@@ -6,7 +6,7 @@ use crate::deferral::Deferral;
 use crate::outcome::Ending;
 use crate::refusal::Refusal;
 use crate::step::Step;
-use crate::step::fault::{Fault, meanwhile, with};
+use crate::step::fault::{StepFault, meanwhile, with};
 use crate::store::session_path;
 use crate::{Extent, maintain, undo};
 use rusqlite::types::Value;
@@ -160,7 +160,7 @@ fn wherever_it_dies_all_rows_are_the_old_ones_or_the_new_ones() {
         };
         assert!(steps.contains(&Step::LockRows) && steps.ends_with(&[Step::CommitRows]), "{steps:?}");
         for at in 0..steps.len() {
-            for fault in [Fault::Death { at }, Fault::Error { at, errno: 28 }] {
+            for fault in [StepFault::Death { at }, StepFault::Error { at, errno: 28 }] {
                 let dir = tempfile::tempdir().unwrap();
                 let (path, file) = damaged(dir.path(), "WAL", damage);
                 let before = all(&file);
@@ -170,7 +170,7 @@ fn wherever_it_dies_all_rows_are_the_old_ones_or_the_new_ones() {
                 assert!(exported(&path).0 + &format!("{:?}", projected(&file)) == new, "{fault:?}");
                 let mended = all(&file);
                 let undo = || undo(&path, None, &options(dir.path()), None, Extent::Whole);
-                let (done, _) = with(Some(Fault::Death { at: at % 4 }), undo);
+                let (done, _) = with(Some(StepFault::Death { at: at % 4 }), undo);
                 assert!(done.is_err() && all(&file) == mended, "{fault:?}");
                 assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Undone, "{fault:?}");
                 assert!(all(&file) == before, "{fault:?}");

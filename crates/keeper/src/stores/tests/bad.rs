@@ -60,10 +60,10 @@ fn a_link_to_a_store_is_followed_within_its_folder_only() {
 
 /// A file system that is mounted for a test.
 #[cfg(target_os = "linux")]
-struct Mount<'p>(&'p Path);
+struct TestMount<'p>(&'p Path);
 
 #[cfg(target_os = "linux")]
-impl<'p> Mount<'p> {
+impl<'p> TestMount<'p> {
     /// `None` if nothing may be mounted here.
     fn tmpfs(at: &'p Path, size: &str) -> Option<Self> {
         let arguments = ["-t", "tmpfs", "-o", size, "none"];
@@ -83,7 +83,7 @@ impl<'p> Mount<'p> {
 }
 
 #[cfg(target_os = "linux")]
-impl Drop for Mount<'_> {
+impl Drop for TestMount<'_> {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.0).status();
     }
@@ -96,7 +96,7 @@ fn a_store_that_nobody_may_write_is_read_and_left() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("media");
         fs::create_dir(&at).unwrap();
-        let Some(mount) = Mount::tmpfs(&at, "size=8m") else { return };
+        let Some(mount) = TestMount::tmpfs(&at, "size=8m") else { return };
         let (file, store) = openclaw(&at, mode, "s1", &entries());
         drop(store);
         assert!(!beside(&file, "-wal").exists());
@@ -119,7 +119,7 @@ fn on_a_full_disk_the_rows_stay_and_are_written_once_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("media");
     fs::create_dir(&at).unwrap();
-    let Some(_mount) = Mount::tmpfs(&at, "size=1m") else { return };
+    let Some(_mount) = TestMount::tmpfs(&at, "size=1m") else { return };
     let (file, store) = openclaw(&at, "WAL", "s1", &entries());
     store.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let path = session_path(&file, "s1");

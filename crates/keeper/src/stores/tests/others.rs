@@ -10,7 +10,8 @@ use transcript::Severity;
 
 /// The sessions of a file, and when they were written, in milliseconds.
 fn listed(file: &Path) -> Vec<(PathBuf, u128)> {
-    let since = |found: &crate::Found| found.written.unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let since =
+        |found: &crate::FoundFile| found.written.unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
     find(file)
         .into_iter()
         .map(Result::unwrap)

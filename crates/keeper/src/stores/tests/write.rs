@@ -6,7 +6,7 @@ use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Guarantee, Outcome};
 use crate::refusal::Refusal;
 use crate::step::Step;
-use crate::step::fault::{Fault, meanwhile, with};
+use crate::step::fault::{StepFault, meanwhile, with};
 use crate::store::session_path;
 use crate::{Extent, Vault, maintain, undo};
 use rusqlite::types::Value;
@@ -114,7 +114,7 @@ fn whatever_fails_and_wherever_it_dies_the_rows_are_the_old_ones_or_the_new_ones
     assert!(steps.ends_with(&[Step::LockRows, Step::WriteRow, Step::CommitRows]), "{steps:?}");
     let old = entries().join("\n") + "\n";
     for at in 0..steps.len() {
-        for fault in [Fault::Death { at }, Fault::Error { at, errno: 28 }] {
+        for fault in [StepFault::Death { at }, StepFault::Error { at, errno: 28 }] {
             let dir = tempfile::tempdir().unwrap();
             let (file, _store) = openclaw(dir.path(), "WAL", "s1", &entries());
             let path = session_path(&file, "s1");
@@ -130,7 +130,7 @@ fn whatever_fails_and_wherever_it_dies_the_rows_are_the_old_ones_or_the_new_ones
             assert!(exported(&path).0 == old && count > 3, "{fault:?}");
             // The undo dies as well.
             fixed(&path, dir.path());
-            let done = with(Some(Fault::Death { at: at % count }), || {
+            let done = with(Some(StepFault::Death { at: at % count }), || {
                 undo(&path, None, &options(dir.path()), None, Extent::Whole)
             })
             .0;
@@ -378,7 +378,7 @@ fn many_rows_are_written_in_several_transactions() {
     for at in [last - 1, last, last + 1, steps.len() - 1] {
         let dir = tempfile::tempdir().unwrap();
         let (path, store) = made(dir.path());
-        let (done, _) = with(Some(Fault::Death { at }), || maintain(&path, None, &options(dir.path())));
+        let (done, _) = with(Some(StepFault::Death { at }), || maintain(&path, None, &options(dir.path())));
         let now = rows(&store, "part");
         assert!(
             done.is_err()

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What a key means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum KeyPress {
     Up,
     Down,
     PageUp,
@@ -54,7 +54,7 @@ impl Sort {
 }
 
 /// A list: its items in order, and the user's position.
-pub(super) struct Level {
+pub(super) struct ListView {
     pub(super) sort: Sort,
     /// Indices of the listed items.
     pub(super) order: Vec<usize>,
@@ -68,7 +68,7 @@ pub(super) struct Level {
     page: usize,
 }
 
-impl Level {
+impl ListView {
     pub(super) fn new(sort: Sort) -> Self {
         Self { sort, order: Vec::new(), lines: Vec::new(), at: 0, top: 0, page: 1 }
     }
@@ -88,15 +88,15 @@ impl Level {
     }
 
     /// Moves the selection, if the key does that.
-    pub(super) fn moved(&mut self, key: Key) {
+    pub(super) fn moved(&mut self, key: KeyPress) {
         let last = self.order.len().saturating_sub(1);
         self.at = match key {
-            Key::Up => self.at.saturating_sub(1),
-            Key::Down => self.at + 1,
-            Key::PageUp => self.at.saturating_sub(self.page),
-            Key::PageDown => self.at + self.page,
-            Key::First => 0,
-            Key::Last => last,
+            KeyPress::Up => self.at.saturating_sub(1),
+            KeyPress::Down => self.at + 1,
+            KeyPress::PageUp => self.at.saturating_sub(self.page),
+            KeyPress::PageDown => self.at + self.page,
+            KeyPress::First => 0,
+            KeyPress::Last => last,
             _ => self.at,
         }
         .min(last);

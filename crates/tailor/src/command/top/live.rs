@@ -1,14 +1,14 @@
 //! `top` on a terminal: reads keys, examines sessions meanwhile, and draws. Whatever happens, the terminal is restored
 //! at the end.
 
-use super::level::Key;
+use super::level::KeyPress;
 use super::measure::one;
-use super::view::{Drawn, News, Request, View};
-use crate::args::Top;
+use super::view::{AfterKey, ScreenLine, SessionNews, View};
+use crate::args::TopArgs;
 use crate::command::{BATCH_FILES, failed, nothing_found};
 use crate::config::Loaded;
-use crate::sessions::{Candidate, Looks, Session, State, with_sidechains};
-use crate::status::Status;
+use crate::sessions::{Candidate, ListedSession, Looks, SessionState, with_sidechains};
+use crate::status::ExitStatus;
 use crate::system::ENDS;
 use crate::terminal::{Screen, is_ascii};
 use crossterm::cursor::{Hide, MoveTo, Show};
@@ -40,14 +40,14 @@ const FRAME: Duration = Duration::from_millis(200);
 /// The assumed size of a terminal that does not report one.
 const SIZE: (usize, usize) = (80, 24);
 
-pub(super) fn run(top: &Top, config: &Loaded) -> Status {
+pub(super) fn run(top: &TopArgs, config: &Loaded) -> ExitStatus {
     let candidates = with_sidechains(&top.paths);
     if candidates.is_empty() {
         return nothing_found(&top.paths);
     }
-    let view = View::new(candidates.iter().map(Session::unknown).collect(), top.window_tokens);
+    let view = View::new(candidates.iter().map(ListedSession::unknown).collect(), top.window_tokens);
     let (tell, news) = channel();
-    let work = Work {
+    let work = BackgroundWork {
         looks: Looks::new(config, &top.paths),
         policies: config.policies(),
         show_content: top.show_content,
@@ -59,7 +59,8 @@ pub(super) fn run(top: &Top, config: &Loaded) -> Status {
         // Where that is impossible, a signal ends the program as ever.
         let _ = register_usize(signal, ended.clone(), usize::try_from(signal).unwrap_or_default());
     }
-    let done = Held::take().and_then(|held| walk(view, &Arc::new(work), &news, &ended).map(|()| drop(held)));
+    let done =
+        RawTerminal::take().and_then(|held| walk(view, &Arc::new(work), &news, &ended).map(|()| drop(held)));
     if let Err(error) = done {
         return failed(&format!(
             "top: could not use the terminal: {error}; for tables, run: tailor top --plain"
@@ -68,15 +69,20 @@ pub(super) fn run(top: &Top, config: &Loaded) -> Status {
     if let Ok(signal @ 1..) = i32::try_from(ended.load(Ordering::SeqCst)) {
         let _ = emulate_default_handler(signal);
     }
-    Status::Clean
+    ExitStatus::Clean
 }
 
 /// Draws and handles keys until the user quits.
-fn walk(mut view: View, work: &Arc<Work>, news: &Receiver<News>, ended: &AtomicUsize) -> io::Result<()> {
-    work.begin(Work::look_at_all)?;
+fn walk(
+    mut view: View,
+    work: &Arc<BackgroundWork>,
+    news: &Receiver<SessionNews>,
+    ended: &AtomicUsize,
+) -> io::Result<()> {
+    work.begin(BackgroundWork::send_all)?;
     let (mut size, mut is_stale, mut drawn) = (None, true, Instant::now());
     if work.candidates.len() == 1 {
-        obey(&view.press(Key::Open), work);
+        obey(&view.press(KeyPress::Open), work);
     }
     while ended.load(Ordering::SeqCst) == 0 {
         let now = terminal_size_of(io::stdout()).map_or(SIZE, |(Width(w), Height(h))| (w.into(), h.into()));
@@ -106,7 +112,7 @@ fn walk(mut view: View, work: &Arc<Work>, news: &Receiver<News>, ended: &AtomicU
 }
 
 /// Takes in the results that have arrived. Returns whether there were any.
-fn take_results(view: &mut View, news: &Receiver<News>) -> bool {
+fn take_results(view: &mut View, news: &Receiver<SessionNews>) -> bool {
     let mut count = 0;
     for one in news.try_iter() {
         view.hear(one);
@@ -116,18 +122,18 @@ fn take_results(view: &mut View, news: &Receiver<News>) -> bool {
 }
 
 /// Whether the user wants to quit.
-fn obey(request: &Request, work: &Arc<Work>) -> bool {
-    if let &Request::Weigh(session) = request
+fn obey(request: &AfterKey, work: &Arc<BackgroundWork>) -> bool {
+    if let &AfterKey::Weigh(session) = request
         && work.begin(move |work| work.weigh(session)).is_err()
     {
         // No thread could be started.
         work.weigh(session);
     }
-    *request == Request::Quit
+    *request == AfterKey::Quit
 }
 
 /// The key of an event, if it is one that counts.
-fn meaning(event: &Event) -> Option<Key> {
+fn meaning(event: &Event) -> Option<KeyPress> {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, .. }) =
         event
     else {
@@ -135,32 +141,32 @@ fn meaning(event: &Event) -> Option<Key> {
     };
     let is_control = modifiers.contains(KeyModifiers::CONTROL);
     Some(match code {
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::First,
-        KeyCode::End => Key::Last,
-        KeyCode::Enter | KeyCode::Right => Key::Open,
-        KeyCode::Left => Key::Back,
-        KeyCode::Backspace => Key::Erase,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Char('c') if is_control => Key::End,
-        KeyCode::Char(c) if !is_control => Key::Type(*c),
+        KeyCode::Up => KeyPress::Up,
+        KeyCode::Down => KeyPress::Down,
+        KeyCode::PageUp => KeyPress::PageUp,
+        KeyCode::PageDown => KeyPress::PageDown,
+        KeyCode::Home => KeyPress::First,
+        KeyCode::End => KeyPress::Last,
+        KeyCode::Enter | KeyCode::Right => KeyPress::Open,
+        KeyCode::Left => KeyPress::Back,
+        KeyCode::Backspace => KeyPress::Erase,
+        KeyCode::Esc => KeyPress::Escape,
+        KeyCode::Char('c') if is_control => KeyPress::End,
+        KeyCode::Char(c) if !is_control => KeyPress::Type(*c),
         _ => return None,
     })
 }
 
 /// Work in the background.
-struct Work {
+struct BackgroundWork {
     candidates: Vec<Candidate>,
     looks: Looks,
     policies: Policies,
     show_content: bool,
-    tell: Sender<News>,
+    tell: Sender<SessionNews>,
 }
 
-impl Work {
+impl BackgroundWork {
     /// Runs something in the background. Quitting does not wait for it, because it only reads.
     fn begin(self: &Arc<Self>, what: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
         let work = self.clone();
@@ -168,30 +174,34 @@ impl Work {
     }
 
     /// First the sessions that the index knows, then the others, newest first.
-    fn look_at_all(&self) {
+    fn send_all(&self) {
         let mut unknown = Vec::new();
         for n in 0..self.candidates.len() {
-            match self.look(n, false) {
-                News::Session(n, Some(session)) if session.state == State::Unknown => unknown.push(n),
+            match self.session_news(n, false) {
+                SessionNews::Session(n, Some(session)) if session.state == SessionState::Unknown => {
+                    unknown.push(n);
+                }
                 known => _ = self.tell.send(known),
             }
         }
         for batch in unknown.chunks(BATCH_FILES) {
-            batch.par_iter().for_each_with(self.tell.clone(), |tell, &n| _ = tell.send(self.look(n, true)));
+            batch
+                .par_iter()
+                .for_each_with(self.tell.clone(), |tell, &n| _ = tell.send(self.session_news(n, true)));
         }
     }
 
-    fn look(&self, n: usize, may_read: bool) -> News {
+    fn session_news(&self, n: usize, may_read: bool) -> SessionNews {
         match self.looks.session(&self.candidates[n], may_read) {
-            Ok(session) => News::Session(n, session.map(Box::new)),
-            Err(_) => News::Unread(n),
+            Ok(session) => SessionNews::Session(n, session.map(Box::new)),
+            Err(_) => SessionNews::Unread(n),
         }
     }
 
     fn weigh(&self, n: usize) {
         let found = self.candidates[n].found();
         let weighed = one(found, ENTRIES_MAX, self.show_content, &self.policies);
-        _ = self.tell.send(News::Size(n, Box::new(weighed)));
+        _ = self.tell.send(SessionNews::Size(n, Box::new(weighed)));
     }
 }
 
@@ -201,9 +211,9 @@ impl Work {
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in raw mode, with a screen of its own.
-struct Held;
+struct RawTerminal;
 
-impl Held {
+impl RawTerminal {
     fn take() -> io::Result<Self> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -218,7 +228,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for RawTerminal {
     fn drop(&mut self) {
         give_back();
     }
@@ -233,11 +243,11 @@ fn give_back() {
 }
 
 /// Replaces the whole screen by these lines in one write.
-fn show(lines: &[Drawn]) -> io::Result<()> {
+fn show(lines: &[ScreenLine]) -> io::Result<()> {
     let screen = Screen::of_stdout();
     let mut out = Vec::new();
     queue!(out, BeginSynchronizedUpdate)?;
-    for (n, Drawn { text, style }) in (0..).zip(lines) {
+    for (n, ScreenLine { text, style }) in (0..).zip(lines) {
         let mut painted = String::new();
         screen.paint(*style, &mut painted, |out| out.push_str(text));
         queue!(out, MoveTo(0, n), Clear(ClearType::CurrentLine))?;

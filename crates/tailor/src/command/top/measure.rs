@@ -2,7 +2,7 @@
 
 use crate::size_report::SizeReport;
 use crate::tokens;
-use keeper::{Found, Policies};
+use keeper::{FoundFile, Policies};
 use spans::literal::decode;
 use std::path::Path;
 use transcript::weight::{Weight, weigh};
@@ -13,7 +13,7 @@ const CONTENT_BYTES: u64 = 600;
 const CONTENT_CHARS: usize = 160;
 
 /// What fills a file.
-pub(super) fn one(found: &Found, largest: usize, show_content: bool, policies: &Policies) -> SizeReport {
+pub(super) fn one(found: &FoundFile, largest: usize, show_content: bool, policies: &Policies) -> SizeReport {
     let weigh = |source: &dyn Source| weigh_source(&found.path, source, largest, show_content, policies);
     keeper::read(&found.path, found.root.as_deref(), weigh)
         .unwrap_or_else(|stop| SizeReport::stopped(&found.path, &stop))
@@ -28,7 +28,7 @@ pub(super) fn weigh_source(
     policies: &Policies,
 ) -> Result<SizeReport, Fault> {
     let mut weight = weigh(source, largest, &mut tokens::of_model)?;
-    let asked = policies.of(weight.facts.format).window_tokens;
+    let asked = policies.for_format(weight.facts.format).window_tokens;
     weight.context_tokens.window = asked.or(weight.context_tokens.window);
     let contents = if show_content { contents(source, &weight)? } else { Vec::new() };
     Ok(SizeReport::new(path, &weight, contents))

@@ -1,13 +1,13 @@
 //! What `top` shows on a terminal: keys and results in, lines out. It uses no terminal, no file and no clock.
 
-use super::level::{Key, Level, Sort};
+use super::level::{KeyPress, ListView, Sort};
 use super::words::{entry_name, in_short, lines_of, part, standing_word};
 use crate::amount::{age, grouped, percent, plural, size, tokens};
-use crate::command::doctor::Totals;
+use crate::command::doctor::DoctorTotals;
 use crate::place::shown;
-use crate::sessions::{Session, State, row};
+use crate::sessions::{ListedSession, SessionState, row};
 use crate::size_report::{LargeEntry, SizeReport, TurnShare};
-use crate::table::{Line, TableWriter};
+use crate::table::{TableRow, TableWriter};
 use anstyle::Style;
 use std::cmp::Reverse;
 
@@ -16,7 +16,7 @@ const LINES_MIN: usize = 8;
 
 /// What the caller has to do after a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum AfterKey {
     Nothing,
     /// Weigh this session.
     Weigh(usize),
@@ -24,9 +24,9 @@ pub(super) enum Request {
 }
 
 /// A result about a session, by its number.
-pub(super) enum News {
+pub(super) enum SessionNews {
     /// What it is; `None` if it is not a session.
-    Session(usize, Option<Box<Session>>),
+    Session(usize, Option<Box<ListedSession>>),
     /// It could not be read.
     Unread(usize),
     /// What fills it.
@@ -35,19 +35,19 @@ pub(super) enum News {
 
 /// A line of the screen. Its text holds nothing that moves a cursor.
 #[derive(Debug)]
-pub(super) struct Drawn {
+pub(super) struct ScreenLine {
     pub(super) text: String,
     pub(super) style: Style,
 }
 
 /// An open session.
-struct Opened {
+struct OpenSession {
     session: usize,
     /// What fills it, once it has been weighed.
     weighed: Option<SizeReport>,
-    turns: Level,
+    turns: ListView,
     /// The entries of an open turn.
-    entries: Option<Level>,
+    entries: Option<ListView>,
     /// Whether the selected entry is open.
     entry: bool,
 }
@@ -58,29 +58,29 @@ pub(super) struct View {
     lines: usize,
     /// The window that the options ask for.
     window_tokens: Option<u64>,
-    sessions: Vec<Option<Session>>,
+    sessions: Vec<Option<ListedSession>>,
     /// How many have been looked at, and how many of them could not be read.
     looked: usize,
     unread: usize,
-    list: Level,
+    list: ListView,
     /// The widths of the columns.
     widths: [usize; 7],
     find: String,
     is_typing: bool,
     is_help: bool,
-    opened: Option<Opened>,
+    opened: Option<OpenSession>,
 }
 
 impl View {
-    pub(super) fn new(sessions: Vec<Session>, window_tokens: Option<u64>) -> Self {
+    pub(super) fn new(sessions: Vec<ListedSession>, window_tokens: Option<u64>) -> Self {
         let mut view = Self {
-            canvas: TableWriter::of(80, false),
+            canvas: TableWriter::with_columns(80, false),
             lines: 24,
             window_tokens,
             sessions: sessions.into_iter().map(Some).collect(),
             looked: 0,
             unread: 0,
-            list: Level::new(Sort::OF_SESSIONS[0]),
+            list: ListView::new(Sort::OF_SESSIONS[0]),
             widths: [0; 7],
             find: String::new(),
             is_typing: false,
@@ -93,7 +93,7 @@ impl View {
 
     /// The terminal was resized.
     pub(super) fn resize(&mut self, columns: usize, lines: usize, ascii: bool) {
-        (self.canvas, self.lines) = (TableWriter::of(columns, ascii), lines);
+        (self.canvas, self.lines) = (TableWriter::with_columns(columns, ascii), lines);
         self.widths = [0; 7];
         if let Some(opened) = &mut self.opened {
             opened.turns.lines.clear();
@@ -107,17 +107,17 @@ impl View {
     }
 
     /// Takes in a result. `sort` has to follow.
-    pub(super) fn hear(&mut self, news: News) {
+    pub(super) fn hear(&mut self, news: SessionNews) {
         match news {
-            News::Session(n, session) => {
+            SessionNews::Session(n, session) => {
                 self.sessions[n] = session.map(|session| *session);
                 self.looked += 1;
             }
-            News::Unread(n) => {
+            SessionNews::Unread(n) => {
                 self.sessions[n] = None;
                 (self.looked, self.unread) = (self.looked + 1, self.unread + 1);
             }
-            News::Size(n, weighed) => {
+            SessionNews::Size(n, weighed) => {
                 if let Some(opened) = self.opened.as_mut().filter(|opened| opened.session == n) {
                     opened.turns.reorder(turn_order(&weighed.turns, opened.turns.sort));
                     opened.weighed = Some(*weighed);
@@ -129,20 +129,20 @@ impl View {
     /// Sorts the sessions again.
     pub(super) fn sort(&mut self) {
         let wanted = self.find.to_lowercase();
-        let fits = |session: &Session| {
+        let fits = |session: &ListedSession| {
             let names = [Some(session.agent_name()), session.project(), session.headline.title.as_deref()];
             let path = session.path.to_string_lossy();
             let mut texts = names.into_iter().flatten().chain([path.as_ref(), session.state.name()]);
             wanted.is_empty() || texts.any(|text| text.to_lowercase().contains(&wanted))
         };
         let all = self.sessions.iter().enumerate();
-        let mut order: Vec<(usize, &Session)> = all
+        let mut order: Vec<(usize, &ListedSession)> = all
             .filter_map(|(n, session)| Some((n, session.as_ref()?)))
             .filter(|(_, session)| fits(session))
             .collect();
-        let rank = |session: &Session| match session.state {
-            State::Broken(_) => 0,
-            State::TooLong => 1,
+        let rank = |session: &ListedSession| match session.state {
+            SessionState::Broken(_) => 0,
+            SessionState::TooLong => 1,
             _ => 2,
         };
         // Numbers go from the newest to the oldest.
@@ -157,38 +157,38 @@ impl View {
     }
 
     /// Handles a key.
-    pub(super) fn press(&mut self, key: Key) -> Request {
-        if key == Key::End {
-            return Request::Quit;
+    pub(super) fn press(&mut self, key: KeyPress) -> AfterKey {
+        if key == KeyPress::End {
+            return AfterKey::Quit;
         }
         if self.is_typing {
             self.typed(key);
-            return Request::Nothing;
+            return AfterKey::Nothing;
         }
         if std::mem::take(&mut self.is_help) {
-            return Request::Nothing;
+            return AfterKey::Nothing;
         }
         match letter(key) {
-            Key::Type('q') => return Request::Quit,
-            Key::Type('?') => self.is_help = true,
-            Key::Type('s') => self.sort_next(),
-            Key::Type('/') if self.opened.is_none() => self.is_typing = true,
-            Key::Open => return self.open(),
-            Key::Back | Key::Erase => self.back(),
-            Key::Escape => return self.escape(),
+            KeyPress::Type('q') => return AfterKey::Quit,
+            KeyPress::Type('?') => self.is_help = true,
+            KeyPress::Type('s') => self.sort_next(),
+            KeyPress::Type('/') if self.opened.is_none() => self.is_typing = true,
+            KeyPress::Open => return self.open(),
+            KeyPress::Back | KeyPress::Erase => self.back(),
+            KeyPress::Escape => return self.escape(),
             key => {
                 if let Some(level) = self.level() {
                     level.moved(key);
                 }
             }
         }
-        Request::Nothing
+        AfterKey::Nothing
     }
 
     /// Goes back one level; from the list of all sessions it quits.
-    fn escape(&mut self) -> Request {
+    fn escape(&mut self) -> AfterKey {
         if self.is_at_its_end() || (self.opened.is_none() && self.find.is_empty()) {
-            return Request::Quit;
+            return AfterKey::Quit;
         }
         if self.opened.is_some() {
             self.back();
@@ -196,16 +196,16 @@ impl View {
             self.find.clear();
             self.sort();
         }
-        Request::Nothing
+        AfterKey::Nothing
     }
 
     /// A key while a search text is being typed.
-    fn typed(&mut self, key: Key) {
+    fn typed(&mut self, key: KeyPress) {
         match key {
-            Key::Type(c) if !c.is_control() => self.find.push(c),
-            Key::Erase if !self.find.is_empty() => _ = self.find.pop(),
-            Key::Open => return self.is_typing = false,
-            Key::Escape | Key::Erase => {
+            KeyPress::Type(c) if !c.is_control() => self.find.push(c),
+            KeyPress::Erase if !self.find.is_empty() => _ = self.find.pop(),
+            KeyPress::Open => return self.is_typing = false,
+            KeyPress::Escape | KeyPress::Erase => {
                 self.find.clear();
                 self.is_typing = false;
             }
@@ -216,11 +216,11 @@ impl View {
     }
 
     /// The visible list; `None` if an entry is shown instead.
-    fn level(&mut self) -> Option<&mut Level> {
+    fn level(&mut self) -> Option<&mut ListView> {
         match &mut self.opened {
             None => Some(&mut self.list),
-            Some(Opened { entry: true, .. }) => None,
-            Some(Opened { entries: Some(entries), .. }) => Some(entries),
+            Some(OpenSession { entry: true, .. }) => None,
+            Some(OpenSession { entries: Some(entries), .. }) => Some(entries),
             Some(opened) => Some(&mut opened.turns),
         }
     }
@@ -243,22 +243,22 @@ impl View {
         }
     }
 
-    fn open(&mut self) -> Request {
+    fn open(&mut self) -> AfterKey {
         let Some(opened) = &mut self.opened else {
-            let Some(session) = self.list.chosen() else { return Request::Nothing };
-            let turns = Level::new(Sort::Size);
-            self.opened = Some(Opened { session, weighed: None, turns, entries: None, entry: false });
-            return Request::Weigh(session);
+            let Some(session) = self.list.chosen() else { return AfterKey::Nothing };
+            let turns = ListView::new(Sort::Size);
+            self.opened = Some(OpenSession { session, weighed: None, turns, entries: None, entry: false });
+            return AfterKey::Weigh(session);
         };
-        let Some(weighed) = &opened.weighed else { return Request::Nothing };
+        let Some(weighed) = &opened.weighed else { return AfterKey::Nothing };
         if let Some(entries) = &opened.entries {
             opened.entry = entries.chosen().is_some();
         } else if let Some(turn) = opened.turns.chosen() {
-            let mut entries = Level::new(Sort::Size);
+            let mut entries = ListView::new(Sort::Size);
             entries.reorder(entry_order(&weighed.largest, turn, entries.sort));
             opened.entries = Some(entries);
         }
-        Request::Nothing
+        AfterKey::Nothing
     }
 
     /// Only one session was named, and none of its turns is open.
@@ -277,15 +277,15 @@ impl View {
 }
 
 /// The actions of a list's letter keys.
-fn letter(key: Key) -> Key {
+fn letter(key: KeyPress) -> KeyPress {
     match key {
-        Key::Type('k') => Key::Up,
-        Key::Type('j') => Key::Down,
-        Key::Type('h') => Key::Back,
-        Key::Type('l') => Key::Open,
-        Key::Type('g') => Key::First,
-        Key::Type('G') => Key::Last,
-        Key::Type(' ') => Key::PageDown,
+        KeyPress::Type('k') => KeyPress::Up,
+        KeyPress::Type('j') => KeyPress::Down,
+        KeyPress::Type('h') => KeyPress::Back,
+        KeyPress::Type('l') => KeyPress::Open,
+        KeyPress::Type('g') => KeyPress::First,
+        KeyPress::Type('G') => KeyPress::Last,
+        KeyPress::Type(' ') => KeyPress::PageDown,
         other => other,
     }
 }
@@ -321,7 +321,7 @@ const CHOSEN: Style = Style::new().invert();
 
 impl View {
     /// The screen, line by line.
-    pub(super) fn draw(&mut self) -> Vec<Drawn> {
+    pub(super) fn draw(&mut self) -> Vec<ScreenLine> {
         if self.is_help {
             return self.fitted(help().map(|line| (line.to_string(), PLAIN)).to_vec());
         }
@@ -336,9 +336,9 @@ impl View {
     }
 
     /// Cuts lines to the width of the screen, and escapes what must not reach a terminal.
-    fn fitted(&self, mut lines: Vec<(String, Style)>) -> Vec<Drawn> {
+    fn fitted(&self, mut lines: Vec<(String, Style)>) -> Vec<ScreenLine> {
         lines.resize_with(self.lines, || (String::new(), PLAIN));
-        let fit = |(text, style): (String, Style)| Drawn {
+        let fit = |(text, style): (String, Style)| ScreenLine {
             text: self.canvas.begin(&text, self.canvas.columns()),
             style,
         };
@@ -365,7 +365,7 @@ impl View {
     fn head_of_all(&self) -> Vec<(String, Style)> {
         let there = || self.sessions.iter().flatten();
         let bytes = there().map(|session| session.bytes).sum();
-        let mut sum = format!("{}; {}", Totals::of(there()).sentence(), size(bytes));
+        let mut sum = format!("{}; {}", DoctorTotals::from_sessions(there()).sentence(), size(bytes));
         if self.unread > 0 {
             sum = format!("{sum}; {} could not be read (tailor doctor)", grouped(self.unread as u64));
         }
@@ -376,7 +376,7 @@ impl View {
         vec![(sum, BOLD)]
     }
 
-    fn head_of_session(&self, session: &Session, weighed: &SizeReport) -> Vec<(String, Style)> {
+    fn head_of_session(&self, session: &ListedSession, weighed: &SizeReport) -> Vec<(String, Style)> {
         let compactions: u32 = weighed.turns.iter().map(|turn| turn.compactions).sum();
         let about = [
             session.agent_name().to_string(),
@@ -397,7 +397,7 @@ impl View {
         let mut head = self.wrapped(&about.join(", "), PLAIN);
         head.extend(self.wrapped(&format!("{context}. {}", in_short(weighed)), PLAIN));
         let errors = match &session.state {
-            State::Broken(codes) => format!("broken: {}", codes.join(", ")),
+            SessionState::Broken(codes) => format!("broken: {}", codes.join(", ")),
             state => state.name().to_string(),
         };
         let style = row::colour(&session.state).unwrap_or_default();
@@ -437,16 +437,16 @@ impl View {
         let canvas = self.canvas;
         match &mut self.opened {
             None => self.session_lines(room),
-            Some(Opened { weighed: None, .. }) => vec![("reading…".to_string(), SOFT)],
-            Some(Opened { weighed: Some(weighed), .. }) if weighed.reason.is_some() => {
+            Some(OpenSession { weighed: None, .. }) => vec![("reading…".to_string(), SOFT)],
+            Some(OpenSession { weighed: Some(weighed), .. }) if weighed.reason.is_some() => {
                 let reason = weighed.reason.clone().unwrap_or_default();
                 canvas.wrap(&reason).lines().map(|line| (line.to_string(), PLAIN)).collect()
             }
-            Some(Opened { weighed: Some(weighed), entries: Some(entries), entry: true, .. }) => {
+            Some(OpenSession { weighed: Some(weighed), entries: Some(entries), entry: true, .. }) => {
                 let entry = entries.chosen().map(|n| &weighed.largest[n]);
                 entry.map_or_else(Vec::new, |entry| entry_lines(canvas, entry, weighed))
             }
-            Some(Opened { weighed: Some(weighed), turns, entries: Some(entries), .. }) => {
+            Some(OpenSession { weighed: Some(weighed), turns, entries: Some(entries), .. }) => {
                 let turn = turns.chosen().map(|n| weighed.turns[n].clone()).unwrap_or_default();
                 entry_table(canvas, entries, weighed, &turn);
                 let mut lines = visible(entries, room);
@@ -457,7 +457,7 @@ impl View {
                 }
                 lines
             }
-            Some(Opened { weighed: Some(weighed), turns, .. }) => {
+            Some(OpenSession { weighed: Some(weighed), turns, .. }) => {
                 turn_table(canvas, turns, weighed);
                 visible(turns, room)
             }
@@ -466,11 +466,11 @@ impl View {
 
     /// Formats only the visible items, because there may be thousands. Columns never get narrower, so that they do not jump.
     fn session_lines(&mut self, room: usize) -> Vec<(String, Style)> {
-        let canvas = TableWriter::of(self.canvas.columns().saturating_sub(2), self.canvas.ascii());
+        let canvas = TableWriter::with_columns(self.canvas.columns().saturating_sub(2), self.canvas.ascii());
         let shown = self.list.shown(room.saturating_sub(1));
         let chosen = self.list.at.checked_sub(shown.start);
         let sessions = self.list.order[shown].iter().filter_map(|&n| self.sessions[n].as_ref());
-        let sessions: Vec<&Session> = sessions.collect();
+        let sessions: Vec<&ListedSession> = sessions.collect();
         let cells: Vec<_> =
             [row::heads()].into_iter().chain(sessions.iter().map(|s| row::cells(s))).collect();
         self.widths = row::widths(&canvas, &cells, self.widths);
@@ -512,7 +512,7 @@ impl View {
 }
 
 /// The visible lines, with the selected one marked.
-fn visible(level: &mut Level, room: usize) -> Vec<(String, Style)> {
+fn visible(level: &mut ListView, room: usize) -> Vec<(String, Style)> {
     let shown = level.shown(room);
     let mark = |n: usize| {
         let line = &level.lines[n];
@@ -553,17 +553,17 @@ fn turn_in_full(weighed: &SizeReport, turn: Option<usize>) -> String {
 }
 
 /// Formats the lines of a list again if they were dropped.
-fn tabulate(canvas: TableWriter, level: &mut Level, whole: u64, line: impl Fn(usize) -> Line) {
+fn tabulate(canvas: TableWriter, level: &mut ListView, whole: u64, line: impl Fn(usize) -> TableRow) {
     if level.lines.is_empty() {
-        let rows: Vec<Line> = level.order.iter().map(|&n| line(n)).collect();
+        let rows: Vec<TableRow> = level.order.iter().map(|&n| line(n)).collect();
         level.lines = canvas.table(&rows, whole).lines().map(str::to_string).collect();
     }
 }
 
-fn turn_table(canvas: TableWriter, turns: &mut Level, weighed: &SizeReport) {
+fn turn_table(canvas: TableWriter, turns: &mut ListView, weighed: &SizeReport) {
     tabulate(canvas, turns, weighed.bytes, |n| {
         let turn = &weighed.turns[n];
-        Line {
+        TableRow {
             name: format!("turn {}, line {}", grouped(n as u64 + 1), grouped(turn.line)),
             columns: vec![
                 entries_of(turn.entries, ""),
@@ -575,10 +575,10 @@ fn turn_table(canvas: TableWriter, turns: &mut Level, weighed: &SizeReport) {
     });
 }
 
-fn entry_table(canvas: TableWriter, entries: &mut Level, weighed: &SizeReport, turn: &TurnShare) {
+fn entry_table(canvas: TableWriter, entries: &mut ListView, weighed: &SizeReport, turn: &TurnShare) {
     tabulate(canvas, entries, turn.bytes, |n| {
         let entry = &weighed.largest[n];
-        Line {
+        TableRow {
             name: format!("line {}: {}", grouped(entry.line), entry_name(entry)),
             columns: vec![
                 standing_word(entry.standing).to_string(),
@@ -616,9 +616,12 @@ fn entry_lines(canvas: TableWriter, entry: &LargeEntry, weighed: &SizeReport) ->
     }
     let mut parts = entry.parts.clone();
     parts.sort_by_key(|(_, bytes)| Reverse(*bytes));
-    let row =
-        |(name, bytes): &(&str, u64)| Line { name: part(name), columns: vec![size(*bytes)], part: *bytes };
-    let rows: Vec<Line> = parts.iter().map(row).collect();
+    let row = |(name, bytes): &(&str, u64)| TableRow {
+        name: part(name),
+        columns: vec![size(*bytes)],
+        part: *bytes,
+    };
+    let rows: Vec<TableRow> = parts.iter().map(row).collect();
     lines.push((String::new(), PLAIN));
     lines.extend(canvas.table(&rows, entry.bytes).lines().map(|line| (line.to_string(), PLAIN)));
     if let Some(content) = &entry.content {
@@ -682,13 +685,13 @@ mod tests {
             std::fs::write(dir.path().join(format!("{n:03}.jsonl")), "x".repeat(count - n)).unwrap();
         }
         let candidates = with_sidechains(&[dir.path().to_path_buf()]);
-        View::new(candidates.iter().map(Session::unknown).collect(), None)
+        View::new(candidates.iter().map(ListedSession::unknown).collect(), None)
     }
 
-    fn weighed(turns: usize) -> News {
+    fn weighed(turns: usize) -> SessionNews {
         let text = text(turns);
         let weight = weigh(&text.as_bytes(), 1000, &mut |_| None).unwrap();
-        News::Size(0, Box::new(SizeReport::new(Path::new("s.jsonl"), &weight, Vec::new())))
+        SessionNews::Size(0, Box::new(SizeReport::new(Path::new("s.jsonl"), &weight, Vec::new())))
     }
 
     fn screen(view: &mut View) -> Vec<String> {
@@ -707,8 +710,15 @@ mod tests {
         let mut view = view(100);
         for (columns, lines) in [(80, 24), (200, 50), (40, 10), (20, 3)] {
             view.resize(columns, lines, false);
-            for key in [Key::Last, Key::PageUp, Key::Up, Key::First, Key::PageDown, Key::Down] {
-                assert_eq!(view.press(key), Request::Nothing);
+            for key in [
+                KeyPress::Last,
+                KeyPress::PageUp,
+                KeyPress::Up,
+                KeyPress::First,
+                KeyPress::PageDown,
+                KeyPress::Down,
+            ] {
+                assert_eq!(view.press(key), AfterKey::Nothing);
                 let chosen = chosen(&mut view);
                 let at = view.list.at;
                 assert!(columns < 80 || chosen.contains(&format!("{} B", 100 - at)), "{at}: {chosen}");
@@ -726,16 +736,16 @@ mod tests {
         for (columns, lines) in (20..=200).step_by(9).zip((2..=60).step_by(3)) {
             view.resize(columns, lines, columns % 2 == 0);
             let keys = [
-                Key::Down,
-                Key::Open,
-                Key::Type('s'),
-                Key::Open,
-                Key::Open,
-                Key::Type('?'),
-                Key::Back,
-                Key::Back,
-                Key::Back,
-                Key::Back,
+                KeyPress::Down,
+                KeyPress::Open,
+                KeyPress::Type('s'),
+                KeyPress::Open,
+                KeyPress::Open,
+                KeyPress::Type('?'),
+                KeyPress::Back,
+                KeyPress::Back,
+                KeyPress::Back,
+                KeyPress::Back,
             ];
             for key in keys {
                 view.press(key);
@@ -753,52 +763,52 @@ mod tests {
     fn a_session_opens_turn_by_turn_and_entry_by_entry() {
         let mut view = view(1);
         view.resize(100, 24, false);
-        assert_eq!(view.press(Key::Open), Request::Weigh(0));
+        assert_eq!(view.press(KeyPress::Open), AfterKey::Weigh(0));
         assert!(screen(&mut view).join("\n").contains("reading"));
-        assert_eq!(view.press(Key::Open), Request::Nothing, "there is nothing to open yet");
+        assert_eq!(view.press(KeyPress::Open), AfterKey::Nothing, "there is nothing to open yet");
         view.hear(weighed(4));
         assert!(
             chosen(&mut view).contains("turn 5, line 8"),
             "the largest is first, what stands before the first is a turn"
         );
-        view.press(Key::Type('s'));
-        view.press(Key::Type('s'));
+        view.press(KeyPress::Type('s'));
+        view.press(KeyPress::Type('s'));
         assert!(chosen(&mut view).contains("turn 1, line 1"), "in order");
-        view.press(Key::Last);
-        view.press(Key::Type('l'));
+        view.press(KeyPress::Last);
+        view.press(KeyPress::Type('l'));
         assert!(chosen(&mut view).contains("line 9: message/assistant"));
         assert!(screen(&mut view).join("\n").contains("turn 5 of 5 at line 8, 2 entries"));
-        view.press(Key::Open);
+        view.press(KeyPress::Open);
         let entry = screen(&mut view).join("\n");
         assert!(entry.contains("where    in context") && entry.contains("id       a3"), "{entry}");
         for list in ["line 9: message", "turn 5, line 8"] {
-            view.press(Key::Escape);
+            view.press(KeyPress::Escape);
             assert!(chosen(&mut view).contains(list));
         }
-        assert_eq!(view.press(Key::Escape), Request::Quit, "only one session was named");
+        assert_eq!(view.press(KeyPress::Escape), AfterKey::Quit, "only one session was named");
     }
 
     #[test]
     fn what_is_learnt_moves_the_worst_up_and_the_chosen_stays() {
         let mut view = view(3);
-        view.press(Key::Down);
+        view.press(KeyPress::Down);
         assert!(chosen(&mut view).contains(" 2 B "));
         for n in 0..3 {
             let mut session = view.sessions[n].take().unwrap();
             if session.path.ends_with("002.jsonl") {
-                session.state = State::Broken(vec!["P1"]);
+                session.state = SessionState::Broken(vec!["P1"]);
             }
             assert!(!view.is_complete());
-            view.hear(News::Session(n, Some(Box::new(session))));
+            view.hear(SessionNews::Session(n, Some(Box::new(session))));
         }
         view.sort();
         assert!(view.is_complete());
         assert!(chosen(&mut view).contains(" 2 B ") && view.list.at == 2);
-        view.press(Key::First);
+        view.press(KeyPress::First);
         assert!(chosen(&mut view).contains("broken: P1"));
         assert!(screen(&mut view)[0].starts_with("3 sessions: 1 broken, 2 not looked at yet (?)"));
-        view.hear(News::Unread(0));
-        view.hear(News::Session(1, None));
+        view.hear(SessionNews::Unread(0));
+        view.hear(SessionNews::Session(1, None));
         view.sort();
         assert!(screen(&mut view)[0].contains("1 could not be read"));
         assert_eq!(view.list.order.len(), 1);
@@ -807,15 +817,15 @@ mod tests {
     #[test]
     fn what_is_typed_finds_sessions() {
         let mut view = view(30);
-        for key in "//02q".chars().map(Key::Type).chain([Key::Erase]) {
-            assert_eq!(view.press(key), Request::Nothing, "q is a letter here");
+        for key in "//02q".chars().map(KeyPress::Type).chain([KeyPress::Erase]) {
+            assert_eq!(view.press(key), AfterKey::Nothing, "q is a letter here");
         }
         assert_eq!(view.list.order.len(), 10, "020 to 029");
-        view.press(Key::Open);
+        view.press(KeyPress::Open);
         assert!(screen(&mut view).last().unwrap().starts_with("1 of 10 with \"/02\""));
-        view.press(Key::Escape);
+        view.press(KeyPress::Escape);
         assert_eq!(view.list.order.len(), 30);
-        assert_eq!(view.press(Key::Escape), Request::Quit);
-        assert_eq!(view.press(Key::End), Request::Quit);
+        assert_eq!(view.press(KeyPress::Escape), AfterKey::Quit);
+        assert_eq!(view.press(KeyPress::End), AfterKey::Quit);
     }
 }

@@ -14,15 +14,15 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use alloc::{format, vec};
 use serde_json::{Value, json};
-use spans::cut::Lines;
+use spans::cut::CutLines;
 use spans::source::Source;
 use spans::source::Span;
 use spans::source::read_span;
 
 /// A session in the making: one message after the other.
-struct Story(Vec<Value>);
+struct ProfileStory(Vec<Value>);
 
-impl Story {
+impl ProfileStory {
     fn new() -> Self {
         Self(vec![json!({"type": "session", "version": 3, "id": "s", "cwd": "/w"})])
     }
@@ -79,10 +79,10 @@ impl Story {
 
     /// What is left of each text of a result.
     #[track_caller]
-    fn left(&self, policy: &Policy) -> Vec<Left> {
+    fn left(&self, policy: &Policy) -> Vec<CutText> {
         let messages = self.under(policy);
         let results = messages.iter().filter(|message| message["role"] == "toolResult");
-        results.flat_map(|result| texts(&result["content"])).map(|text| Left::of(&text)).collect()
+        results.flat_map(|result| texts(&result["content"])).map(|text| CutText::parse(&text)).collect()
     }
 }
 
@@ -102,14 +102,14 @@ fn texts(content: &Value) -> Vec<String> {
 
 /// Units at the beginning, omitted, at the end; all of it ASCII.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
+enum CutText {
     Whole(usize),
     Cut(usize, u64, usize),
 }
-use Left::{Cut, Whole};
+use CutText::{Cut, Whole};
 
-impl Left {
-    fn of(text: &str) -> Self {
+impl CutText {
+    fn parse(text: &str) -> Self {
         let Some((head, rest)) = text.split_once("[tailor: ") else { return Whole(text.len()) };
         let (omitted, rest) = rest.split_once(" of ").unwrap();
         let (total, _) = rest.split_once(" chars").unwrap();
@@ -143,7 +143,7 @@ fn names_are_found_and_the_default_is_the_default() {
 
 /// The messages of a story once it was mended: `u`, `a` with its calls, `r` with its call, `s` for one put in.
 #[track_caller]
-fn told(story: &Story, policy: &Policy) -> String {
+fn told(story: &ProfileStory, policy: &Policy) -> String {
     let allow = ["P1", "P2", "P5"].map(String::from).to_vec();
     let selection = Selection { allow, ..Selection::default() };
     let messages = story.under(&Policy { selection, ..policy.clone() });
@@ -176,9 +176,9 @@ const OPENCLAW_SYNTHETIC: &str = "[openclaw] missing tool result in session hist
 /// `session-transcript-repair.test.ts` and `session-tool-result-guard.test.ts`, as far as files tell what they are about.
 #[test]
 fn openclaw_transcript_repair() {
-    let go = || Story::new().user("go");
-    let real = |story: Story, call: &str| story.result(call, "real");
-    let invented = |story: Story, call: &str| story.result(call, OPENCLAW_SYNTHETIC);
+    let go = || ProfileStory::new().user("go");
+    let real = |story: ProfileStory, call: &str| story.result(call, "real");
+    let invented = |story: ProfileStory, call: &str| story.result(call, OPENCLAW_SYNTHETIC);
     let broken = json!({"role": "assistant", "content": [], "stopReason": "error"});
     let stopped = |reason: &str| {
         let call = json!([{"type": "toolCall", "id": "1", "name": "read", "arguments": {}}]);
@@ -249,9 +249,9 @@ fn openclaw_transcript_repair() {
 /// `tool_result_pairing_test.go`: messages as `u`, `a` with its calls, `r` with its call, `s` for one put in.
 #[test]
 fn chatcli_pairing() {
-    let told = |story: Story| told(&story, &policy("chatcli"));
-    let go = || Story::new().user("go");
-    let both = |story: Story| story.result("0", "zero").result("1", "one");
+    let told = |story: ProfileStory| told(&story, &policy("chatcli"));
+    let go = || ProfileStory::new().user("go");
+    let both = |story: ProfileStory| story.result("0", "zero").result("1", "one");
     for (case, story, expected) in [
         ("ValidHistoryUnchanged", both(go().calls(&["0", "1"])).said("ok"), "u a01 r0 r1 a"),
         (
@@ -261,28 +261,28 @@ fn chatcli_pairing() {
         ),
         (
             "DanglingFirstBlock_LaterBlockAnswered",
-            both(Story::new().calls(&["0", "1"]).user("well?").calls(&["0", "1"])).said("ok"),
+            both(ProfileStory::new().calls(&["0", "1"]).user("well?").calls(&["0", "1"])).said("ok"),
             "a01 s0 s1 u a01 r0 r1 a",
         ),
         (
             "InterposedMessageRelocatesResults",
-            both(Story::new().calls(&["0", "1"]).user("hm")).said("ok"),
+            both(ProfileStory::new().calls(&["0", "1"]).user("hm")).said("ok"),
             "a01 r0 r1 u a",
         ),
         ("OrphanResultRemoved", go().result("ghost", "?").said("ok"), "u a"),
         (
             "PartialResultsGetSynthetics, once somebody has spoken: right behind the calls, so that nothing moves",
-            Story::new().calls(&["0", "1", "2"]).result("0", "zero").user("well?"),
+            ProfileStory::new().calls(&["0", "1", "2"]).result("0", "zero").user("well?"),
             "a012 s1 s2 r0 u",
         ),
         (
             "PartialResultsGetSynthetics, while the tools may be running",
-            Story::new().calls(&["0", "1", "2"]).result("0", "zero"),
+            ProfileStory::new().calls(&["0", "1", "2"]).result("0", "zero"),
             "a012 r0",
         ),
         (
             "IntraMessageDuplicatePruned",
-            Story::new().calls(&["0", "0"]).result("0", "zero").said("ok"),
+            ProfileStory::new().calls(&["0", "0"]).result("0", "zero").said("ok"),
             "a0 r0 a",
         ),
         (
@@ -290,10 +290,10 @@ fn chatcli_pairing() {
             go().calls(&["0"]).said("hm").result("0", "zero").said("ok"),
             "u a0 r0 a a",
         ),
-        ("SyntheticsAreErrorMarked", Story::new().calls(&["0"]).user("well?"), "a0 s0 u"),
+        ("SyntheticsAreErrorMarked", ProfileStory::new().calls(&["0"]).user("well?"), "a0 s0 u"),
         (
             "OutOfOrderAdjacentIsValid",
-            Story::new().calls(&["0", "1"]).result("1", "one").result("0", "zero").said("ok"),
+            ProfileStory::new().calls(&["0", "1"]).result("1", "one").result("0", "zero").said("ok"),
             "a01 r1 r0 a",
         ),
     ] {
@@ -311,7 +311,7 @@ fn chatcli_caps() {
         policy.tool_caps[0].cap.chars_max = chars_max;
         policy
     };
-    let one = |tool: &str, text: &str| Story::new().user("go").turn("c", tool, text).said("ok");
+    let one = |tool: &str, text: &str| ProfileStory::new().user("go").turn("c", tool, text).said("ok");
     let thousands = format!("{}{}{}", "a".repeat(10_000), "b".repeat(5_000), "c".repeat(1_000));
     for (case, story, policy, expected) in [
         ("short", one("fetch", "short"), &small(1_000), Whole(5)),
@@ -342,7 +342,9 @@ fn chatcli_turn_budget() {
         let ids: Vec<String> = (0..sizes.len()).map(|n| n.to_string()).collect();
         let names: Vec<&str> = ids.iter().map(String::as_str).collect();
         let results = ids.iter().zip(sizes);
-        results.fold(Story::new().user("go").calls(&names), |story, (id, &size)| story.result(id, &xs(size)))
+        results.fold(ProfileStory::new().user("go").calls(&names), |story, (id, &size)| {
+            story.result(id, &xs(size))
+        })
     };
     let small = Policy { turn_chars_max: 30_000, ..policy("chatcli") };
     let left = turn(&[9_000, 16_000, 5_000, 12_000]).said("ok").left(&small);
@@ -359,7 +361,7 @@ fn chatcli_turn_budget() {
 #[test]
 fn chatcli_microcompact() {
     let aged = |text: &str, turns: usize| {
-        let story = Story::new().user("go").turn("c", "fetch", text);
+        let story = ProfileStory::new().user("go").turn("c", "fetch", text);
         (0..turns).fold(story, |story, _| story.said("on"))
     };
     let lines = "line of important tool output\n".repeat(300);
@@ -383,7 +385,7 @@ fn chatcli_microcompact() {
     assert!(again.starts_with("[tailor: 9000 of 9000 chars omitted (text); "), "{again}");
     assert_eq!(id(&once), id(&again));
     // `…PlainUserUntouched`
-    let user = Story::new().user(&xs(16_000)).said("1").said("2").said("3").said("4");
+    let user = ProfileStory::new().user(&xs(16_000)).said("1").said("2").said("3").said("4");
     assert_eq!(user.under(&head)[0]["content"][0]["text"], xs(16_000));
 }
 
@@ -395,9 +397,9 @@ fn agent_max() {
         policy.stale.clear_at = turns;
         policy
     };
-    let r = |story: Story, call: &str| story.turn(call, "fetch", &xs(5_000));
-    let us = |story: Story, count: usize| (0..count).fold(story, |story, _| story.user("go on"));
-    let new = Story::new;
+    let r = |story: ProfileStory, call: &str| story.turn(call, "fetch", &xs(5_000));
+    let us = |story: ProfileStory, count: usize| (0..count).fold(story, |story, _| story.user("go on"));
+    let new = ProfileStory::new;
     let stub = || Cut(200, 4_800, 0);
     for (case, story, turns, expected) in [
         ("no-op under freshTurns", us(r(us(new(), 1), "c"), 1), 4, vec![Whole(5_000)]),
@@ -449,8 +451,9 @@ fn agent_max() {
 fn openclaw_5057() {
     let base = policy("openclaw-5057");
     let cap = |chars_max| Policy { result_chars_max: chars_max, ..base.clone() };
-    let one =
-        |content: Value| Story::new().user("go").calls(&["c"]).result_of("c", "fetch", content).said("ok");
+    let one = |content: Value| {
+        ProfileStory::new().user("go").calls(&["c"]).result_of("c", "fetch", content).said("ok")
+    };
     let text = |text: String| json!([{"type": "text", "text": text}]);
     let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
     assert_eq!(one(text(xs(1_000))).left(&cap(1_000)), [Whole(1_000)], "no-op under cap");
@@ -460,7 +463,7 @@ fn openclaw_5057() {
     let with_image = json!([image, {"type": "text", "text": xs(90_000)}]);
     assert_eq!(one(with_image).left(&base), [Whole(90_000)], "image results skipped");
     let several =
-        Story::new().user("go").calls(&["c", "d"]).result("c", &xs(60_000)).result("d", &xs(70_000));
+        ProfileStory::new().user("go").calls(&["c", "d"]).result("c", &xs(60_000)).result("d", &xs(70_000));
     let both = [Cut(30_000, 10_000, 20_000), Cut(30_000, 20_000, 20_000)];
     assert_eq!(several.said("ok").left(&base), both, "several results in one pass");
 
@@ -477,8 +480,8 @@ fn openclaw_5057() {
         cache_ttl_ms: 0,
         counts_quarters: true,
     };
-    let t = |story: Story, call: &str| story.turn(call, "fetch", &xs(2_000));
-    let go = || Story::new().user("go");
+    let t = |story: ProfileStory, call: &str| story.turn(call, "fetch", &xs(2_000));
+    let go = || ProfileStory::new().user("go");
     let keep = |count| {
         let mut policy = eager.clone();
         policy.crowded.keep_assistants = count;
@@ -488,7 +491,7 @@ fn openclaw_5057() {
     let (whole, cleared) = (|| Whole(2_000), || Cut(0, 2_000, 0));
     assert_eq!(four().left(&keep(3)), [cleared(), whole(), whole(), whole()], "keepLast 3 of 4 turns");
     assert_eq!(t(go(), "a").left(&keep(3)), [whole()], "fewer than keepLast");
-    let boot = t(t(Story::new(), "a").user("go"), "b");
+    let boot = t(t(ProfileStory::new(), "a").user("go"), "b");
     assert_eq!(boot.left(&eager), [whole(), cleared()], "before first user");
     let mut trim = eager.clone();
     trim.crowded.clear_percent = 0;
@@ -526,7 +529,7 @@ fn openclaw_5057_ttl() {
     let spoke_at = |time: Value| {
         let said =
             json!({"role": "assistant", "content": [{"type": "text", "text": "ok"}], "timestamp": time});
-        Story::new().user("go").turn("a", "fetch", &xs(9_000)).add(said)
+        ProfileStory::new().user("go").turn("a", "fetch", &xs(9_000)).add(said)
     };
     let now = 1_782_900_000_000_u64;
     for (case, written, ttl_ms, expected) in [
@@ -549,7 +552,7 @@ fn openclaw_5057_ttl() {
 /// `caps even when the TTL has not expired`. What rewrites history waits if that is asked for; caps and pairing do not.
 #[test]
 fn history_is_held_for_a_while() {
-    let story = Story::new().user("go").turn("c", "fetch", &xs(9_000)).turn("d", "fetch", &xs(60_000));
+    let story = ProfileStory::new().user("go").turn("c", "fetch", &xs(9_000)).turn("d", "fetch", &xs(60_000));
     let story = story.said("1").said("2").said("3").said("4").result("ghost", "?").said("ok");
     let mut policy = Policy { hold_history: true, ..policy("chatcli") };
     let cut = Cut(5_000, 54_000, 1_000);
@@ -571,7 +574,7 @@ fn openclaw_5057_dense_text() {
     (policy.crowded.trim_percent, policy.crowded.clear_percent, policy.crowded.clear_chars_min) =
         (100, 100, 0);
     let text = |text: &str| {
-        let story = Story::new().user("go").turn("a", "fetch", text);
+        let story = ProfileStory::new().user("go").turn("a", "fetch", text);
         story.under(&policy)[2]["content"][0]["text"].as_str().unwrap().to_string()
     };
     assert_eq!(text(&xs(500)), xs(500));
@@ -584,10 +587,11 @@ fn openclaw_5057_dense_text() {
 fn openclaw_10915() {
     let base = policy("openclaw-10915");
     assert_eq!(base.result_chars_max, 32_000);
-    assert_eq!(base.shape, CutShape { kept: Kept::Percent(100), lines: Lines::Anywhere });
+    assert_eq!(base.shape, CutShape { kept: Kept::Percent(100), lines: CutLines::Anywhere });
     let guard = Policy { result_chars_max: 1_000, ..base.clone() };
-    let one =
-        |content: Value| Story::new().user("go").calls(&["c"]).result_of("c", "fetch", content).said("ok");
+    let one = |content: Value| {
+        ProfileStory::new().user("go").calls(&["c"]).result_of("c", "fetch", content).said("ok")
+    };
     let block = |letter: &str, count: usize| json!({"type": "text", "text": letter.repeat(count)});
     let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
     for (case, content, expected) in [
@@ -610,7 +614,7 @@ fn openclaw_10915() {
     }
     let images = one(json!([image, block("a", 2_000)])).under(&guard);
     assert_eq!(images[2]["content"][0], image);
-    let said = Story::new().user("go").said(&xs(2_000)).under(&guard);
+    let said = ProfileStory::new().user("go").said(&xs(2_000)).under(&guard);
     assert_eq!(said[1]["content"][0]["text"], xs(2_000), "non-toolResult");
     // `default limit`; and `40,000 at 32,000, second pass`: `left` tries each story twice.
     assert_eq!(one(json!([block("z", 40_000)])).left(&base), [Cut(32_000, 8_000, 0)]);
@@ -620,15 +624,15 @@ fn openclaw_10915() {
     assert_eq!(one(json!([block("z", 1_000)])).left(&base), [Whole(1_000)], "default option");
 }
 
-fn go_small_and_large() -> Story {
-    Story::new().user("go").turn("c", "fetch", &xs(500)).turn("d", "fetch", &xs(5_000)).said("ok")
+fn go_small_and_large() -> ProfileStory {
+    ProfileStory::new().user("go").turn("c", "fetch", &xs(500)).turn("d", "fetch", &xs(5_000)).said("ok")
 }
 
 /// The oversized guard of #10915, and `compaction.test.ts`.
 #[test]
 fn openclaw_10915_summary_guard() {
     let found = |content: Value, window: u64| {
-        let story = Story::new().add(json!({"role": "user", "content": content})).said("ok");
+        let story = ProfileStory::new().add(json!({"role": "user", "content": content})).said("ok");
         let policy = Policy { window_tokens: Some(window), ..policy("openclaw-10915") };
         let found = examine(&&story.bytes()[..], &policy).unwrap();
         found.findings.iter().any(|finding| finding.rule.code() == "S3")

@@ -1,6 +1,6 @@
 //! Links after the plan: re-links entries whose parents go or move, or that get a new entry before them.
 
-use super::{Drawing, Node};
+use super::{BranchNode, Drawing};
 use crate::format::Shape;
 use crate::model::entry::{Kind, Link};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -23,31 +23,31 @@ impl Drawing<'_> {
 
     /// Links the branch in its new order, and the children of entries that go.
     fn link_branch(&mut self) {
-        let mut following: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
+        let mut following: BTreeMap<u32, Vec<BranchNode>> = BTreeMap::new();
         for (index, line) in self.lines.iter().enumerate() {
-            following.entry(line.after).or_default().push(Node::New(index));
+            following.entry(line.after).or_default().push(BranchNode::New(index));
         }
         for (&entry, &after) in &self.moves {
-            following.entry(after).or_default().push(Node::Old(entry));
+            following.entry(after).or_default().push(BranchNode::Old(entry));
         }
-        let mut order: Vec<Node> = Vec::new();
+        let mut order: Vec<BranchNode> = Vec::new();
         for &entry in &self.session.live {
             if !self.drop.contains(&entry) && !self.moves.contains_key(&entry) {
-                order.push(Node::Old(entry));
+                order.push(BranchNode::Old(entry));
                 order.extend(following.get(&entry).into_iter().flatten());
             }
         }
-        let mut before: Option<Node> = None;
+        let mut before: Option<BranchNode> = None;
         for &node in &order {
             match node {
-                Node::New(index) => {
+                BranchNode::New(index) => {
                     if let Some(parent) = before {
                         self.parents[index] = self.id_of(parent);
                     }
                 }
-                Node::Old(entry) => {
+                BranchNode::Old(entry) => {
                     let place = self.session.place(entry).unwrap_or(0);
-                    let was = place.checked_sub(1).map(|place| Node::Old(self.session.live[place]));
+                    let was = place.checked_sub(1).map(|place| BranchNode::Old(self.session.live[place]));
                     if was != before {
                         self.relink(entry, before);
                     }
@@ -59,14 +59,14 @@ impl Drawing<'_> {
         self.move_targets(&order);
     }
 
-    fn id_of(&self, node: Node) -> Vec<u8> {
+    fn id_of(&self, node: BranchNode) -> Vec<u8> {
         match node {
-            Node::Old(entry) => self.session.transcript.id_text(self.session.entry(entry).id).to_vec(),
-            Node::New(index) => self.lines[index].id.as_bytes().to_vec(),
+            BranchNode::Old(entry) => self.session.transcript.id_text(self.session.entry(entry).id).to_vec(),
+            BranchNode::New(index) => self.lines[index].id.as_bytes().to_vec(),
         }
     }
 
-    fn relink(&mut self, entry: u32, parent: Option<Node>) {
+    fn relink(&mut self, entry: u32, parent: Option<BranchNode>) {
         let at = self.session.entry(entry).parent_at;
         let id = parent.map(|parent| self.id_of(parent)).unwrap_or_default();
         let mut with = Vec::new();
@@ -110,7 +110,7 @@ impl Drawing<'_> {
     fn link_off_branch(&mut self) {
         for entry in self.orphaned() {
             if !self.session.is_live(entry) {
-                let parent = self.surviving_parent(entry).ok().map(Node::Old);
+                let parent = self.surviving_parent(entry).ok().map(BranchNode::Old);
                 self.relink(entry, parent);
             }
         }
@@ -119,7 +119,7 @@ impl Drawing<'_> {
     /// Compactions and leaf records that point at entries that go point at their neighbours instead, and those
     /// that count lines count anew. A compaction whose first entry moves keeps what it kept after that one: the
     /// entry may have gone to a call that the compaction leaves out.
-    fn move_targets(&mut self, order: &[Node]) {
+    fn move_targets(&mut self, order: &[BranchNode]) {
         for (index, entry) in (0..).zip(&self.session.transcript.entries) {
             let pointer = self.session.transcript.target_of(index);
             if let Some(kept) = pointer.index {
@@ -132,8 +132,8 @@ impl Drawing<'_> {
                 continue;
             }
             let node = match entry.kind {
-                Kind::Leaf => self.surviving_parent(target).ok().map(Node::Old),
-                _ => self.next_of(order, target).or(Some(Node::Old(index))),
+                Kind::Leaf => self.surviving_parent(target).ok().map(BranchNode::Old),
+                _ => self.next_of(order, target).or(Some(BranchNode::Old(index))),
             };
             let mut with = Vec::new();
             quote(&node.map(|node| self.id_of(node)).unwrap_or_default(), &mut with);
@@ -142,10 +142,10 @@ impl Drawing<'_> {
     }
 
     /// The next entry after one that goes or moves that stays at its place.
-    fn next_of(&self, order: &[Node], gone: u32) -> Option<Node> {
+    fn next_of(&self, order: &[BranchNode], gone: u32) -> Option<BranchNode> {
         let place = self.session.place(gone);
         let stays = |other: u32| self.session.place(other) > place && !self.moves.contains_key(&other);
-        order.iter().find(|node| matches!(node, Node::Old(other) if stays(*other))).copied()
+        order.iter().find(|node| matches!(node, BranchNode::Old(other) if stays(*other))).copied()
     }
 
     /// A compaction that names its first entry by counting lines counts what will stand before that entry. One that
@@ -179,16 +179,16 @@ impl Drawing<'_> {
         let mut newest: BTreeMap<u32, usize> = BTreeMap::new();
         for index in 0..self.lines.len() {
             if let Some(before) = newest.insert(self.lines[index].after, index) {
-                self.parents[index] = self.id_of(Node::New(before));
+                self.parents[index] = self.id_of(BranchNode::New(before));
             }
         }
         for (index, entry) in (0..).zip(&self.session.transcript.entries) {
             let Link::To(id) = entry.parent else { continue };
             let Some(parent) = self.session.by_id(id) else { continue };
             let stays = self.surviving_parent(index).ok();
-            let new = stays.and_then(|stays| newest.get(&stays)).map(|&new| Node::New(new));
-            let node = new.or(stays.map(Node::Old));
-            if !self.drop.contains(&index) && node != Some(Node::Old(parent)) {
+            let new = stays.and_then(|stays| newest.get(&stays)).map(|&new| BranchNode::New(new));
+            let node = new.or(stays.map(BranchNode::Old));
+            if !self.drop.contains(&index) && node != Some(BranchNode::Old(parent)) {
                 self.relink(index, node);
             }
         }
@@ -204,7 +204,7 @@ impl Drawing<'_> {
                 continue;
             }
             match self.surviving_parent(entry) {
-                Ok(parent) => self.relink(entry, Some(Node::Old(parent))),
+                Ok(parent) => self.relink(entry, Some(BranchNode::Old(parent))),
                 Err(topmost) => {
                     let written = self.session.entry(topmost).parent_at;
                     let with = if written.is_empty() { b"null".to_vec() } else { self.literal(written)? };

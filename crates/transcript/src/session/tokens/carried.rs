@@ -2,10 +2,10 @@
 
 use super::rates::{self, UNIT};
 use super::{
-    COUNT_TIMES_MAX, ContextTokens, Counted, Entries, SEARCH_BYTES_MAX, falls, omitted_in, usage_of,
+    COUNT_TIMES_MAX, ContextTokens, Entries, ReportedTokens, SEARCH_BYTES_MAX, falls, omitted_in, usage_of,
     window_in_error,
 };
-use crate::model::context_tokens::{Count, Number, Rates};
+use crate::model::context_tokens::{Count, NewestNumber, Rates};
 use crate::model::entry::{Entry, Kind, Role};
 use crate::model::transcript::Transcript;
 use spans::fingerprint;
@@ -36,7 +36,7 @@ impl BranchPosition {
     }
 }
 
-impl Number {
+impl NewestNumber {
     pub(super) fn new(all: Entries<'_>, at: u32, tokens: u64) -> Self {
         let found = all.entry(at);
         Self { tokens, line: found.line, group: group_of(all.transcript, found) }
@@ -44,7 +44,7 @@ impl Number {
 }
 
 fn group_of(transcript: &Transcript, entry: &Entry) -> Option<u64> {
-    entry.group.map(|group| fingerprint::of(transcript.ids.text(group)))
+    entry.group.map(|group| fingerprint::hash(transcript.ids.text(group)))
 }
 
 impl Count {
@@ -61,7 +61,7 @@ impl Count {
         ContextTokens {
             tokens: there.saturating_add(self.since.div_ceil(UNIT)),
             estimated,
-            counted: Some(Counted { tokens: number.tokens, line: number.line }),
+            counted: Some(ReportedTokens { tokens: number.tokens, line: number.line }),
             window,
         }
     }
@@ -133,7 +133,7 @@ impl Count {
                     return Ok(false);
                 };
                 let group = group_of(added.transcript, found);
-                self.number = Some(Number { tokens: usage.tokens, line: found.line, group });
+                self.number = Some(NewestNumber { tokens: usage.tokens, line: found.line, group });
                 (self.since, self.gone) = (0, Some(gone));
                 (self.window, self.window_in_error) = (None, false);
                 self.left = SEARCH_BYTES_MAX.saturating_sub(found.span.len());

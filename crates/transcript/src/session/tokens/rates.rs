@@ -1,17 +1,17 @@
-//! What a text is estimated at, and what agents add to it: measured numbers, as data.
+//! What a text is estimated at: measured numbers, as data.
 //!
 //! Measured in November 2026 on 52 public sessions of Claude Code, Codex, pi and Kimi CLI that hold the provider's own
 //! numbers: fitted to every second file of each agent, with the least relative error, and judged on the others
 //! (`real_estimates_are_near_what_providers_counted` prints the table). Both halves were seen while the form of the estimate
 //! was chosen. Kimi CLI's three files are variants of one session, and Copilot's figure goes by two files. Agents that are
-//! not listed were not measured: four characters are a token there, and nothing is added.
+//! not named here were not measured. What an agent adds is a fact of its format.
 
 use super::Entries;
-use crate::format::Format;
+use crate::format::{Estimate, Format};
 use crate::model::context_tokens::Rates;
 use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::session::Session;
-use spans::json::Text;
+use spans::json::JsonText;
 
 /// What an image is taken to cost. Providers count its pixels, and 1,600 is what Anthropic asks for one as large as it
 /// keeps them (<https://docs.anthropic.com/en/docs/build-with-claude/vision>).
@@ -19,28 +19,6 @@ pub const IMAGE_TOKENS: u64 = 1_600;
 
 /// Costs are counted in thousandths of a token.
 pub(crate) const UNIT: u64 = 1_000;
-
-/// What an agent adds to what is in its files, in tokens: instructions and the definitions of tools.
-struct Agent {
-    format: &'static str,
-    /// With models whose names begin so.
-    model: &'static str,
-    tokens: u64,
-}
-
-/// The first that fits counts.
-const AGENTS: &[Agent] = &[
-    // Versions 1.0 of 2025 had fewer tools; the model tells them. Measured with Sonnet 4 only.
-    Agent { format: "claude-code", model: "claude-sonnet-4-2025", tokens: 14_800 },
-    Agent { format: "claude-code", model: "claude-opus-4-2025", tokens: 14_800 },
-    Agent { format: "claude-code", model: "claude-3", tokens: 14_800 },
-    Agent { format: "claude-code", model: "", tokens: 36_000 },
-    Agent { format: "codex", model: "", tokens: 3_600 },
-    Agent { format: "pi", model: "", tokens: 4_600 },
-    Agent { format: "kimi-cli", model: "", tokens: 2_450 },
-    // The definitions of tools, as `session.shutdown` counts them; the instructions are in the file.
-    Agent { format: "copilot-cli", model: "", tokens: 4_426 },
-];
 
 /// How many thousandths of a token a character is, by how the model's name begins; the first that fits counts.
 const TOKENISERS: &[(&str, u64)] = &[
@@ -58,15 +36,9 @@ const TOKENISERS: &[(&str, u64)] = &[
     ("gemini", 280),
 ];
 
-/// The same by format, where the model is not named.
-const UNNAMED: &[(&str, u64)] =
-    &[("claude-code", 327), ("anthropic", 327), ("codex", 280), ("pi", 280), ("copilot-cli", 280)];
-
-/// Where nothing is known.
-const CHAR: u64 = 250;
 /// A character of Chinese, Japanese or Korean.
 const DENSE_CHAR: u64 = 1_000;
-/// A byte of a thinking block with its signature, where it is sent; pi leaves out those of earlier turns.
+/// A byte of a thinking block with its signature, where it is sent.
 const THINKING_BYTE: u64 = 180;
 /// A byte of an attachment, which holds more than its text.
 const ATTACHMENT_BYTE: u64 = 280;
@@ -103,22 +75,22 @@ const WINDOWS: &[(&str, u64)] = &[
 
 impl Rates {
     /// Four characters are a token, as other systems count.
-    pub(crate) const QUARTER: Self = Self { base: 0, char: CHAR, thinking: CHAR };
+    pub(crate) const QUARTER: Self =
+        Self { base: 0, char: Estimate::BASE.char, thinking: Estimate::BASE.char };
 
     /// Those of a session.
-    pub(crate) fn of(session: &Session<'_>) -> Self {
+    pub(crate) fn for_session(session: &Session<'_>) -> Self {
         Self::with(session.format, super::model_of(session))
     }
 
     /// Those of sessions of a format with this model.
     pub(super) fn with(format: &Format, model: &[u8]) -> Self {
-        let (name, model) = (format.name, named(model));
-        let unnamed = || UNNAMED.iter().find(|(of, _)| *of == name).map_or(CHAR, |(_, char)| *char);
-        let agent = |agent: &&Agent| agent.format == name && model.starts_with(agent.model.as_bytes());
+        let (model, estimate) = (named(model), &format.estimate);
+        let thinking = format.content.thinking && estimate.sends_thinking;
         Self {
-            base: AGENTS.iter().find(agent).map_or(0, |agent| agent.tokens),
-            char: first(TOKENISERS, model).unwrap_or_else(unnamed),
-            thinking: if format.content.thinking && name != "pi" { THINKING_BYTE } else { 0 },
+            base: first(estimate.added, model).unwrap_or(0),
+            char: first(TOKENISERS, model).unwrap_or(estimate.char),
+            thinking: if thinking { THINKING_BYTE } else { 0 },
         }
     }
 
@@ -128,7 +100,7 @@ impl Rates {
     }
 
     /// The text of a result.
-    pub(crate) fn body(self, text: &Text) -> u64 {
+    pub(crate) fn body(self, text: &JsonText) -> u64 {
         if is_dense(text.inner.len(), text.chars) { dense(text.chars) } else { self.text(text.chars) }
     }
 

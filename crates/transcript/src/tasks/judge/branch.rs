@@ -1,6 +1,6 @@
 //! Which parents the next entry may have, so that the live branch grows by this entry and nothing else changes.
 
-use super::seen::Key;
+use super::seen::TextKey;
 use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Link, Role};
 use crate::model::ids::Id;
@@ -23,7 +23,7 @@ pub(super) enum Branch {
     Log,
     /// A path: an entry's parent is the newest entry.
     Path {
-        head: Key,
+        head: TextKey,
         /// No entry with an id comes after the newest one of the branch.
         last: bool,
     },
@@ -35,14 +35,14 @@ pub(super) enum Branch {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Graph {
     /// Its entries, and whether they are messages.
-    turn: VecDeque<(Key, bool)>,
+    turn: VecDeque<(TextKey, bool)>,
     /// The entry from which the leaf was found.
-    tip: Key,
+    tip: TextKey,
 }
 
 impl Branch {
     /// The end of a session's branch, and the first entry that belongs to it.
-    pub(super) fn of(session: &Session<'_>) -> Result<(Self, u32), Feature> {
+    pub(super) fn from_session(session: &Session<'_>) -> Result<(Self, u32), Feature> {
         let entries = &session.transcript.entries;
         let newest = session.newest().map(|newest| session.turn(newest));
         let members = session.live.iter().copied().filter(|&entry| Some(session.turn(entry)) == newest);
@@ -56,7 +56,7 @@ impl Branch {
                 let last = entries.iter().rposition(|entry| entry.id.is_some()) == Some(head as usize);
                 Self::Path { head: key_of(session, head)?, last }
             }
-            Shape::Graph => Self::Graph(Graph::of(session, first.ok_or(Feature::Unplaced)?)?),
+            Shape::Graph => Self::Graph(Graph::from_session(session, first.ok_or(Feature::Unplaced)?)?),
             // Entries of subagents may be in between, and their runs are not told apart.
             Shape::Log if entries.iter().any(|entry| entry.is_sidechain) => return Err(Feature::Unplaced),
             Shape::Log => Self::Log,
@@ -68,7 +68,7 @@ impl Branch {
     }
 
     pub(super) fn weight(&self) -> usize {
-        if let Self::Graph(graph) = self { graph.turn.capacity() * size_of::<(Key, bool)>() } else { 0 }
+        if let Self::Graph(graph) = self { graph.turn.capacity() * size_of::<(TextKey, bool)>() } else { 0 }
     }
 
     /// Whether results have to come directly after their calls.
@@ -84,7 +84,7 @@ impl Branch {
         begins: bool,
     ) -> Result<BranchPosition, Feature> {
         let found = &added.entries[entry as usize];
-        let key = |id: Id| Key::of(added.ids.text(id));
+        let key = |id: Id| TextKey::from_text(added.ids.text(id));
         let parent = match found.parent {
             Link::To(id) => Some(key(id)),
             Link::Root | Link::Missing => None,
@@ -123,10 +123,10 @@ impl Branch {
 }
 
 /// The key by which children name an entry as their parent.
-fn key_of(session: &Session<'_>, entry: u32) -> Result<Key, Feature> {
+fn key_of(session: &Session<'_>, entry: u32) -> Result<TextKey, Feature> {
     let id = session.entry(entry).id.ok_or(Feature::Unplaced)?;
     if session.by_id(id) == Some(entry) {
-        Ok(Key::of(session.transcript.ids.text(id)))
+        Ok(TextKey::from_text(session.transcript.ids.text(id)))
     } else {
         Err(Feature::Unplaced)
     }
@@ -134,7 +134,7 @@ fn key_of(session: &Session<'_>, entry: u32) -> Result<Key, Feature> {
 
 impl Graph {
     /// The newest turn, which begins with the entry `first`.
-    fn of(session: &Session<'_>, first: u32) -> Result<Self, Feature> {
+    fn from_session(session: &Session<'_>, first: u32) -> Result<Self, Feature> {
         let entries = &session.transcript.entries;
         let count = entries.len() as u32;
         let (Some(leaf), Some(tip)) = (session.leaf, session.ends.tip) else { return Err(Feature::Unplaced) };
@@ -167,7 +167,7 @@ impl Graph {
         Ok(graph)
     }
 
-    fn remember(&mut self, id: Key, spoken: bool) {
+    fn remember(&mut self, id: TextKey, spoken: bool) {
         self.turn.push_back((id, spoken));
         if self.turn.len() > TURN_MAX {
             let oldest = self.turn.iter().position(|&(known, _)| known != self.tip);
@@ -178,7 +178,7 @@ impl Graph {
     fn hang(
         &mut self,
         found: &Entry,
-        (id, parent): (Key, Option<Key>),
+        (id, parent): (TextKey, Option<TextKey>),
         begins: bool,
     ) -> Result<BranchPosition, Feature> {
         let known = parent.and_then(|parent| self.turn.iter().find(|&&(known, _)| known == parent));

@@ -14,10 +14,10 @@ use spans::fingerprint;
 
 /// Identifies a text: the beginning of its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Key([u8; 16]);
+pub(super) struct TextKey([u8; 16]);
 
-impl Key {
-    pub(super) fn of(text: &[u8]) -> Self {
+impl TextKey {
+    pub(super) fn from_text(text: &[u8]) -> Self {
         let mut key = [0; 16];
         key.copy_from_slice(&blake3::hash(text).as_bytes()[..16]);
         Self(key)
@@ -25,8 +25,8 @@ impl Key {
 }
 
 /// The key of an id in this transcript.
-pub(super) fn key_in(transcript: &Transcript, id: Option<Id>) -> Option<Key> {
-    id.map(|id| Key::of(transcript.ids.text(id)))
+pub(super) fn key_in(transcript: &Transcript, id: Option<Id>) -> Option<TextKey> {
+    id.map(|id| TextKey::from_text(transcript.ids.text(id)))
 }
 
 /// 2 MiB.
@@ -36,15 +36,15 @@ const WORDS_MAX: usize = 1 << 18;
 const BITS_MIN: usize = 12;
 
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct SeenIds {
     #[serde(with = "text")]
     bits: Vec<u64>,
     probes: u64,
 }
 
-impl Seen {
+impl SeenIds {
     /// The ids of a transcript of this size, with room for a quarter more.
-    pub(super) fn of(ids: &Ids, bytes: u64) -> Self {
+    pub(super) fn from_ids(ids: &Ids, bytes: u64) -> Self {
         let room = ids.len() + ids.len() / 4 + 32;
         let wanted = BITS_MIN + (bytes >> 16).checked_ilog2().map_or(0, |doublings| doublings as usize + 1);
         let words = (room * wanted).div_ceil(64).min(WORDS_MAX);
@@ -71,7 +71,7 @@ impl Seen {
     }
 
     fn places(&self, text: &[u8]) -> impl Iterator<Item = usize> + use<> {
-        let (first, count) = (fingerprint::of(text), self.bits.len() as u128 * 64);
+        let (first, count) = (fingerprint::hash(text), self.bits.len() as u128 * 64);
         let step = fingerprint::mix(first) | 1;
         let each = move |n| first.wrapping_add(step.wrapping_mul(n));
         (0..self.probes).map(move |n| ((u128::from(each(n)) * count) >> 64) as usize)

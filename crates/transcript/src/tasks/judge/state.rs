@@ -1,8 +1,8 @@
 //! What is remembered of a session, and what an appended entry changes about it.
 
 use super::branch::Branch;
-use super::seen::Seen;
-use super::turn::Turn;
+use super::seen::SeenIds;
+use super::turn::NewestTurn;
 use crate::examine::context::says;
 use crate::format::{Format, Shape};
 use crate::model::entry::{ContentIssueKind, Kind, Link, Role, Service, StopReason};
@@ -13,8 +13,8 @@ use crate::model::transcript::Transcript;
 use crate::rule::mirrored_reply::MIRROR;
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
 use crate::rule::{
-    Feature, Flow, Heals, RULES, Repeats, Titles, are_plain, bound_thinking, flow, is_from_user, is_taken,
-    lacks_a_user, most, oversized_for_summary, woken_by,
+    Feature, Heals, RULES, Repeats, RoleFlow, Titles, are_plain, bound_thinking, flow, is_from_user,
+    is_taken, lacks_a_user, most, oversized_for_summary, woken_by,
 };
 use crate::session::tokens::BranchPosition;
 use crate::session::{Awaits, Session, traits};
@@ -74,7 +74,7 @@ impl FeatureCheck<'_> {
 
 /// What is known of an appended entry.
 #[derive(Clone, Copy)]
-pub(super) struct Taken {
+pub(super) struct AppendedEntry {
     pub(super) place: BranchPosition,
     /// Whether it counts as one more message.
     pub(super) says: bool,
@@ -83,11 +83,11 @@ pub(super) struct Taken {
 /// What is known of a session that can be judged.
 #[derive(Clone, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
-pub(super) struct State {
+pub(super) struct JudgedSession {
     format: &'static Format,
-    seen: Seen,
+    seen: SeenIds,
     branch: Branch,
-    turn: Turn,
+    turn: NewestTurn,
     /// Rules that report only once per file, and have done so.
     #[serde(with = "codes")]
     reported: Codes,
@@ -115,11 +115,11 @@ pub(super) struct State {
     titles: Titles,
 }
 
-impl State {
-    pub(super) fn of(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Feature> {
+impl JudgedSession {
+    pub(super) fn from_session(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Feature> {
         let (policy, format, transcript) = (session.policy, session.format, session.transcript);
-        let turn = Turn::of(session)?;
-        let (branch, floor) = Branch::of(session)?;
+        let turn = NewestTurn::from_session(session)?;
+        let (branch, floor) = Branch::from_session(session)?;
         let in_turn = are_stable(session, findings, floor, turn.is_open())?;
         let mut reported = crate::rule::NONE;
         findings
@@ -146,14 +146,14 @@ impl State {
         let last = session.live.iter().rev().map(|&entry| flow_of(transcript, entry));
         Ok(Self {
             format,
-            seen: Seen::of(&transcript.ids, transcript.bytes),
+            seen: SeenIds::from_ids(&transcript.ids, transcript.bytes),
             branch,
             turn,
             reported,
             makes_ids: findings.iter().any(|finding| finding.rule.makes_ids),
             in_turn,
             binding: is_binding(session, findings),
-            asks: last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks),
+            asks: last.into_iter().find(|flow| *flow != RoleFlow::Neither) == Some(RoleFlow::Asks),
             says: session.live.iter().any(|entry| in_newest(entry) && says(session, *entry)),
             thought: issues().any(|issue| ends(issue.kind)),
             empty_is_nothing,
@@ -161,7 +161,7 @@ impl State {
             lacks_a_user: lacks_a_user(session),
             ordinal: transcript.ordinals.map(|(_, last)| last),
             session: transcript.session,
-            titles: Titles::of(transcript),
+            titles: Titles::from_transcript(transcript),
         })
     }
 
@@ -183,7 +183,7 @@ impl State {
         (breaks, cut): (&[u64], bool),
         policy: &Policy,
         awaits: &mut Option<Awaits>,
-    ) -> Result<(Option<u32>, Option<Vec<Taken>>), Feature> {
+    ) -> Result<(Option<u32>, Option<Vec<AppendedEntry>>), Feature> {
         if !added.damage.is_empty() {
             return Err(Feature::Damage);
         }
@@ -228,7 +228,7 @@ impl State {
         breaks: &[u64],
         entry: u32,
         check: &FeatureCheck<'_>,
-    ) -> Result<Taken, Feature> {
+    ) -> Result<AppendedEntry, Feature> {
         let found = &added.entries[entry as usize];
         let begins = self.turn.begins(added, entry);
         self.is_plain(added, entry, begins)?;
@@ -245,20 +245,20 @@ impl State {
             let beside = if found.is_sidechain { Feature::Sidechain } else { Feature::Beside };
             check.feature(spoken, beside)?;
             check.unclear.set(check.unclear.get() || spoken && !found.is_sidechain);
-            return Ok(Taken { place, says: false });
+            return Ok(AppendedEntry { place, says: false });
         }
         self.turn.take(added, breaks, entry, check, self.branch.is_ordered())?;
         self.lacks_a_user &= !self.is_from_user(added, entry);
         match flow_of(added, entry) {
-            Flow::Asks => self.asks = true,
-            Flow::Answers => self.asks = false,
-            Flow::Neither => {}
+            RoleFlow::Asks => self.asks = true,
+            RoleFlow::Answers => self.asks = false,
+            RoleFlow::Neither => {}
         }
         if begins || found.kind == Kind::Message(Role::Assistant) {
             self.thought = added.issues_of(entry).iter().any(|issue| ends(issue.kind));
         }
         let says = self.says(added, entry, begins, check);
-        Ok(Taken { place, says })
+        Ok(AppendedEntry { place, says })
     }
 
     /// Whether an entry of the live branch is one more message. Its results answer calls of the newest turn.
@@ -358,7 +358,7 @@ impl State {
             (empty, Feature::EmptyText),
             (alone, Feature::LoneThinking),
             (issue(ContentIssueKind::AlteredThought), Feature::AlteredThought),
-            (self.asks && flow_of(added, entry) == Flow::Asks, Feature::Again),
+            (self.asks && flow_of(added, entry) == RoleFlow::Asks, Feature::Again),
             (self.lacks_a_user && speaks, Feature::NoUser),
             (issue(ContentIssueKind::Foreign), Feature::Foreign),
             (issue(ContentIssueKind::Ordinal), Feature::Ordinal),
@@ -476,7 +476,7 @@ fn ends(kind: ContentIssueKind) -> bool {
     matches!(kind, ContentIssueKind::ThinkingLast | ContentIssueKind::ReasoningLast)
 }
 
-fn flow_of(transcript: &Transcript, entry: u32) -> Flow {
+fn flow_of(transcript: &Transcript, entry: u32) -> RoleFlow {
     let empty = transcript.issues_of(entry).iter().any(|issue| issue.kind == ContentIssueKind::Empty);
     flow(&transcript.entries[entry as usize], empty, !transcript.calls_of(entry).is_empty())
 }

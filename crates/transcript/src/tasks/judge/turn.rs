@@ -1,6 +1,6 @@
 //! The newest turn: its open calls, and the total length of its results.
 
-use super::seen::{Key, key_in};
+use super::seen::{TextKey, key_in};
 use super::state::FeatureCheck;
 use crate::format::Shape;
 use crate::model::entry::{Call, Entry, Kind, Role, StopReason};
@@ -17,10 +17,10 @@ use spans::source::{Fault, Source};
 const OPEN_MAX: usize = 128;
 
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(super) struct Turn {
+pub(super) struct NewestTurn {
     /// The group id that its entries share, if it has one.
-    group: Option<Key>,
-    open: Vec<Open>,
+    group: Option<TextKey>,
+    open: Vec<OpenCall>,
     /// The greatest possible length of its results.
     length: u64,
     /// Whether the model is speaking. Only in logs, where the model's turn lasts until somebody else speaks.
@@ -29,24 +29,24 @@ pub(super) struct Turn {
 
 /// A call that waits for its result.
 #[derive(Clone, Serialize, Deserialize)]
-struct Open {
-    id: Key,
+struct OpenCall {
+    id: TextKey,
     /// The limits for its result: if the tool succeeded, and if it failed.
-    limits: [Limits; 2],
+    limits: [ResultLimits; 2],
 }
 
 /// The strictest limits for results of a tool; the largest number where there is no limit.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct Limits {
+struct ResultLimits {
     chars_max: u64,
     lines_max: u64,
 }
 
-impl Limits {
+impl ResultLimits {
     const NONE: Self = Self { chars_max: u64::MAX, lines_max: u64::MAX };
 
     /// Indexed by whether the tool failed.
-    fn of(policy: &Policy, tool: &[u8]) -> [Self; 2] {
+    fn for_tool(policy: &Policy, tool: &[u8]) -> [Self; 2] {
         [false, true].map(|error| {
             policy.caps_for(tool, error).into_iter().flatten().fold(Self::NONE, |limits, cap| Self {
                 chars_max: limits.chars_max.min(cap.chars_max),
@@ -89,7 +89,7 @@ fn speaking(session: &Session<'_>) -> Result<Option<bool>, Feature> {
 
 /// The open calls of the newest turn. Each has to be like one that was just appended, and no two may share an id,
 /// because the turn alone would not tell which of them a result answers.
-fn open_calls(session: &Session<'_>, turn: u64) -> Result<Vec<Open>, Feature> {
+fn open_calls(session: &Session<'_>, turn: u64) -> Result<Vec<OpenCall>, Feature> {
     let transcript = session.transcript;
     let waits = |index: u32| session.result_of(index).is_none();
     let ordered = !matches!(session.format.shape, Shape::Graph | Shape::Log);
@@ -108,15 +108,18 @@ fn open_calls(session: &Session<'_>, turn: u64) -> Result<Vec<Open>, Feature> {
                 return Err(Feature::Unsettled);
             }
             let id = key_in(transcript, call.key).ok_or(Feature::Unpaired)?;
-            open.push(Open { id, limits: Limits::of(session.policy, transcript.id_text(call.name)) });
+            open.push(OpenCall {
+                id,
+                limits: ResultLimits::for_tool(session.policy, transcript.id_text(call.name)),
+            });
         }
     }
     Ok(open)
 }
 
-impl Turn {
+impl NewestTurn {
     /// The newest turn of a session.
-    pub(super) fn of(session: &Session<'_>) -> Result<Self, Feature> {
+    pub(super) fn from_session(session: &Session<'_>) -> Result<Self, Feature> {
         let speaking = speaking(session)?;
         let Some(newest) = session.newest() else { return Ok(Self { speaking, ..Self::default() }) };
         let (turn, transcript) = (session.turn(newest), session.transcript);
@@ -138,7 +141,7 @@ impl Turn {
     }
 
     pub(super) fn weight(&self) -> usize {
-        self.open.capacity() * size_of::<Open>()
+        self.open.capacity() * size_of::<OpenCall>()
     }
 
     /// Whether a turn begins with this entry.
@@ -187,7 +190,10 @@ impl Turn {
                 return Err(Feature::Unplaced);
             }
             let id = key_in(added, call.key).ok_or(Feature::Unpaired)?;
-            self.open.push(Open { id, limits: Limits::of(check.policy, added.id_text(call.name)) });
+            self.open.push(OpenCall {
+                id,
+                limits: ResultLimits::for_tool(check.policy, added.id_text(call.name)),
+            });
         }
         Ok(())
     }
@@ -203,9 +209,10 @@ impl Turn {
         let id = key_in(added, result.key);
         let at = self.open.iter().position(|call| Some(call.id) == id).ok_or(Feature::Unpaired)?;
         let call = self.open.swap_remove(at);
-        let limits = result.name.map_or(call.limits, |name| Limits::of(policy, added.ids.text(name)));
+        let limits =
+            result.name.map_or(call.limits, |name| ResultLimits::for_tool(policy, added.ids.text(name)));
         let spared = policy.skip_images && result.images > 0;
-        let kept = if spared { Limits::NONE } else { limits[usize::from(result.error)] };
+        let kept = if spared { ResultLimits::NONE } else { limits[usize::from(result.error)] };
         let long = most(policy, texts) > kept.chars_max || lines >= kept.lines_max;
         check.feature(long, Feature::LongResult)?;
         // A result that may be too long, and stays as it is, counts with its whole length.
