@@ -99,8 +99,8 @@ impl Examination {
 pub(super) struct Terms<'p> {
     pub(super) policy: &'p Policy,
     pub(super) depth: Depth,
-    /// Results of plans are put together from at most so many entries of the transcript as it is. Otherwise all of each result
-    /// is read, which takes longer, but no memory for two transcripts.
+    /// A transcript of so many entries is kept as it was read while results of plans are put together from it. A longer one
+    /// would take too much memory twice, and is read again for each further attempt at a repair; mostly there is none.
     pub(super) kept_entries_max: usize,
 }
 
@@ -139,30 +139,37 @@ pub(super) fn look_as_needed(
     look_at(read, source, policy, (Depth::Sizes, true), &Holds::default(), remember)
 }
 
-/// The same for what a plan makes of a source. If what was read of this is known, only lines that the plan changes are read
-/// again.
+/// A step of a repair: the plan so far, what is added to it, and both together.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'p> {
+    pub(super) from: &'p Plan,
+    pub(super) by: &'p Plan,
+    pub(super) to: &'p Plan,
+}
+
+/// The same for what a step makes of a source. `read` is what was read of the text before the step, and afterwards what was
+/// read of the text after it. If it is known, only lines that the step changes are read again.
 pub(super) fn look_at_planned(
-    read: Option<&Scanned>,
+    read: &mut Option<Scanned>,
     source: &dyn Source,
-    plan: &Plan,
+    Step { from, by, to }: Step<'_>,
     Terms { policy, depth, .. }: Terms<'_>,
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let depth = (depth, false);
-    if let Some(read) = read.filter(|_| plan.is_empty()) {
-        return look_at(read, source, policy, depth, holds, remember);
-    }
-    let rendered = Rendered::new(source, plan);
-    let changed = match read {
-        Some(read) => scan_changed(read, source, &rendered, &plan.changes())?,
+    let (old, new) = (Rendered::new(source, from), Rendered::new(source, to));
+    let changed = match read.take() {
+        Some(read) if by.is_empty() => Some(read),
+        Some(read) => scan_changed(read, &old, &new, &by.changes())?,
         None => None,
     };
     let changed = match changed {
         Some(changed) => changed,
-        None => scan_as(&rendered, policy.format)?,
+        None => scan_as(&new, policy.format)?,
     };
-    look_at(&changed, &rendered, policy, depth, holds, remember)
+    let found = look_at(&changed, &new, policy, (depth, false), holds, remember);
+    *read = Some(changed);
+    found
 }
 
 fn look_at(

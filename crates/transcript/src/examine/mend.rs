@@ -2,7 +2,7 @@
 //! out repairs that would make something worse.
 
 use super::holds::{Hold, Holds};
-use super::look::{Examination, Remember, Terms, look_as_needed, look_at_all, look_at_planned};
+use super::look::{Examination, Remember, Step, Terms, look_as_needed, look_at_all, look_at_planned};
 use super::verdict::{Loss, RepairBaseline, Worse};
 use crate::model::finding::{Finding, Held, Safety};
 use crate::model::policy::{Depth, Policy};
@@ -148,8 +148,7 @@ fn mend_once(
         return Ok((Mended { before, repair: Ok(Repair { plan, after: None }) }, false));
     }
     drawn(&before.plan);
-    let read = Some(read).filter(|read| read.transcript.entries.len() <= terms.kept_entries_max);
-    let tried = Mender { read: read.as_ref(), source, terms, before: &before, remember }.best()?;
+    let tried = Mender { read: Some(read), source, terms, before: &before, remember }.best()?;
     if let Err(worse) = tried.verdict {
         before.hold_all(terms.policy, worse);
         return Ok((Mended { before, repair: Err(worse) }, false));
@@ -278,8 +277,8 @@ impl Tried<'_> {
 }
 
 struct Mender<'m> {
-    /// The transcript as it is; `None` if it would take too much memory beside what a plan makes of it.
-    read: Option<&'m Scanned>,
+    /// The transcript as it is; `None` once it was taken for an attempt.
+    read: Option<Scanned>,
     source: &'m dyn Source,
     terms: Terms<'m>,
     before: &'m Examination,
@@ -359,9 +358,21 @@ impl<'m> Mender<'m> {
         Ok(())
     }
 
-    /// Looks at what a plan makes of the source.
-    fn examine_planned(&mut self, plan: &Plan, holds: &Holds<'_>) -> Result<Examination, Fault> {
-        look_at_planned(self.read, self.source, plan, self.terms, holds, self.remember)
+    /// The transcript as it is, for an attempt to change.
+    fn original(&mut self) -> Option<Scanned> {
+        let kept_max = self.terms.kept_entries_max;
+        let kept = self.read.as_ref().filter(|read| read.transcript.entries.len() <= kept_max);
+        kept.cloned().or_else(|| self.read.take())
+    }
+
+    /// Looks at what a step makes of the source.
+    fn examine_planned(
+        &mut self,
+        read: &mut Option<Scanned>,
+        step: Step<'_>,
+        holds: &Holds<'_>,
+    ) -> Result<Examination, Fault> {
+        look_at_planned(read, self.source, step, self.terms, holds, self.remember)
     }
 
     /// Makes all fixes but those that are held.
@@ -369,10 +380,11 @@ impl<'m> Mender<'m> {
         let (before, is_part) = (self.before, !holds.is_empty());
         let mut baseline = RepairBaseline::from_original(before);
         let mut plan: Cow<'_, Plan> = Cow::Owned(Plan::unchanged(self.source.len()));
-        let mut after = None;
+        let (mut after, mut read) = (None, self.original());
         if !holds.is_empty() {
             let holds = Holds { left_out: holds, ..Holds::default() };
-            after = Some(self.examine_planned(&plan, &holds)?);
+            after =
+                Some(self.examine_planned(&mut read, Step { from: &plan, by: &plan, to: &plan }, &holds)?);
         }
         let (mut made, mut opens, mut verdict) = (Vec::new(), true, None);
         for round in 0..=ROUNDS_MAX {
@@ -388,14 +400,16 @@ impl<'m> Mender<'m> {
             }
             baseline.release(now.released);
             opens &= now.stage < Stage::Talk;
+            let from = plan;
             plan = match &after {
                 // Long plans are not held twice.
                 None => Cow::Borrowed(&before.plan),
-                Some(now) => Cow::Owned(plan.then(&now.plan)),
+                Some(now) => Cow::Owned(from.then(&now.plan)),
             };
             let (origins, steps_made) = (plan.origins(), now.steps_made);
             let holds = Holds { left_out: holds, links: links(&made), origins, steps_made };
-            let next = self.examine_planned(&plan, &holds)?;
+            let next =
+                self.examine_planned(&mut read, Step { from: &from, by: &now.plan, to: &plan }, &holds)?;
             if opens {
                 verdict = baseline.reveal(&next, &holds.origins).err();
             }
@@ -748,14 +762,21 @@ mod tests {
         (0..150).map(line).collect()
     }
 
+    /// The session again, of which one repair makes something worse, so that there are several attempts.
+    fn long_session_with_holds() -> String {
+        let shown = shown();
+        let lines = [("a1", "\"e149\"", shown.as_str()), ("a2", "\"a1\"", SAID), ("b1", "\"lost\"", ASKED)];
+        let more = session(&lines);
+        long_session() + more.split_once('\n').unwrap().1
+    }
+
     #[test]
     fn a_result_is_the_same_whether_it_is_put_together_or_read() {
-        let (text, policy) = (long_session(), Policy::default());
-        let tried = |kept_entries_max, depth| {
+        let policy = Policy::default();
+        let tried = |text: &str, kept_entries_max, depth| {
             let source = CountingSource(text.as_bytes(), Cell::new(0));
             let terms = Terms { policy: &policy, depth, kept_entries_max };
             let read = scan(&text.as_bytes()).unwrap();
-            assert_eq!(read.transcript.entries.len(), 150);
             let before = look_at_all(&read, &source, terms, &mut |_, _| {}).unwrap();
             let read_before = source.1.replace(0);
             assert!(read_before < source.len() / 4, "{read_before}");
@@ -770,10 +791,14 @@ mod tests {
             ((told(&mended.before), told(&after), plan), source.1.get() > source.len() / 2)
         };
         for depth in [Depth::Trial, Depth::Plan] {
-            let (read, was_read) = tried(149, depth);
-            let (put_together, was_read_again) = tried(150, depth);
+            let (text, entries) = (long_session_with_holds(), 153);
+            let (read, was_read) = tried(&text, entries - 1, depth);
+            let (put_together, was_read_again) = tried(&text, entries, depth);
             assert!(was_read && !was_read_again, "{was_read} {was_read_again}");
             assert_eq!(read, put_together);
+            // One attempt is enough.
+            let (.., was_read) = tried(&long_session(), 0, depth);
+            assert!(!was_read);
         }
     }
 }

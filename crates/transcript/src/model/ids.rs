@@ -19,7 +19,7 @@ impl Id {
 }
 
 /// All ids of one transcript, each stored once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Ids {
     bytes: Vec<u8>,
     ends: Vec<usize>,

@@ -1,43 +1,22 @@
 //! Puts a transcript together from parts of others: of one that was read in pieces, or of one that has changed in places.
 //!
-//! A part moves as a whole: its offsets, lines and indices by the same amounts. Its ids get the numbers that they have in
-//! the whole.
+//! A part moves as a whole: its offsets, lines and indices by the same amounts. The whole is made list by list, each in the
+//! place of the one that it is made from, because there is no memory for a long transcript twice.
 
 use super::entry::{
-    Call, ContentIssue, ContentIssueKind, Damage, DamageKind, Entry, Link, Target, ToolResult,
+    Call, ContentIssue, ContentIssueKind, Damage, DamageKind, Entry, Link, Target, Thinking, ToolResult,
 };
-use super::ids::{Id, Ids};
+use super::ids::Id;
 use super::image::Image;
-use super::transcript::{SideList, Start, Transcript};
-use alloc::vec;
+use super::transcript::{Said, SideList, Start, Transcript};
 use alloc::vec::Vec;
 use core::ops::Range;
 use spans::json::JsonText;
 use spans::source::Span;
 
-/// The numbers that the ids of one transcript have in another.
-pub(crate) struct Renumbered {
-    known: Vec<Option<Id>>,
-}
-
-impl Renumbered {
-    /// For the ids of this transcript.
-    pub(crate) fn for_ids(ids: &Ids) -> Self {
-        Self { known: vec![None; ids.len()] }
-    }
-
-    fn id(&mut self, id: Id, from: &Ids, to: &mut Ids) -> Option<Id> {
-        let known = &mut self.known[id.index()];
-        *known = known.or_else(|| to.intern(from.text(id)));
-        *known
-    }
-}
-
-/// How far what is taken over moves. A move to the front wraps around.
+/// Where the parts of an entry begin in the lists, or by how much these places move. A move to the front wraps around.
 #[derive(Clone, Copy)]
-struct Shift {
-    bytes: u64,
-    lines: u64,
+struct Lists {
     entries: u32,
     calls: u32,
     results: u32,
@@ -47,22 +26,34 @@ struct Shift {
     targets: u32,
 }
 
-impl Shift {
-    /// That of entries from this index on to the end of another transcript.
-    fn between(from: &Transcript, entries: usize, to: &Transcript, bytes: u64, lines: u64) -> Self {
-        let lists = from.lists_at(entries);
-        let by = |to: usize, from: u32| (to as u32).wrapping_sub(from);
+impl Lists {
+    /// Both, list by list.
+    fn with(self, other: Self, both: fn(u32, u32) -> u32) -> Self {
         Self {
-            bytes,
-            lines,
-            entries: by(to.entries.len(), entries as u32),
-            calls: by(to.calls.len(), lists.calls),
-            results: by(to.results.len(), lists.results),
-            bodies: by(to.bodies.len(), lists.bodies),
-            sides: by(to.sides.len(), lists.sides),
-            thinking: by(to.thinking.len(), lists.thinking),
-            targets: by(to.targets.len(), lists.targets),
+            entries: both(self.entries, other.entries),
+            calls: both(self.calls, other.calls),
+            results: both(self.results, other.results),
+            bodies: both(self.bodies, other.bodies),
+            sides: both(self.sides, other.sides),
+            thinking: both(self.thinking, other.thinking),
+            targets: both(self.targets, other.targets),
         }
+    }
+}
+
+/// How far what is taken over moves. A move to the front wraps around.
+#[derive(Clone, Copy)]
+struct Shift<'n> {
+    bytes: u64,
+    lines: u64,
+    lists: Lists,
+    /// The numbers that the ids have in the whole; `None` if they are the same.
+    ids: Option<&'n [Option<Id>]>,
+}
+
+impl Shift<'_> {
+    fn id(&self, id: Option<Id>) -> Option<Id> {
+        self.ids.map_or(id, |ids| ids[id?.index()])
     }
 
     fn at(&self, at: u64) -> u64 {
@@ -74,16 +65,16 @@ impl Shift {
         if span == Span::default() { span } else { Span::new(self.at(span.start), self.at(span.end)) }
     }
 
-    fn entry(&self, entry: u32) -> u32 {
-        entry.wrapping_add(self.entries)
+    fn entry_at(&self, entry: u32) -> u32 {
+        entry.wrapping_add(self.lists.entries)
     }
 
-    fn call(&self, call: u32) -> u32 {
-        call.wrapping_add(self.calls)
+    fn call_at(&self, call: u32) -> u32 {
+        call.wrapping_add(self.lists.calls)
     }
 
-    fn result(&self, result: u32) -> u32 {
-        result.wrapping_add(self.results)
+    fn result_at(&self, result: u32) -> u32 {
+        result.wrapping_add(self.lists.results)
     }
 
     fn text(&self, text: &JsonText) -> JsonText {
@@ -106,33 +97,125 @@ impl Shift {
 
     fn image(&self, image: &Image) -> Image {
         Image {
-            entry: self.entry(image.entry),
+            entry: self.entry_at(image.entry),
             block: self.span(image.block),
             data: self.span(image.data),
             media_at: self.span(image.media_at),
             ..*image
         }
     }
-}
 
-/// Where the parts of an entry begin in the lists.
-struct Lists {
-    calls: u32,
-    results: u32,
-    bodies: u32,
-    sides: u32,
-    thinking: u32,
-    targets: u32,
+    fn thinking(&self, thinking: &Thinking) -> Thinking {
+        Thinking { block: self.span(thinking.block), ..*thinking }
+    }
+
+    fn said(&self, said: &Said) -> Said {
+        Said { entry: self.entry_at(said.entry), ..*said }
+    }
+
+    fn side_list(&self, list: &SideList) -> SideList {
+        SideList { entry: self.entry_at(list.entry), at: self.span(list.at) }
+    }
+
+    fn start(&self, start: &Start) -> Start {
+        let call = self.id(Some(start.call)).unwrap_or(start.call);
+        Start { call, entry: self.entry_at(start.entry), at: self.span(start.at) }
+    }
+
+    fn entry(&self, entry: &Entry) -> Entry {
+        Entry {
+            line: entry.line.wrapping_add(self.lines),
+            span: self.span(entry.span),
+            id: self.id(entry.id),
+            parent: match entry.parent {
+                Link::To(id) => self.id(Some(id)).map_or(Link::Root, Link::To),
+                link => link,
+            },
+            parent_at: self.span(entry.parent_at),
+            group: self.id(entry.group),
+            model: self.id(entry.model),
+            calls_from: self.call_at(entry.calls_from),
+            results_from: self.result_at(entry.results_from),
+            sides_from: entry.sides_from.wrapping_add(self.lists.sides),
+            thinking_from: entry.thinking_from.wrapping_add(self.lists.thinking),
+            targets_from: entry.targets_from.wrapping_add(self.lists.targets),
+            ..*entry
+        }
+    }
+
+    fn call(&self, call: &Call) -> Call {
+        Call {
+            entry: self.entry_at(call.entry),
+            id: self.id(call.id),
+            key: self.id(call.key),
+            id_at: self.span(call.id_at),
+            name: self.id(call.name),
+            name_at: self.span(call.name_at),
+            block: self.span(call.block),
+            ..*call
+        }
+    }
+
+    fn result(&self, result: &ToolResult) -> ToolResult {
+        ToolResult {
+            entry: self.entry_at(result.entry),
+            call: self.id(result.call),
+            key: self.id(result.key),
+            call_at: self.span(result.call_at),
+            name: self.id(result.name),
+            name_at: self.span(result.name_at),
+            block: self.span(result.block),
+            bodies_from: result.bodies_from.wrapping_add(self.lists.bodies),
+            ..*result
+        }
+    }
+
+    fn target(&self, target: &Target) -> Target {
+        Target { id: self.id(target.id), at: self.span(target.at), end: self.id(target.end), ..*target }
+    }
+
+    fn issue(&self, issue: &ContentIssue) -> ContentIssue {
+        let kind = match issue.kind {
+            ContentIssueKind::BlankResult(result, at) => {
+                ContentIssueKind::BlankResult(self.result_at(result), self.span(at))
+            }
+            ContentIssueKind::Displaced(result) => ContentIssueKind::Displaced(self.result_at(result)),
+            ContentIssueKind::Early(result) => ContentIssueKind::Early(self.result_at(result)),
+            ContentIssueKind::Undeclared(call) => ContentIssueKind::Undeclared(self.call_at(call)),
+            ContentIssueKind::ServerCall(id) => ContentIssueKind::ServerCall(self.id(Some(id)).unwrap_or(id)),
+            ContentIssueKind::ServerResult(id) => {
+                ContentIssueKind::ServerResult(self.id(Some(id)).unwrap_or(id))
+            }
+            kind => kind,
+        };
+        ContentIssue { entry: self.entry_at(issue.entry), kind, block: self.span(issue.block) }
+    }
 }
 
 /// A part of a transcript, of whole lines.
 pub(crate) struct TranscriptPart {
+    /// It is of the other one.
+    pub(crate) other: bool,
     /// Its bytes.
     pub(crate) span: Span,
     /// By how much they move.
     pub(crate) bytes: u64,
     /// By how much the numbers of its lines move.
     pub(crate) lines: u64,
+}
+
+/// A part, and where it begins and ends in the lists.
+struct Place<'p> {
+    part: &'p TranscriptPart,
+    from: Lists,
+    to: Lists,
+    shift: Shift<'p>,
+}
+
+impl Place<'_> {
+    fn entries(&self) -> Range<usize> {
+        self.from.entries as usize..self.to.entries as usize
+    }
 }
 
 impl Transcript {
@@ -144,14 +227,11 @@ impl Transcript {
 
     /// The damage that begins in these bytes.
     pub(crate) fn damage_in(&self, span: Span) -> &[Damage] {
-        let before = |at: u64| self.damage.partition_point(|damage| damage.span.start < at);
-        &self.damage[before(span.start)..before(span.end)]
+        &self.damage[damage_in(&self.damage, span)]
     }
 
     /// Adds another transcript, which was read after this one.
     pub(crate) fn append(&mut self, other: &Self) {
-        self.append_lines(other, self.lines);
-        self.lines += other.lines;
         self.add_user_texts(other.user_text, other.user_texts);
         self.reasons |= other.reasons;
         self.read_only = self.read_only.or(other.read_only);
@@ -161,14 +241,16 @@ impl Transcript {
             (Some((first, _)), Some((_, last))) => Some((first, last)),
             (own, others) => own.or(others),
         };
+        self.append_lines(other, self.lines);
+        self.lines += other.lines;
     }
 
     /// Adds the entries and the damage of another transcript, whose lines come after this many.
     pub(crate) fn append_lines(&mut self, other: &Self, lines: u64) {
-        let mut ids = Renumbered::for_ids(&other.ids);
         // In the order in which they were read, so that they get the numbers of a reading in one piece.
-        ids.known = other.ids.texts().map(|text| self.ids.intern(text)).collect();
-        self.take(other, &TranscriptPart { span: Span::new(0, u64::MAX), bytes: 0, lines }, &mut ids);
+        let ids: Vec<_> = other.ids.texts().map(|text| self.ids.intern(text)).collect();
+        let all = |other, lines| TranscriptPart { other, span: Span::new(0, u64::MAX), bytes: 0, lines };
+        self.weave(other, &[all(false, 0), all(true, lines)], Some(&ids));
     }
 
     /// Counts texts of users.
@@ -179,65 +261,64 @@ impl Transcript {
 
     /// The users' texts in these entries: their fingerprint, and how many they are.
     pub(crate) fn said_by(&self, entries: &Range<usize>) -> (u64, u64) {
-        let said = items_of(&self.said, entries, |said| said.entry).iter();
+        let said = self.said[items_of(&self.said, entries, |said| said.entry)].iter();
         said.fold((0, 0), |(hash, texts), said| (said.hash.wrapping_add(hash), texts + said.texts))
     }
 
-    /// Adds the entries and the damage of a part of another transcript.
-    pub(crate) fn take(&mut self, other: &Self, part: &TranscriptPart, ids: &mut Renumbered) {
-        let all = other.entries_in(part.span);
-        let shift = Shift::between(other, all.start, self, part.bytes, part.lines);
-        let (from, to) = (other.lists_at(all.start), other.lists_at(all.end));
-        let slice = |from: u32, to: u32| from as usize..to as usize;
-        let mut moved = Moved { shift, ids, from: &other.ids, to: &mut self.ids };
-        self.entries.extend(other.entries[all.clone()].iter().map(|entry| moved.entry(entry)));
-        self.calls.extend(other.calls[slice(from.calls, to.calls)].iter().map(|call| moved.call(call)));
-        let results = &other.results[slice(from.results, to.results)];
-        self.results.extend(results.iter().map(|result| moved.result(result)));
-        self.targets
-            .extend(other.targets[slice(from.targets, to.targets)].iter().map(|target| moved.target(target)));
-        let own = &all;
-        self.starts.extend(items_of(&other.starts, own, |start| start.entry).iter().filter_map(|start| {
-            let call = moved.id(Some(start.call))?;
-            Some(Start { call, entry: shift.entry(start.entry), at: shift.span(start.at) })
-        }));
-        let issues = items_of(&other.issues, own, |issue| issue.entry);
-        self.issues.extend(issues.iter().map(|issue| moved.issue(issue)));
-        let texts =
-            |list: &[JsonText], from, to| list[slice(from, to)].iter().map(|text| shift.text(text)).collect();
-        let (bodies, sides): (Vec<JsonText>, Vec<JsonText>) =
-            (texts(&other.bodies, from.bodies, to.bodies), texts(&other.sides, from.sides, to.sides));
-        self.bodies.extend(bodies);
-        self.sides.extend(sides);
-        let thinking = other.thinking[slice(from.thinking, to.thinking)].iter();
-        self.thinking.extend(
-            thinking.map(|block| super::entry::Thinking { block: shift.span(block.block), ..*block }),
-        );
-        self.images
-            .extend(items_of(&other.images, own, |image| image.entry).iter().map(|image| shift.image(image)));
-        let said = items_of(&other.said, own, |said| said.entry).iter();
-        self.said
-            .extend(said.map(|said| super::transcript::Said { entry: shift.entry(said.entry), ..*said }));
-        let lists = items_of(&other.side_lists, own, |list| list.entry).iter();
-        self.side_lists
-            .extend(lists.map(|list| SideList { entry: shift.entry(list.entry), at: shift.span(list.at) }));
-        let indices = |list: &[u32]| {
-            items_of(list, own, |&entry| entry).iter().map(|&entry| shift.entry(entry)).collect()
+    /// Becomes the entries and the damage of these parts of itself and of another, in this order. Those of one of them are in
+    /// its own order. Of the ids of the other `ids` has the numbers here.
+    pub(crate) fn weave(&mut self, other: &Self, parts: &[TranscriptPart], ids: Option<&[Option<Id>]>) {
+        let places = self.places(other, parts, ids);
+        let newest = places.0.iter().rev().find_map(|place| {
+            let newest = if place.part.other { other.token_counts } else { self.token_counts };
+            let newest = newest.filter(|&entry| place.entries().contains(&(entry as usize)))?;
+            Some(place.shift.entry_at(newest))
+        });
+        self.token_counts = newest;
+        places.list(&mut self.entries, &other.entries, |at| at.entries, Shift::entry);
+        places.list(&mut self.calls, &other.calls, |at| at.calls, Shift::call);
+        places.list(&mut self.results, &other.results, |at| at.results, Shift::result);
+        places.list(&mut self.bodies, &other.bodies, |at| at.bodies, Shift::text);
+        places.list(&mut self.sides, &other.sides, |at| at.sides, Shift::text);
+        places.list(&mut self.thinking, &other.thinking, |at| at.thinking, Shift::thinking);
+        places.list(&mut self.targets, &other.targets, |at| at.targets, Shift::target);
+        places.sorted(&mut self.issues, &other.issues, |issue| issue.entry, Shift::issue);
+        places.sorted(&mut self.images, &other.images, |image| image.entry, Shift::image);
+        places.sorted(&mut self.said, &other.said, |said| said.entry, Shift::said);
+        places.sorted(&mut self.side_lists, &other.side_lists, |list| list.entry, Shift::side_list);
+        places.sorted(&mut self.starts, &other.starts, |start| start.entry, Shift::start);
+        let index = |by: &Shift<'_>, &entry: &u32| by.entry_at(entry);
+        places.sorted(&mut self.unusual, &other.unusual, |&entry| entry, index);
+        places.sorted(&mut self.unreasoned, &other.unreasoned, |&entry| entry, index);
+        let own = |place: &Place<'_>, list: &[_]| damage_in(list, place.part.span);
+        places.list_by(&mut self.damage, &other.damage, own, Shift::damage);
+    }
+
+    /// Where these parts go, one after another.
+    fn places<'p>(
+        &self,
+        other: &Self,
+        parts: &'p [TranscriptPart],
+        ids: Option<&'p [Option<Id>]>,
+    ) -> Places<'p> {
+        let mut end = Self::default().lists_at(0);
+        let place = |part: &'p TranscriptPart| {
+            let (of, ids) = if part.other { (other, ids) } else { (self, None) };
+            let entries = of.entries_in(part.span);
+            let (from, to) = (of.lists_at(entries.start), of.lists_at(entries.end));
+            let lists = end.with(from, u32::wrapping_sub);
+            end = to.with(lists, u32::wrapping_add);
+            Place { part, from, to, shift: Shift { bytes: part.bytes, lines: part.lines, lists, ids } }
         };
-        let (unusual, unreasoned): (Vec<u32>, Vec<u32>) =
-            (indices(&other.unusual), indices(&other.unreasoned));
-        self.unusual.extend(unusual);
-        self.unreasoned.extend(unreasoned);
-        if let Some(newest) = other.token_counts.filter(|&entry| own.contains(&(entry as usize))) {
-            self.token_counts = Some(shift.entry(newest));
-        }
-        self.damage.extend(other.damage_in(part.span).iter().map(|damage| shift.damage(damage)));
+        Places(parts.iter().map(place).collect())
     }
 
     /// Where the parts of the entry with this index begin; the ends of the lists if it is not there.
     fn lists_at(&self, entry: usize) -> Lists {
+        let entries = entry as u32;
         let Some(entry) = self.entries.get(entry) else {
             return Lists {
+                entries,
                 calls: self.calls.len() as u32,
                 results: self.results.len() as u32,
                 bodies: self.bodies.len() as u32,
@@ -248,6 +329,7 @@ impl Transcript {
         };
         let result = self.results.get(entry.results_from as usize);
         Lists {
+            entries,
             calls: entry.calls_from,
             results: entry.results_from,
             bodies: result.map_or(self.bodies.len() as u32, |result| result.bodies_from),
@@ -259,130 +341,103 @@ impl Transcript {
 }
 
 /// The part of a list, sorted by entry, that is about these entries.
-fn items_of<'l, T>(list: &'l [T], entries: &Range<usize>, of: impl Fn(&T) -> u32) -> &'l [T] {
+fn items_of<T>(list: &[T], entries: &Range<usize>, of: impl Fn(&T) -> u32) -> Range<usize> {
     let before = |entry: usize| list.partition_point(|item| (of(item) as usize) < entry);
-    &list[before(entries.start)..before(entries.end)]
+    before(entries.start)..before(entries.end)
 }
 
-/// Makes what is taken over fit its new place.
-struct Moved<'m> {
-    shift: Shift,
-    ids: &'m mut Renumbered,
-    from: &'m Ids,
-    to: &'m mut Ids,
+/// The damage in a list that begins in these bytes.
+fn damage_in(list: &[Damage], span: Span) -> Range<usize> {
+    let before = |at: u64| list.partition_point(|damage| damage.span.start < at);
+    before(span.start)..before(span.end)
 }
 
-impl Moved<'_> {
-    fn id(&mut self, id: Option<Id>) -> Option<Id> {
-        self.ids.id(id?, self.from, self.to)
-    }
+/// Where all parts go.
+struct Places<'p>(Vec<Place<'p>>);
 
-    fn entry(&mut self, entry: &Entry) -> Entry {
-        let shift = self.shift;
-        Entry {
-            line: entry.line.wrapping_add(shift.lines),
-            span: shift.span(entry.span),
-            id: self.id(entry.id),
-            parent: match entry.parent {
-                Link::To(id) => self.id(Some(id)).map_or(Link::Root, Link::To),
-                link => link,
-            },
-            parent_at: shift.span(entry.parent_at),
-            group: self.id(entry.group),
-            model: self.id(entry.model),
-            calls_from: shift.call(entry.calls_from),
-            results_from: shift.result(entry.results_from),
-            sides_from: entry.sides_from.wrapping_add(shift.sides),
-            thinking_from: entry.thinking_from.wrapping_add(shift.thinking),
-            targets_from: entry.targets_from.wrapping_add(shift.targets),
-            ..*entry
-        }
-    }
-
-    fn call(&mut self, call: &Call) -> Call {
-        let shift = self.shift;
-        Call {
-            entry: shift.entry(call.entry),
-            id: self.id(call.id),
-            key: self.id(call.key),
-            id_at: shift.span(call.id_at),
-            name: self.id(call.name),
-            name_at: shift.span(call.name_at),
-            block: shift.span(call.block),
-            ..*call
-        }
-    }
-
-    fn result(&mut self, result: &ToolResult) -> ToolResult {
-        let shift = self.shift;
-        ToolResult {
-            entry: shift.entry(result.entry),
-            call: self.id(result.call),
-            key: self.id(result.key),
-            call_at: shift.span(result.call_at),
-            name: self.id(result.name),
-            name_at: shift.span(result.name_at),
-            block: shift.span(result.block),
-            bodies_from: result.bodies_from.wrapping_add(shift.bodies),
-            ..*result
-        }
-    }
-
-    fn target(&mut self, target: &Target) -> Target {
-        Target { id: self.id(target.id), at: self.shift.span(target.at), end: self.id(target.end), ..*target }
-    }
-
-    fn issue(&mut self, issue: &ContentIssue) -> ContentIssue {
-        let shift = self.shift;
-        let kind = match issue.kind {
-            ContentIssueKind::BlankResult(result, at) => {
-                ContentIssueKind::BlankResult(shift.result(result), shift.span(at))
+impl<'p> Places<'p> {
+    /// Puts one list together.
+    fn list_by<T: Clone>(
+        &self,
+        own: &mut Vec<T>,
+        other: &[T],
+        range: impl Fn(&Place<'p>, &[T]) -> Range<usize>,
+        moved: impl Fn(&Shift<'p>, &T) -> T,
+    ) {
+        let ranges: Vec<_> =
+            self.0.iter().map(|place| range(place, if place.part.other { other } else { own })).collect();
+        // What comes first is mostly its own and stays where it is.
+        let stays = |place: &Place<'_>| !place.part.other && (place.part.bytes, place.part.lines) == (0, 0);
+        let kept =
+            self.0.first().zip(ranges.first()).filter(|(place, range)| stays(place) && range.start == 0);
+        let kept = kept.map(|(_, range)| range.end);
+        let (mut at, room) = (kept.unwrap_or(0), other.len());
+        // Room for the other's before what will move, so that nothing is overwritten before it was taken.
+        own.splice(at..at, other.iter().cloned());
+        for (place, range) in self.0.iter().zip(ranges).skip(usize::from(kept.is_some())) {
+            for n in range {
+                own[at] = moved(&place.shift, if place.part.other { &other[n] } else { &own[n + room] });
+                at += 1;
             }
-            ContentIssueKind::Displaced(result) => ContentIssueKind::Displaced(shift.result(result)),
-            ContentIssueKind::Early(result) => ContentIssueKind::Early(shift.result(result)),
-            ContentIssueKind::Undeclared(call) => ContentIssueKind::Undeclared(shift.call(call)),
-            ContentIssueKind::ServerCall(id) => ContentIssueKind::ServerCall(self.id(Some(id)).unwrap_or(id)),
-            ContentIssueKind::ServerResult(id) => {
-                ContentIssueKind::ServerResult(self.id(Some(id)).unwrap_or(id))
-            }
-            kind => kind,
-        };
-        ContentIssue { entry: shift.entry(issue.entry), kind, block: shift.span(issue.block) }
+        }
+        own.truncate(at);
+    }
+
+    /// The same for a list of which each entry knows its part.
+    fn list<T: Clone>(
+        &self,
+        own: &mut Vec<T>,
+        other: &[T],
+        at: impl Fn(&Lists) -> u32,
+        moved: impl Fn(&Shift<'p>, &T) -> T,
+    ) {
+        self.list_by(own, other, |place, _| at(&place.from) as usize..at(&place.to) as usize, moved);
+    }
+
+    /// The same for a list in which each item names its entry.
+    fn sorted<T: Clone>(
+        &self,
+        own: &mut Vec<T>,
+        other: &[T],
+        entry: impl Fn(&T) -> u32,
+        moved: impl Fn(&Shift<'p>, &T) -> T,
+    ) {
+        self.list_by(own, other, |place, list| items_of(list, &place.entries(), &entry), moved);
     }
 }
 
 #[cfg(test)]
 impl Transcript {
-    /// Everything in it, whatever the numbers of its ids.
+    /// Everything in it, with the texts of ids in the place of their numbers.
     pub(crate) fn spelled(&self) -> alloc::string::String {
-        let mut own = Self::default();
-        own.take(
-            self,
-            &TranscriptPart { span: Span::new(0, u64::MAX), bytes: 0, lines: 0 },
-            &mut Renumbered::for_ids(&self.ids),
-        );
-        let texts: Vec<_> = own.ids.texts().map(alloc::string::String::from_utf8_lossy).collect();
         let counts = (self.bytes, self.lines, self.user_text, self.user_texts, self.session, self.ordinals);
-        alloc::format!(
-            "{counts:?} {:?} {:?} {:?} {texts:?}\n{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
-            self.reasons,
-            (self.read_only, self.offsets),
-            own.token_counts,
-            own.entries,
-            own.calls,
-            own.results,
-            own.bodies,
-            own.sides,
-            own.thinking,
-            own.targets,
-            own.starts,
-            own.unusual,
-            own.unreasoned,
-            own.issues,
-            own.images,
-            own.said,
-            own.side_lists,
-            own.damage,
-        )
+        let flags = (self.reasons, self.read_only, self.offsets, self.in_database, self.token_counts);
+        let numbered = alloc::format!(
+            "{counts:?} {flags:?}\n{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
+            self.entries,
+            self.calls,
+            self.results,
+            self.bodies,
+            self.sides,
+            self.thinking,
+            self.targets,
+            self.starts,
+            self.unusual,
+            self.unreasoned,
+            self.issues,
+            self.images,
+            self.said,
+            self.side_lists,
+            self.damage,
+        );
+        let texts: Vec<_> = self.ids.texts().map(alloc::string::String::from_utf8_lossy).collect();
+        let mut pieces = numbered.split("Id(");
+        let mut spelled = alloc::string::String::from(pieces.next().unwrap());
+        for piece in pieces {
+            let (number, rest) = piece.split_once(')').unwrap();
+            let text = &texts[number.parse::<usize>().unwrap() - 1];
+            spelled.extend(["Id(", text, ")", rest]);
+        }
+        spelled
     }
 }

@@ -12,7 +12,7 @@ use spans::json::JsonText;
 use spans::source::Span;
 
 /// A transcript, read once: everything that rules look at.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Transcript {
     /// The file is one JSON object or array, which no format claims as a record.
     pub is_document: bool,

@@ -4,7 +4,7 @@
 use super::parts::line_end;
 use super::scan::{self, ENTRIES_MAX, Scanned};
 use crate::model::entry::ContentIssueKind;
-use crate::model::parts::{Renumbered, TranscriptPart};
+use crate::model::parts::TranscriptPart;
 use crate::model::transcript::Transcript;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,14 +19,16 @@ pub(crate) struct TextChange {
     pub(crate) length: u64,
 }
 
-/// The transcript of a text that was `old` before these sorted changes. `None` if it has to be scanned.
+/// The transcript of a text that was `old` before these sorted changes. `None` if it has to be scanned. Ids of the old text
+/// stay in it.
 pub(crate) fn scan_changed(
-    before: &Scanned,
+    before: Scanned,
     old: &dyn Source,
     new: &dyn Source,
     changes: &[TextChange],
 ) -> Result<Option<Scanned>, Fault> {
     let Some(format) = before.format.filter(|_| before.is_simple()) else { return Ok(None) };
+    let session = before.transcript.session;
     let regions = regions(&before.transcript, old, new, changes)?;
     let again: u64 = regions.iter().map(|region| region.new.len()).sum();
     if again > new.len() / 2 {
@@ -42,9 +44,12 @@ pub(crate) fn scan_changed(
     }
     let mut joined = Joined::new(before, old);
     for region in &regions {
-        let session = before.transcript.session;
         let read = scan::lines(format, session, new, region.new, region.new.end)?;
-        if !joined.take(region, &read.transcript)? {
+        // What users say on damaged lines counts, but not where the format is still being decided.
+        let damaged =
+            !read.transcript.damage.is_empty() || !joined.before.transcript.damage_in(region.old).is_empty();
+        let is_head = region.old.start < joined.before.head_end;
+        if is_head && damaged || !joined.take(region, &read.transcript)? {
             return Ok(None);
         }
     }
@@ -82,7 +87,8 @@ fn regions(
     // By how much the text after the change moves; to the front it wraps around.
     let mut shift = 0_u64;
     for (n, TextChange { at, length }) in changes.iter().enumerate() {
-        let last = regions.pop_if(|last| at.start < last.old.end);
+        // The last line may have no end, and then what comes after it is a part of it.
+        let last = regions.pop_if(|last| at.start < last.old.end || last.old.end == old.len());
         let read_to = regions.last().map_or(0, |last| last.old.end);
         let (start, moved) = if let Some(last) = &last {
             (last.old.start, last.new.start)
@@ -150,12 +156,14 @@ impl Transcript {
     }
 }
 
-/// The transcript of the new text, as far as it is assembled.
+/// The transcript of the new text, as far as it is known what it is made from.
 struct Joined<'b> {
-    before: &'b Scanned,
+    /// Without its ids.
+    before: Scanned,
     old: &'b dyn Source,
-    ids: Renumbered,
-    own: Transcript,
+    /// What was read again, with the ids of all.
+    again: Transcript,
+    parts: Vec<TranscriptPart>,
     /// How much of the old text is already taken over or replaced.
     at: u64,
     /// How far bytes and lines move from there on; wraps around if they move to the front.
@@ -170,24 +178,24 @@ struct Joined<'b> {
 }
 
 impl<'b> Joined<'b> {
-    fn new(before: &'b Scanned, old: &'b dyn Source) -> Self {
-        let Transcript { session, ordinals, user_text, user_texts, .. } = before.transcript;
-        let mut own = Transcript::default();
-        (own.session, own.ordinals) = (session, ordinals);
-        own.add_user_texts(user_text, user_texts);
+    fn new(mut before: Scanned, old: &'b dyn Source) -> Self {
+        let Transcript { ordinals, user_text, user_texts, .. } = before.transcript;
+        let mut again = Transcript::default();
+        again.ids = core::mem::take(&mut before.transcript.ids);
+        again.add_user_texts(user_text, user_texts);
         let entries = before.transcript.entries.len() as u64;
+        let counted = ordinals.is_some_and(|(first, last)| last.checked_sub(first) == entries.checked_sub(1));
         Self {
-            before,
             old,
-            ids: Renumbered::for_ids(&before.transcript.ids),
-            own,
+            again,
+            parts: Vec::new(),
             at: 0,
             bytes: 0,
             lines: 0,
             counted_to: (0, 0),
             foreign: before.first(ContentIssueKind::Foreign),
-            counted: ordinals.is_some_and(|(first, last)| last.checked_sub(first) == entries.checked_sub(1))
-                && before.first(ContentIssueKind::Ordinal).is_none(),
+            counted: counted && before.first(ContentIssueKind::Ordinal).is_none(),
+            before,
         }
     }
 
@@ -199,10 +207,12 @@ impl<'b> Joined<'b> {
         }
         self.keep_to(region.old.start);
         let (hash, texts) = self.user_texts(region, &gone)?;
-        self.own.add_user_texts(hash.wrapping_neg(), texts.wrapping_neg());
-        self.own.add_user_texts(now.user_text, now.user_texts);
+        self.again.add_user_texts(hash.wrapping_neg(), texts.wrapping_neg());
+        self.again.add_user_texts(now.user_text, now.user_texts);
         let (start, end) = (self.lines_before(region.old.start)?, self.lines_before(region.old.end)?);
-        self.own.append_lines(now, start.wrapping_add(self.lines));
+        self.again.in_database |= now.in_database;
+        self.again.append_lines(now, start.wrapping_add(self.lines));
+        self.parts.push(TranscriptPart { other: true, span: region.new, bytes: 0, lines: 0 });
         self.lines = self.lines.wrapping_add(now.lines).wrapping_sub(end - start);
         self.bytes = region.new.end.wrapping_sub(region.old.end);
         self.at = region.old.end;
@@ -228,13 +238,13 @@ impl<'b> Joined<'b> {
     }
 
     fn keep_to(&mut self, end: u64) {
-        let part = TranscriptPart { span: Span::new(self.at, end), bytes: self.bytes, lines: self.lines };
-        self.own.take(&self.before.transcript, &part, &mut self.ids);
+        let span = Span::new(self.at, end);
+        self.parts.push(TranscriptPart { other: false, span, bytes: self.bytes, lines: self.lines });
     }
 
     /// The user texts in the old region: their fingerprint and their number.
     fn user_texts(&self, region: &Region, gone: &Range<usize>) -> Result<(u64, u64), Fault> {
-        let Scanned { format, transcript, .. } = self.before;
+        let Scanned { format, transcript, .. } = &self.before;
         match format.filter(|_| !transcript.damage_in(region.old).is_empty()) {
             // Texts of damaged lines count too, but no entry records them.
             Some(format) => {
@@ -269,8 +279,13 @@ impl<'b> Joined<'b> {
     fn finish(mut self) -> Transcript {
         let Transcript { bytes, lines, .. } = self.before.transcript;
         self.keep_to(bytes);
-        self.own.lines = lines.wrapping_add(self.lines);
-        self.own
+        let Self { before: Scanned { transcript: mut own, .. }, mut again, parts, .. } = self;
+        own.lines = lines.wrapping_add(self.lines);
+        own.ids = core::mem::take(&mut again.ids);
+        own.in_database |= again.in_database;
+        (own.user_text, own.user_texts) = (again.user_text, again.user_texts);
+        own.weave(&again, &parts, None);
+        own
     }
 }
 
@@ -410,7 +425,7 @@ mod tests {
             let (new, changes) = edited(&text, &edits);
             let before = scan::scan(&text.as_bytes()).unwrap();
             let whole = scan::scan(&new.as_slice()).unwrap();
-            if let Some(read) = scan_changed(&before, &text.as_bytes(), &new.as_slice(), &changes).unwrap() {
+            if let Some(read) = scan_changed(before, &text.as_bytes(), &new.as_slice(), &changes).unwrap() {
                 prop_assert_eq!(spelled(&read), spelled(&whole), "{:?}\n{}", changes, String::from_utf8_lossy(&new));
             }
         }
@@ -431,6 +446,30 @@ mod tests {
         }
     }
 
+    /// The last line has no end, and changes in it and after it are changes of one line; nothing that a user says on a damaged
+    /// line counts where the format is still being decided.
+    #[test]
+    fn rare_places_give_what_a_scan_gives() {
+        let line =
+            |n: usize| PI[n % 2].replace('N', &format!("{n}")).replace('P', &format!("{}", n.max(1) - 1));
+        let text = (0..90).map(line).collect::<Vec<_>>().join("\n");
+        let changed = |at: [(usize, &str); 2]| {
+            let (mut new, mut changes) = (text.clone(), Vec::new());
+            for (at, put) in at {
+                changes.push(TextChange { at: Span::new(at as u64, at as u64), length: put.len() as u64 });
+            }
+            at.iter().rev().for_each(|(at, put)| new.insert_str(*at, put));
+            let before = scan::scan(&text.as_bytes()).unwrap();
+            let whole = scan::scan(&new.as_bytes()).unwrap();
+            let read = scan_changed(before, &text.as_bytes(), &new.as_bytes(), &changes).unwrap();
+            read.map(|read| assert_eq!(spelled(&read), spelled(&whole))).is_some()
+        };
+        let last = text.rfind('\n').unwrap() + 1;
+        assert!(changed([(last, "x"), (text.len(), "\n")]));
+        let third = text.match_indices('\n').nth(1).unwrap().0;
+        changed([(third, "x"), (text.len(), "\n")]);
+    }
+
     /// It must succeed in most cases: a test that never compares would prove nothing.
     #[test]
     fn it_is_put_together_where_lines_stand_alone() {
@@ -442,7 +481,7 @@ mod tests {
         let new = text.replacen("go 48", "stay", 1);
         let before = scan::scan(&text.as_bytes()).unwrap();
         let changes = [TextChange { at, length: 4 }];
-        let read = scan_changed(&before, &text.as_bytes(), &new.as_bytes(), &changes).unwrap();
+        let read = scan_changed(before, &text.as_bytes(), &new.as_bytes(), &changes).unwrap();
         assert_eq!(read.map(|read| read.transcript.entries.len()), Some(150));
         let mut parts = Parts::begin(&text.as_bytes(), 9_000).unwrap().unwrap();
         let reader = parts.reader();

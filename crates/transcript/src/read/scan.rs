@@ -26,7 +26,7 @@ pub(crate) const LINE_RECORDS_MAX: usize = 4096;
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A source as it was read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Scanned {
     /// Who writes such files; `None` if unknown, and then the transcript is empty.
     pub format: Option<&'static Format>,
