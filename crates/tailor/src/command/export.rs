@@ -83,7 +83,7 @@ impl<W: std::io::Write> std::io::Write for Counted<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let count = self.out.write(bytes)?;
         self.bytes += count as u64;
-        self.lines += bytes[..count].iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.lines += memchr::memchr_iter(b'\n', &bytes[..count]).count() as u64;
         Ok(count)
     }
 

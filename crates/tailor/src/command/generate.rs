@@ -23,7 +23,7 @@ pub(crate) fn completions(asked: &Completions) -> ExitStatus {
     let text = with_sessions(asked.shell, String::from_utf8_lossy(&text).into_owned());
     if asked.json.is_json() {
         let (shell, place) = (asked.shell.to_string(), place(asked.shell));
-        return print_json(&Script { shell, place, script: text });
+        return print_json(&Script { shell, place, text });
     }
     match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitStatus::Clean,
@@ -37,7 +37,8 @@ pub(crate) fn completions(asked: &Completions) -> ExitStatus {
 struct Script {
     shell: String,
     place: &'static str,
-    script: String,
+    #[serde(rename = "script")]
+    text: String,
 }
 
 /// Where a shell finds its completions, or the file that is to read them.
@@ -283,7 +284,9 @@ fn fitting(before: &[String], begin: &str) -> (Vec<String>, bool) {
 pub(crate) fn complete(asked: &Complete) -> ExitStatus {
     if !asked.before.is_empty() {
         let (names, may_be_session) = fitting(&asked.before, &asked.begin);
-        names.iter().for_each(|name| println!("{name}"));
+        for name in &names {
+            println!("{name}");
+        }
         if !may_be_session {
             return ExitStatus::Clean;
         }
