@@ -1136,7 +1136,9 @@ mod tests {
         fn silent(command: &clap::Command, path: &str, found: &mut Vec<String>) {
             let is_command = |below: &&clap::Command| !below.is_hide_set() && below.get_name() != "help";
             let below: Vec<_> = command.get_subcommands().filter(is_command).collect();
-            below.iter().for_each(|below| silent(below, &format!("{path} {}", below.get_name()), found));
+            for below in &below {
+                silent(below, &format!("{path} {}", below.get_name()), found);
+            }
             let speaks = command.get_arguments().any(|arg| arg.get_long() == Some("json"));
             // `tailor config` alone is none.
             if !speaks && (below.is_empty() || path == "tailor") {
