@@ -251,7 +251,9 @@ impl TaskJob {
             match chunks(&&*text(rows, row)?, &limits, None, &mut keep) {
                 Ok(_) if cut.is_empty() => Err("no message is in context".to_string()),
                 Ok(_) => Ok(cut),
-                Err(NotDrawn::Unable(Unable::UnknownFormat)) => Err("not a session of a known format".to_string()),
+                Err(NotDrawn::Unable(Unable::UnknownFormat)) => {
+                    Err("not a session of a known format".to_string())
+                }
                 Err(NotDrawn::Unable(unable)) => Err(unable.to_string()),
                 Err(NotDrawn::Fault(fault)) => Err(lost(fault)),
             }

@@ -15,8 +15,8 @@ use windows_sys::Win32::Foundation::{
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT,
     FILE_ATTRIBUTE_TAG_INFO, FILE_BASIC_INFO, FILE_FLAG_OPEN_REPARSE_POINT, FILE_INFO_BY_HANDLE_CLASS,
-    FileAttributeTagInfo, FileBasicInfo, GetDiskFreeSpaceExW, GetFileInformationByHandle,
-    GetFileInformationByHandleEx, GetFinalPathNameByHandleW,
+    FileAttributeTagInfo, FileBasicInfo, GetFileInformationByHandle, GetFileInformationByHandleEx,
+    GetFinalPathNameByHandleW,
 };
 
 /// From 1601 to 1970, in the system's unit of 100 ns.
@@ -199,10 +199,17 @@ pub(crate) fn at(path: &Path) -> io::Result<Metadata> {
 /// How many bytes may still be written to the file system of a folder.
 #[cfg(feature = "stores")]
 pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
+    use windows_sys::Win32::Storage::FileSystem;
+
     let (folder, mut free) = (name::for_call(folder.as_os_str()), 0);
     // SAFETY: the path ends with a zero, and the number outlives the call.
     let done = unsafe {
-        GetDiskFreeSpaceExW(folder.as_ptr(), &raw mut free, std::ptr::null_mut(), std::ptr::null_mut())
+        FileSystem::GetDiskFreeSpaceExW(
+            folder.as_ptr(),
+            &raw mut free,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
     };
     if done == 0 { Err(io::Error::last_os_error()) } else { Ok(free) }
 }
