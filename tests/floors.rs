@@ -27,7 +27,7 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
             &["step", "refusal", "policies", "found", "roots", "strays"],
             &["platform identity own"],
             &["folder", "error", "new_text", "deferral", "store", "lease", "starter"],
-            &["beside", "stop", "tail", "worth"],
+            &["beside", "stop", "appends", "worth"],
             &["content", "vault", "writers", "outcome"],
             &["options", "gate", "snapshot"],
             &["stores", "leave", "replace", "restore", "packed"],

@@ -171,20 +171,20 @@ fn on_a_network_that_cannot_exchange_names_the_guarantee_is_quiet() {
 /// any spelling. The file system here cannot exchange names, so the guarantee is `quiet`.
 #[test]
 fn on_a_disk_that_ignores_case_a_session_has_one_name() {
-    let dir = sessions(&["real/Work/Session.jsonl"]);
+    let dir = sessions(&["real/Room/Session.jsonl"]);
     let script = r#"
         export PYTHONPATH="$2/target/tools/fuse"
         python3 -c 'import fuse' || exit 77
         mkdir disk; "$2/tests/mounts/ignorecase" real disk || exit 77
-        "$1" fix --settle 0 --format json disk/WORK/session.JSONL > fixed || :
-        "$1" fix --settle 0 --format json disk/work disk/Work > again || :
-        ls -A real/Work > names
-        "$1" undo --settle 0 --format json disk/work/SESSION.jsonl > undone || :
+        "$1" fix --settle 0 --format json disk/ROOM/session.JSONL > fixed || :
+        "$1" fix --settle 0 --format json disk/room disk/Room > again || :
+        ls -A real/Room > names
+        "$1" undo --settle 0 --json disk/room/SESSION.jsonl > undone || :
         # Two files elsewhere, and a vault on such a disk.
-        cp -p real/Work/Session.jsonl s.jsonl; cp -p real/Work/Session.jsonl S.jsonl
+        cp -p real/Room/Session.jsonl s.jsonl; cp -p real/Room/Session.jsonl S.jsonl
         "$1" fix --settle 0 --format json --vault disk/vault s.jsonl S.jsonl > both || :
         cp S.jsonl both-fixed
-        "$1" undo --settle 0 --format json --vault disk/Vault s.jsonl S.jsonl > both-undone || :
+        "$1" undo --settle 0 --json --vault disk/Vault s.jsonl S.jsonl > both-undone || :
         umount disk
     "#;
     if in_own_mounts(&dir, script).is_none() {
@@ -206,14 +206,14 @@ fn on_a_disk_that_ignores_case_a_session_has_one_name() {
     assert_eq!(fs::read_to_string(dir.path("names")).unwrap(), "Session.jsonl\n");
     assert_eq!(outcomes("undone"), [quiet("undone")]);
     let left: Vec<_> =
-        fs::read_dir(dir.path("real/Work")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        fs::read_dir(dir.path("real/Room")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["Session.jsonl"]);
     for (name, outcome) in [("both", "fixed"), ("both-undone", "undone")] {
         let found = outcomes(name);
         assert!(found.len() == 2 && found.iter().all(|(each, _)| each == outcome), "{name}: {found:?}");
     }
     assert!(fs::read_to_string(dir.path("both-fixed")).unwrap() != BROKEN);
-    for name in ["real/Work/Session.jsonl", "s.jsonl", "S.jsonl"] {
+    for name in ["real/Room/Session.jsonl", "s.jsonl", "S.jsonl"] {
         assert_eq!(fs::read_to_string(dir.path(name)).unwrap(), BROKEN, "{name}");
     }
 }

@@ -53,10 +53,11 @@ pub(crate) use seen::ProcessState;
 pub(crate) use system::{LeaseKind, System};
 #[cfg(unix)]
 pub(crate) use unix::{
-    FileExt, OFlags, around, attributes, folder, limits, lock, metadata, name, own_folder, owner, writing,
+    FileExt, OFlags, around, attributes, folder, handle, limits, lock, metadata, name, own_folder, owner,
+    writing,
 };
 #[cfg(windows)]
 pub(crate) use windows::{
-    FileExt, OFlags, This, around, attributes, exits, files, folder, limits, lock, memory, metadata, mounts,
-    name, network, own_folder, owner, process, writing,
+    FileExt, OFlags, This, around, attributes, exits, files, folder, handle, limits, lock, memory, metadata,
+    mounts, name, network, own_folder, owner, process, writing,
 };

@@ -19,6 +19,7 @@ mod fill;
 mod goose;
 mod hermes;
 mod kind;
+mod kinds;
 mod lines;
 mod openclaw;
 mod opencode;
@@ -46,6 +47,7 @@ use crate::stop::Stop;
 use crate::store::{IN_DATABASE, may_be_read, session_path, split};
 use database::{Database, is_foreign};
 use kind::{Mend, Query, RowKey, RowTrouble, StoreKind};
+use kinds::KINDS;
 use lines::{RecordLines, RowStamp, Want};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Result as SqlResult, Statement};
 use std::collections::{HashMap, HashSet};
@@ -60,9 +62,6 @@ const SLICE_MAX: Duration = if cfg!(test) { Duration::from_millis(20) } else { D
 const TRIES: usize = 3;
 /// How often changed rows are read again. During a turn a few rows change each time.
 const ROUNDS: usize = 10;
-
-const KINDS: &[&StoreKind] =
-    &[&openclaw::KIND, &opencode::KIND, &hermes::KIND, &goose::KIND, &crush::KIND, &zed::KIND];
 
 /// The sessions in a database; the file itself if it is not a known store.
 pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<FoundFile, Error>> {

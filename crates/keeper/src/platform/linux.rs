@@ -10,7 +10,7 @@ pub(crate) mod mounts;
 pub(crate) mod network;
 pub(crate) mod process;
 
-use super::folder::Handle;
+use super::handle::Handle;
 use super::seen::Holder;
 use super::system::{LeaseKind, System};
 use super::{unix, writing};

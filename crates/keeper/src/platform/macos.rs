@@ -14,7 +14,7 @@ pub(crate) mod process;
 
 pub(crate) use super::nothing::{memory, mounts};
 
-use super::folder::Handle;
+use super::handle::Handle;
 use super::seen::Holder;
 use super::system::System;
 use super::{unix, writing};

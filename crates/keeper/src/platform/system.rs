@@ -2,7 +2,7 @@
 //! `This`, so that the compiler holds all of them to the same calls. The defaults are the answers of a system that has
 //! nothing of the kind.
 
-use super::folder::Handle;
+use super::handle::Handle;
 use super::seen::Holder;
 use crate::identity::FileId;
 use std::ffi::OsStr;

@@ -3,6 +3,7 @@
 pub(crate) mod around;
 pub(crate) mod attributes;
 pub(crate) mod folder;
+pub(crate) mod handle;
 pub(crate) mod limits;
 pub(crate) mod lock;
 pub(crate) mod metadata;
@@ -21,7 +22,7 @@ use std::io;
 /// Exchanges two names in a folder atomically: `renameat2` on Linux, `renameatx_np` with `RENAME_SWAP` on macOS, where APFS has
 /// it, and HFS+ and most network file systems do not.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-pub(super) fn exchange(folder: &folder::Handle, one: &OsStr, other: &OsStr) -> io::Result<bool> {
+pub(super) fn exchange(folder: &handle::Handle, one: &OsStr, other: &OsStr) -> io::Result<bool> {
     match rustix::fs::renameat_with(folder, one, folder, other, rustix::fs::RenameFlags::EXCHANGE) {
         Err(errno) if errno == Errno::INVAL || is_lacking(errno) => Ok(false),
         other => Ok(other.map(|()| true)?),

@@ -6,6 +6,7 @@ pub(crate) mod around;
 pub(crate) mod attributes;
 pub(crate) mod files;
 pub(crate) mod folder;
+pub(crate) mod handle;
 #[allow(unsafe_code, reason = "jobs are in no safe wrapper")]
 pub(crate) mod limits;
 #[allow(unsafe_code, reason = "locks of a range of bytes are in no safe wrapper")]

@@ -1,8 +1,9 @@
 //! Measures what fills a database: exactly if it is small, by samples if reading all of it would take too long.
 
 use super::database::Database;
+use super::database::is_foreign;
 use super::kind::StoreKind;
-use super::{KINDS, is_foreign};
+use super::kinds::KINDS;
 use crate::error::Error;
 use crate::found::Fill;
 use crate::platform::metadata;

@@ -1,7 +1,6 @@
 //! Describes a kind of store: its tables, its queries, and how its rows are written.
 
 use super::lines::RecordLines;
-use super::prune::Snapshots;
 use super::rows::{RowCell, RowCells, RowEdit, RowLayout};
 use rusqlite::{Connection, Result as SqlResult, ToSql};
 use serde_json::Value;
@@ -39,6 +38,14 @@ pub(super) struct StoreKind {
     pub(super) checks: &'static [(&'static str, &'static str)],
     /// How its rows are written; `None` if they are only read.
     pub(super) mend: Option<&'static Mend>,
+}
+
+/// Rows of which only the newest about each thing is needed.
+pub(super) struct Snapshots {
+    /// The number of their layout, which has the columns `id`, `aggregate_id`, `seq`, `type` and `data`.
+    pub(super) layout: u8,
+    /// Their types, and where in the data the id of the thing is.
+    pub(super) types: &'static [(&'static str, &'static str)],
 }
 
 /// How rows are written. While the owner runs, only texts of results are shortened or restored, each within its row. All other

@@ -1,9 +1,8 @@
 //! OpenCode, and Kilo, which is built on it: rows of `message`, and rows of `part` with the parts of each message. The JSON of a
 //! row is in `data` of its record, unchanged; the other columns identify the row.
 
-use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts};
+use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, Snapshots, StoreKind, blank_texts};
 use super::lines::RecordLines;
-use super::prune::Snapshots;
 use super::rows::{self, RowCell, RowLayout};
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Result as SqlResult, Row, Statement};

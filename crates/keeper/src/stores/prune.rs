@@ -6,10 +6,12 @@
 
 use super::alone::Alone;
 use super::database::Database;
-use super::kind::{Mend, StoreKind};
+use super::database::is_foreign;
+use super::kind::{Mend, Snapshots, StoreKind};
+use super::kinds::KINDS;
 use super::rows::{RowCells, RowEdit, RowLayout};
 use super::write::BATCH_BYTES;
-use super::{KINDS, Sessions, is_foreign, listed};
+use super::{Sessions, listed};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::found::Pruned;
@@ -27,14 +29,6 @@ use std::path::{Path, PathBuf};
 
 /// How many rows one look for superseded ones reads.
 const LOOK_ROWS: usize = 500;
-
-/// Rows of which only the newest about each thing is needed.
-pub(super) struct Snapshots {
-    /// The number of their layout, which has the columns `id`, `aggregate_id`, `seq`, `type` and `data`.
-    pub(super) layout: u8,
-    /// Their types, and where in the data the id of the thing is.
-    pub(super) types: &'static [(&'static str, &'static str)],
-}
 
 /// Takes superseded rows out of the sessions of a database, or of the one that the path names. With `dry_run` they are only
 /// counted, beside their owner.

@@ -9,11 +9,12 @@
 //! Whatever happens, SQLite leaves each row either old or new. The vault's record need not say which: an undo finds out from
 //! the rows.
 
+use super::Stored;
 use super::alone::{Alone, nobody_seen};
 use super::database::Database;
 use super::kind::{Around, Mend, Query, RowKey, RowPlace, Turned, Unlinked};
+use super::kinds::KINDS;
 use super::rows::{self, MadeEdit, RowEdit, RowLayout};
-use super::{KINDS, Stored};
 use crate::content::no_temporary;
 use crate::deferral::Deferral;
 use crate::error::Error;

@@ -1,6 +1,6 @@
 //! What is made from the definitions of the arguments: completions and manual pages.
 
-use super::Json;
+use super::common::Json;
 use clap::Args as ClapArgs;
 use clap::ValueHint::DirPath;
 use clap_complete::Shell;

@@ -1,5 +1,6 @@
 //! A folder, held by its descriptor. Everything in it is reached by a single name relative to that.
 
+pub(crate) use super::handle::Handle;
 use super::is_lacking;
 use crate::platform::files::{self, LOOK};
 use crate::platform::writing;
@@ -10,9 +11,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
-
-/// An open folder.
-pub(crate) type Handle = File;
 
 /// Mode of our own files.
 const FILE: Mode = Mode::RUSR.union(Mode::WUSR);

@@ -1,6 +1,6 @@
 //! Files always have a name.
 
-use super::folder::Handle;
+use super::handle::Handle;
 use crate::platform::OFlags;
 use std::ffi::OsStr;
 use std::fs::File;

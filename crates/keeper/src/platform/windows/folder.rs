@@ -1,6 +1,7 @@
 //! A folder held open such that neither it nor a folder above can be renamed meanwhile: files in it are reached by
 //! their path. Other programs can do anything with these files.
 
+pub(crate) use super::handle::Handle;
 use super::{metadata, open};
 use crate::platform::OFlags;
 use std::ffi::OsStr;
@@ -14,14 +15,6 @@ use windows_sys::Win32::Foundation::{
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, FILE_SHARE_READ, FILE_SHARE_WRITE,
 };
-
-/// An open folder.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    file: File,
-    /// Without links, and in the form without a length limit.
-    path: PathBuf,
-}
 
 /// Opens a folder by its path.
 pub(crate) fn at(path: &Path) -> io::Result<Handle> {
