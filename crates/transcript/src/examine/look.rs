@@ -160,8 +160,8 @@ pub(super) fn look_at_planned(
     let (old, new) = (Rendered::new(source, from), Rendered::new(source, to));
     let changed = match read.take() {
         Some(read) if by.is_empty() => Some(read),
-        // Most lines change, and the list of changes would be as long as that of the entries.
-        Some(read) if by.edits().len() as u64 > read.transcript.lines => None,
+        // Perhaps most lines change, and what is noted of a change is as long as several entries.
+        Some(read) if by.edits().len() as u64 > read.transcript.lines / 3 => None,
         Some(read) => scan_changed(read, &old, &new, &by.changes())?,
         None => None,
     };
