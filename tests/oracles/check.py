@@ -42,7 +42,7 @@ DEAD_ROWS = "S6,S7,S21"
 # Real outputs of Codex are cut already, so limits are lower there.
 LIMITS = {"codex": ["--cut-results=2000", "--cut-copies=1000"]}
 # Arguments of fixtures that are not about what these comparisons know: profiles and old results have their own checks.
-ELSEWHERE = re.compile(r"--(profile|stale|max-|tolerance|crowded)|dead-weight")
+ELSEWHERE = re.compile(r"--(profile|stale|max-(?!summary|message)|tolerance|crowded)|dead-weight")
 
 
 class Case:
