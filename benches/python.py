@@ -50,8 +50,8 @@ def conversation(pool, n):
 # So many conversations differ; a larger set repeats them.
 DISTINCT_ROWS = 20_000
 
-# Python, pyarrow, a batch of 1000 rows and what is made of it take some 200 MB, whether there are 32,000 rows or a million.
-PEAK_BYTES_MAX = 300e6
+# Python, pyarrow, a batch of 1000 rows and what is made of it take some 60 MB, whether there are 32,000 rows or a million.
+PEAK_BYTES_MAX = 120e6
 
 WORDS = ["def", "return", "self.value", "the", "request", "of", "naïve", "list", "=", "None,", "if", "not", "error:", "raise", "ValueError(", '"name"', "\n    "]
 

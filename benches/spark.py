@@ -60,11 +60,11 @@ def family():
             continue
         fields, pid = fields.split(), int(stat.parent.name)
         parents[pid], names[pid] = int(fields[1]), name
-        spent[pid] = sum(map(int, fields[11:15])) / TICKS
+        # Python's daemon waits for its workers; what the JVM has waited for is no part of it.
+        spent[pid] = sum(map(int, fields[11 : 13 if name == "java" else 15])) / TICKS
     below = lambda pid: pid == os.getpid() or (pid in parents and below(parents[pid]))
     own = [pid for pid in parents if pid != os.getpid() and below(pid)]
     java = sum(spent[pid] for pid in own if names[pid] == "java")
-    # What the JVM has waited for is Python's: it starts nothing else.
     return java, sum(spent[pid] for pid in own if names[pid].startswith("python"))
 
 

@@ -1,12 +1,11 @@
 //! Rows that an owner keeps beside its sessions and that newer rows supersede are taken out, and the file is made smaller.
 //!
 //! Nobody else has the database open from the first look to the last commit. The rows of a session go to a run of their own in
-//! the vault before the first of them is deleted, so `tailor undo` puts them back, session by session. Each transaction deletes
-//! so much that it takes a moment; a death between two of them leaves rows that the next prune takes and an undo lets stand.
+//! the vault before the first of them is deleted, so `tailor undo` puts them back, session by session. Each transaction takes a
+//! moment at most. A death between two of them leaves rows that the next prune takes out and that an undo leaves alone.
 
 use super::alone::Alone;
-use super::database::Database;
-use super::database::is_foreign;
+use super::database::{Database, is_foreign};
 use super::kind::{Mend, Snapshots, StoreKind};
 use super::kinds::KINDS;
 use super::rows::{RowCells, RowEdit, RowLayout};
@@ -30,19 +29,19 @@ use std::path::{Path, PathBuf};
 /// How many rows one look for superseded ones reads.
 const LOOK_ROWS: usize = 500;
 
-/// Takes superseded rows out of the sessions of a database, or of the one that the path names. With `dry_run` they are only
+/// Takes superseded rows out of the sessions of a database, or of the one that the path names. Without a vault they are only
 /// counted, beside their owner.
 ///
 /// # Errors
 ///
 /// When there are none in this kind of database, it is in use, or it or the vault cannot be read or written. Then what is gone
 /// already is in the vault.
-pub fn prune(path: &Path, vault: Option<&Vault>, dry_run: bool) -> Result<Pruned, Stop> {
+pub fn prune(path: &Path, vault: Option<&Vault>) -> Result<Pruned, Stop> {
     let (file, only) = place(path)?;
-    let (pruning, sessions) = Pruning::open(&file, dry_run)?;
+    let (pruning, sessions) = Pruning::open(&file, vault.is_none())?;
     let mut done = Pruned::default();
     for (session, _) in sessions.into_iter().filter(|(id, _)| only.as_ref().is_none_or(|only| only == id)) {
-        pruning.session(&session, vault.filter(|_| !dry_run), &mut done)?;
+        pruning.session(&session, vault, &mut done)?;
     }
     pruning.end()?;
     let database = &pruning.database;
@@ -264,15 +263,16 @@ fn tried(
     kind: Option<&'static StoreKind>,
 ) -> Result<(&'static StoreKind, &'static Mend, &'static Snapshots, &'static RowLayout), Stop> {
     let kind = kind.ok_or_else(|| stays("it is no database that Tailor reads".to_string()))?;
-    let mend = kind.mend.and_then(|mend| Some((mend, mend.snapshots?)));
-    let (mend, snapshots) = mend.ok_or_else(|| {
+    let known = kind.mend.and_then(|mend| {
+        let snapshots = mend.snapshots?;
+        Some((kind, mend, snapshots, mend.layout(snapshots.layout)?))
+    });
+    known.ok_or_else(|| {
         stays(format!(
             "nothing in a database of {} is known to be superseded (tailor top says what fills it)",
             kind.agent
         ))
-    })?;
-    let layout = mend.layout(snapshots.layout);
-    layout.map(|layout| (kind, mend, snapshots, layout)).ok_or_else(|| stays(String::new()))
+    })
 }
 
 /// Asks whether the schema is one that was tried.

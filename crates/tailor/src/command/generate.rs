@@ -309,3 +309,17 @@ pub(crate) fn man(asked: &Man) -> ExitStatus {
         Err(error) => failed(&format!("{}: could not write the manual: {error}", folder.display())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Args, CommandFactory, Shell, place};
+
+    #[test]
+    fn the_help_names_the_same_places() {
+        let mut all = Args::command();
+        let help = all.find_subcommand_mut("completions").unwrap().render_help().to_string();
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            assert!(help.contains(place(shell)), "{shell}");
+        }
+    }
+}

@@ -57,7 +57,7 @@ mod built_in {
     }
 
     fn one(asked: &PruneArgs, path: &Path, vault: &Vault) -> ExitStatus {
-        let pruned = prune(path, Some(vault), asked.dry_run);
+        let pruned = prune(path, Some(vault).filter(|_| !asked.dry_run));
         let mut vacuumed = false;
         let (mut done, mut stopped) = match pruned {
             Ok(done) => (Some(done), None),

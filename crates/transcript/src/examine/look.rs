@@ -139,6 +139,10 @@ pub(super) fn look_as_needed(
     look_at(read, source, policy, (Depth::Sizes, true), &Holds::default(), remember)
 }
 
+/// If there are fewer lines to a change, the result is read without the transcript it came from: what is noted of a change is as
+/// long as several entries.
+const LINES_A_CHANGE_MIN: u64 = 3;
+
 /// A step of a repair: the plan so far, what is added to it, and both together.
 #[derive(Clone, Copy)]
 pub(super) struct Step<'p> {
@@ -160,8 +164,7 @@ pub(super) fn look_at_planned(
     let (old, new) = (Rendered::new(source, from), Rendered::new(source, to));
     let changed = match read.take() {
         Some(read) if by.is_empty() => Some(read),
-        // Perhaps most lines change, and what is noted of a change is as long as several entries.
-        Some(read) if by.edits().len() as u64 > read.transcript.lines / 3 => None,
+        Some(read) if by.edits().len() as u64 > read.transcript.lines / LINES_A_CHANGE_MIN => None,
         Some(read) => scan_changed(read, &old, &new, &by.changes())?,
         None => None,
     };

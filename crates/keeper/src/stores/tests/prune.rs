@@ -59,7 +59,7 @@ fn all(file: &Path) -> Vec<Vec<Vec<Value>>> {
 }
 
 fn pruned(file: &Path, dir: &Path) -> Pruned {
-    prune(file, Some(&Vault::new(dir.join("vault"))), false).unwrap()
+    prune(file, Some(&Vault::new(dir.join("vault")))).unwrap()
 }
 
 fn undo_all(file: &Path, dir: &Path) {
@@ -79,7 +79,7 @@ fn superseded_events_go_and_come_back_byte_for_byte() {
         Connection::open(&file).unwrap().execute(&format!("VACUUM INTO '{}'", copy.display()), []).unwrap();
         let by_hand = Connection::open(&copy).unwrap();
         let gone = by_hand.execute(TRIED, []).unwrap();
-        let counted = prune(&file, None, true).unwrap();
+        let counted = prune(&file, None).unwrap();
         assert_eq!((counted.sessions, counted.rows), (2, gone as u64));
         assert!(all(&file) == before);
         let done = pruned(&file, dir.path());
@@ -107,7 +107,7 @@ fn wherever_it_dies_every_event_is_there_or_comes_back() {
         let file = store(dir.path(), "WAL", 40_000);
         let before = all(&file);
         let vault = Vault::new(dir.path().join("vault"));
-        let (done, steps) = with(fault, || prune(&file, Some(&vault), false));
+        let (done, steps) = with(fault, || prune(&file, Some(&vault)));
         if fault.is_some() {
             assert!(done.is_err(), "{fault:?}");
             undo_all(&file, dir.path());
@@ -156,10 +156,10 @@ fn it_waits_for_the_owner_and_leaves_what_was_not_tried() {
     let owner = Connection::open(&file).unwrap();
     owner.query_row("SELECT count(*) FROM event", [], |_| Ok(())).unwrap();
     let before = all(&file);
-    for done in [prune(&file, Some(&vault), false), vacuum(&file)] {
+    for done in [prune(&file, Some(&vault)), vacuum(&file)] {
         assert!(matches!(done, Err(Stop::Deferred(Deferral::HeldOpen))), "{done:?}");
     }
-    assert!(prune(&file, None, true).unwrap().rows > 0, "to count needs nobody to stop");
+    assert!(prune(&file, None).unwrap().rows > 0, "to count needs nobody to stop");
     assert!(all(&file) == before);
     for (change, why) in [
         ("INSERT INTO migration VALUES ('20991231000000_newer', 2)", "20991231000000_newer"),
@@ -167,9 +167,7 @@ fn it_waits_for_the_owner_and_leaves_what_was_not_tried() {
         ("DROP TABLE event", "event.id is missing"),
     ] {
         owner.execute_batch(change).unwrap();
-        let Err(Stop::Refused(Refusal::StoreStays(told))) = prune(&file, None, true) else {
-            panic!("{change}")
-        };
+        let Err(Stop::Refused(Refusal::StoreStays(told))) = prune(&file, None) else { panic!("{change}") };
         assert!(told.contains(why), "{told}");
     }
 }
