@@ -50,7 +50,7 @@ fn places(data: &[u8], transcript: &Transcript) {
 }
 
 /// A text lies in its entry, and was counted while it was read as it is counted by itself.
-fn text(data: &[u8], entry: Span, text: &Text) {
+fn text(data: &[u8], entry: Span, text: &JsonText) {
     assert!(entry.contains(text.inner), "{text:?}");
     let measured = measure(&data, text.inner, None, Unit::Chars, false).expect("bytes in memory can be read");
     assert_eq!(text.chars, measured.units, "{text:?}");
