@@ -145,6 +145,32 @@ fn nothing_is_cited_that_is_elsewhere() {
     none("citations of what is not in the repository", &occurrences(texts(), OF_ELSEWHERE));
 }
 
+/// Where it may depend on the system what is compiled, but for tests: the folder of a system, and these, each with the reason.
+const OF_ONE_SYSTEM: &[(&str, &str)] = &[
+    ("crates/keeper/src/platform.rs", "names the folder of each system"),
+    ("crates/keeper/src/actions.rs", "tests: the state machine uses Linux's descriptors without rights"),
+    ("crates/watch/src/lib.rs", "the daemon as a whole needs Unix"),
+];
+
+fn depends_on_the_system(line: &str) -> bool {
+    line.contains("cfg")
+        && ["unix", "windows", "target_os", "target_family"].iter().any(|word| line.contains(word))
+}
+
+#[test]
+fn a_system_is_one_folder() {
+    let is_elsewhere = |path: &Path| {
+        let is_of_tests = path.iter().any(|part| part == "tests" || part == "tests.rs");
+        path.starts_with("crates") && !path.starts_with("crates/keeper/src/platform") && !is_of_tests
+    };
+    let systems: BTreeSet<String> = sources()
+        .filter(|(path, text)| is_elsewhere(path) && text.lines().any(depends_on_the_system))
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    let named: BTreeSet<String> = OF_ONE_SYSTEM.iter().map(|(path, _)| (*path).to_string()).collect();
+    assert_eq!(systems, named, "files that depend on the system, and those that may");
+}
+
 #[test]
 fn no_test_file_is_forgotten() {
     let main = fs::read_to_string(root().join("tests/main.rs")).unwrap();

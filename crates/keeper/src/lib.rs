@@ -85,12 +85,10 @@ pub use platform::exits::{Process, Processes};
 pub use platform::limits::confine;
 pub use platform::memory::give_back;
 pub use platform::metadata::Metadata;
-#[cfg(unix)]
 pub use platform::metadata::own_program;
 pub use platform::network::network;
-#[cfg(unix)]
 pub use platform::process::lock_holder;
-#[cfg(windows)]
+pub use platform::program;
 pub use platform::writing::create_private;
 pub use policies::Policies;
 pub use recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_from, recovered_since};

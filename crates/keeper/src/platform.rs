@@ -9,17 +9,13 @@
 //! alive, and programs that we cannot see have files open. `nothing` has these answers, and `other` is a Unix about which no
 //! more is known.
 
-/// Whether the tests with live writers have passed on this system. If not, files are replaced only if the user asks for it
-/// (`untried_systems`). docs/platforms.md says on which machines they have.
-const TRIED: bool = cfg!(target_os = "linux");
-
-/// [`TRIED`], unless a test says otherwise.
+/// [`System::TRIED`], unless a test says otherwise.
 pub(crate) fn is_tried() -> bool {
     #[cfg(test)]
     if crate::step::fault::system().untried {
         return false;
     }
-    TRIED
+    This::TRIED
 }
 
 #[cfg(target_os = "linux")]
@@ -52,10 +48,14 @@ pub(crate) use other::{This, exits, files, memory, mounts, network, process};
 pub(crate) use seen::ProcessState;
 pub(crate) use system::{LeaseKind, System};
 #[cfg(unix)]
+pub use unix::program;
+#[cfg(unix)]
 pub(crate) use unix::{
     FileExt, OFlags, around, attributes, folder, handle, limits, lock, metadata, name, own_folder, owner,
     writing,
 };
+#[cfg(windows)]
+pub use windows::program;
 #[cfg(windows)]
 pub(crate) use windows::{
     FileExt, OFlags, This, around, attributes, exits, files, folder, handle, limits, lock, memory, metadata,

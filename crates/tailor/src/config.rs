@@ -4,9 +4,9 @@
 mod file;
 
 use crate::settings::{SETTINGS, Scalar, Scope, Settings};
-use crate::system::SYSTEM_CONFIG;
 use crate::value::nearest;
 use file::FileSettings;
+use keeper::program::SYSTEM_CONFIG;
 use keeper::{Own, Policies, RunsToKeep, Vault, Verdicts};
 use serde::Deserialize;
 use std::borrow::Cow;

@@ -2,12 +2,12 @@
 //! and decoding one must not be able to crash Tailor. The process reads one image, writes one, and opens no files. If
 //! an image cannot be made smaller, the rule replaces it by a line of text.
 
-use crate::system::own_program;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType as Filter, PngEncoder};
 use image::imageops::FilterType;
 use image::metadata::Orientation;
 use image::{DynamicImage, GenericImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use keeper::own_program;
 use std::ffi::OsString;
 use std::io::{self, Cursor, Read, Write};
 use std::process::{Command, ExitCode, Stdio};

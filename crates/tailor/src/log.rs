@@ -2,7 +2,6 @@
 
 use crate::args::LogFormat;
 use crate::say::{is_quiet, is_verbose};
-use crate::system::log_to_journal;
 use std::io::stderr;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format;
@@ -42,4 +41,14 @@ fn level() -> LevelFilter {
         (_, true) => LevelFilter::DEBUG,
         _ => LevelFilter::INFO,
     }
+}
+
+/// Logs to the journal with all fields, if that is where standard error goes; `false` if not.
+fn log_to_journal(level: LevelFilter) -> bool {
+    let is_journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    let Some(journal) = is_journal.then(tracing_journald::layer).and_then(Result::ok) else { return false };
+    let journal = journal.with_field_prefix(Some("TAILOR".to_string()));
+    // A second logger cannot be, and there is none before.
+    let _ = registry().with(level).with(journal).try_init();
+    true
 }

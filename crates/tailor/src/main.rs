@@ -23,7 +23,6 @@ mod sessions;
 mod settings;
 mod size_report;
 mod status;
-mod system;
 mod table;
 mod terminal;
 mod threads;

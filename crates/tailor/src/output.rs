@@ -1,8 +1,8 @@
 //! Where results go: standard output, standard error if a transcript goes to standard output, or a file that appears
 //! complete or not at all.
 
-use crate::system::{create_private, make_private, own_stream, share_like};
-use keeper::{folder_of, real_path};
+use keeper::program::{make_private, own_stream, share_like};
+use keeper::{create_private, folder_of, real_path};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, StderrLock, StdoutLock, Write};
 use std::path::{Path, PathBuf};

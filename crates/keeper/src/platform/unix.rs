@@ -10,6 +10,7 @@ pub(crate) mod metadata;
 pub(crate) mod name;
 pub(crate) mod own_folder;
 pub(crate) mod owner;
+pub mod program;
 pub(crate) mod writing;
 
 pub(crate) use rustix::fs::OFlags;

@@ -20,6 +20,7 @@ pub(crate) mod own_folder;
 pub(crate) mod owner;
 #[allow(unsafe_code, reason = "lists of processes are filled in buffers of ours")]
 pub(crate) mod process;
+pub mod program;
 #[allow(unsafe_code, reason = "the standard library makes no file with an access list")]
 mod security;
 pub(crate) mod writing;

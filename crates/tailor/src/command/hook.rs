@@ -9,7 +9,7 @@ use crate::args::{HookArgs, HookEvent};
 use crate::say::eprint_message;
 use crate::sessions::{ListedSession, Looks, SessionState, candidates};
 use crate::status::ExitStatus;
-use crate::system::set_apart;
+use keeper::program::set_apart;
 use serde::Deserialize;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

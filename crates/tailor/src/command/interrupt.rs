@@ -2,7 +2,7 @@
 //! once; no file is damaged by that either.
 
 use crate::say::hint;
-use crate::system::on_interrupt;
+use keeper::program::on_interrupt;
 use signal_hook::low_level::emulate_default_handler;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, Ordering};

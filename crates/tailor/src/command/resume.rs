@@ -9,8 +9,8 @@ use crate::remedy;
 use crate::say::{eprint_message, hint, is_quiet, print_json};
 use crate::sessions::{Candidate, ListedSession, Looks, ambiguous, candidates, is_called};
 use crate::status::ExitStatus;
-use crate::system::give_way_to;
 use crate::terminal::plain;
+use keeper::program::give_way_to;
 use keeper::{Ending, Options, Outcome, finish_all, maintain};
 use serde::Serialize;
 use std::io::ErrorKind;
@@ -200,10 +200,7 @@ fn start(resume: &ResumeArgs, session: &ListedSession) -> ExitStatus {
     if let Some(folder) = folder {
         command.current_dir(folder);
     }
-    let error = match give_way_to(command) {
-        Ok(status) => return status,
-        Err(error) => error,
-    };
+    let error = give_way_to(command);
     if error.kind() == ErrorKind::NotFound {
         return failed(&format!("{} is not in PATH; run it yourself: {line}", words[0]));
     }

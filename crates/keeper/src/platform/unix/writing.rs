@@ -13,7 +13,11 @@ use transcript::Span;
 pub(crate) const NEW_TEXT: OFlags = OFlags::RDWR;
 
 /// Creates a file that only its owner can read. Never follows a link.
-pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn create_private(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?.into())
 }

@@ -255,9 +255,18 @@ pub(crate) fn lies_in(real: &Path, folder: &Path) -> bool {
     verbatim(real).starts_with(verbatim(folder))
 }
 
+/// The path of the running program. Its file cannot be replaced meanwhile.
+///
+/// # Errors
+///
+/// When the system does not tell.
+pub fn own_program() -> io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
 /// Of the running program.
 pub(crate) fn of_program() -> io::Result<Metadata> {
-    at(&std::env::current_exe()?)
+    at(&own_program()?)
 }
 
 /// The path of an open file, even if it was renamed.

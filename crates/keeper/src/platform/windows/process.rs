@@ -4,6 +4,7 @@
 use super::metadata;
 use super::name::{for_call, of_buffer};
 use super::owner::User;
+pub use crate::platform::nothing::process::lock_holder;
 pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
 use crate::platform::seen::{Holder, ProcessState, printable};
 use std::fs::File;

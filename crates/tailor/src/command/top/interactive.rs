@@ -9,7 +9,6 @@ use crate::command::{BATCH_FILES, databases, failed, nothing_found};
 use crate::config::Loaded;
 use crate::sessions::{Candidate, ListedSession, Looks, SessionState, with_sidechains};
 use crate::status::ExitStatus;
-use crate::system::ENDS;
 use crate::terminal::{Screen, is_ascii};
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -19,6 +18,7 @@ use crossterm::terminal::{
 };
 use crossterm::{execute, queue};
 use keeper::Policies;
+use keeper::program::ENDS;
 use rayon::prelude::*;
 use signal_hook::flag::register_usize;
 use signal_hook::low_level::emulate_default_handler;

@@ -3,7 +3,7 @@
 //! All names are in [`Metrics::new`]; alert rules and dashboards are tested against what is served.
 
 use crate::config::Build;
-use crate::look::CAUSES;
+use crate::daemon::look::CAUSES;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

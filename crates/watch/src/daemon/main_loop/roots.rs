@@ -3,11 +3,11 @@
 use super::Daemon;
 use super::report::{name, plain};
 use crate::config::Roots;
-use crate::event::RootState;
-use crate::instance::{Claim, NotClaimed, claim};
-use crate::queue::RootId;
-use crate::root_discovery::RootDiscovery;
-use crate::root_watcher::{RootWatch, WatchTask};
+use crate::daemon::event::RootState;
+use crate::daemon::instance::{Claim, NotClaimed, claim};
+use crate::daemon::queue::RootId;
+use crate::daemon::root_discovery::RootDiscovery;
+use crate::daemon::root_watcher::{RootWatch, WatchTask};
 use keeper::{known_roots, known_stores};
 use std::path::{Path, PathBuf};
 use tracing::{error, info, warn};

@@ -1,9 +1,9 @@
 //! Logs the result of a look: one line per action, with numbers, names and reasons, but no content of transcripts.
 
 use super::Daemon;
-use crate::look::{Findings, LookReport, ReadFile};
-use crate::metrics::whole;
-use crate::queue::{AfterLook, Cure, Done, Job, Tick};
+use crate::daemon::look::{Findings, LookReport, ReadFile};
+use crate::daemon::metrics::whole;
+use crate::daemon::queue::{AfterLook, Cure, Done, Job, Tick};
 use keeper::Tokens;
 use std::path::Path;
 use std::time::Duration;

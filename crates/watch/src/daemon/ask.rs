@@ -5,7 +5,7 @@
 //! answer, so an answer also shows that the loop is alive. Clients cannot change anything.
 
 use crate::config::Listen;
-use crate::event::{Event, StatusAnswer};
+use crate::daemon::event::{Event, StatusAnswer};
 use crate::status::Status;
 use std::collections::VecDeque;
 use std::fmt;

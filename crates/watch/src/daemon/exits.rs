@@ -1,6 +1,6 @@
 //! Processes that files wait for. The kernel reports when one ends.
 
-use crate::event::Event;
+use crate::daemon::event::Event;
 use keeper::{Process, Processes};
 use std::collections::{HashMap, HashSet};
 use std::io;

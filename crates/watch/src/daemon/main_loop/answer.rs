@@ -3,12 +3,12 @@
 use super::Daemon;
 use super::report::{LastReport, name};
 use crate::config::WatchMode;
-use crate::event::{RootState, StatusAnswer};
-use crate::metrics::whole;
-use crate::queue::Tick;
+use crate::daemon::event::{RootState, StatusAnswer};
+use crate::daemon::metrics::whole;
+use crate::daemon::queue::Tick;
+use crate::daemon::systemd;
+use crate::daemon::textfile;
 use crate::status::{FileTrouble, RootStatus, Status};
-use crate::systemd;
-use crate::textfile;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use tracing::error;

@@ -4,9 +4,11 @@
 //! Where the system cannot report (network file systems, no watches left), and regularly in any case, the root is
 //! walked. Links are not followed, and files are not opened.
 
-use crate::changes::{Changes, Closed, FolderChange, FolderWatch, StopChanges, is_real_folder, no_watch};
-use crate::event::{Event, RootState, Why};
-use crate::queue::RootId;
+use crate::daemon::changes::{
+    Changes, Closed, FolderChange, FolderWatch, StopChanges, is_real_folder, no_watch,
+};
+use crate::daemon::event::{Event, RootState, Why};
+use crate::daemon::queue::RootId;
 use keeper::{
     DEPTH_MAX, FileId, Vault, finish_all, is_candidate, is_read, may_be_read, network, quiet_for, stamp_of,
     written_to,

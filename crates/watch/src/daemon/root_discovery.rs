@@ -1,10 +1,10 @@
 //! Watches for folders of known agents that do not exist yet, on a thread of its own. `keeper` knows these folders; the
 //! loop decides what to do about them.
 
-use crate::changes::{
+use crate::daemon::changes::{
     Changes, Closed, FolderChange, FolderWatch, StopChanges, is_limit, is_real_folder, no_watch,
 };
-use crate::event::Event;
+use crate::daemon::event::Event;
 use keeper::known_roots_above;
 use std::convert::Infallible;
 use std::io;

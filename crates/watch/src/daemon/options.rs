@@ -1,7 +1,7 @@
 //! Turns the configuration into options for looks.
 
 use crate::config::{Config, WatchMode};
-use crate::queue::{Pace, Settle};
+use crate::daemon::queue::{Pace, Settle};
 use keeper::Options;
 use std::time::Duration;
 use transcript::Policy;

@@ -4,9 +4,9 @@
 //! remembered, so that an append costs only what was appended.
 
 use crate::config::{Config, Roots, WatchMode};
-use crate::memory::Memory;
-use crate::metrics::FindingLabels;
-use crate::queue::{Cure, Done, Job, Listed, Pace};
+use crate::daemon::memory::Memory;
+use crate::daemon::metrics::FindingLabels;
+use crate::daemon::queue::{Cure, Done, Job, Listed, Pace};
 use keeper::{
     Deferral, Ending, Error, FileId, FoundFile, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp,
     Tokens, Verdicts, bytes_read, find, follow, insert_late_lines, is_hindrance, known_roots, maintain,

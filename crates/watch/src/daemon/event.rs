@@ -1,7 +1,7 @@
 //! Everything that makes the loop act.
 
-use crate::look::LookReport;
-use crate::queue::RootId;
+use crate::daemon::look::LookReport;
+use crate::daemon::queue::RootId;
 use crate::status::Status;
 use keeper::Stamp;
 use std::path::PathBuf;
