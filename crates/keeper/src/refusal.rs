@@ -30,6 +30,8 @@ pub enum Refusal {
     ForeignOwner(u32),
     /// It belongs to another user, on a system where users have no numbers.
     AnothersFile,
+    /// Somebody has marked it as not to be written to, and the system replaces no such file.
+    ReadOnly,
     /// Root would work in a folder that another user than the file's owner may rename or replace.
     LooseFolder(PathBuf),
     /// Its file system can neither exchange two names nor give a file a second one.
@@ -146,6 +148,9 @@ impl fmt::Display for Refusal {
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::AnothersFile => {
                 f.write_str("it belongs to another user (run as that user, or use --copy-to DIR)")
+            }
+            Self::ReadOnly => {
+                f.write_str("it is marked read-only (run attrib -R on it, or use --copy-to DIR)")
             }
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
             Self::NoSecondName => f.write_str(NO_SECOND_NAME),

@@ -13,10 +13,10 @@ use windows_sys::Win32::Foundation::{
     FILETIME,
 };
 use windows_sys::Win32::Storage::FileSystem::{
-    BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT,
-    FILE_ATTRIBUTE_TAG_INFO, FILE_BASIC_INFO, FILE_FLAG_OPEN_REPARSE_POINT, FILE_INFO_BY_HANDLE_CLASS,
-    FileAttributeTagInfo, FileBasicInfo, GetFileInformationByHandle, GetFileInformationByHandleEx,
-    GetFinalPathNameByHandleW,
+    BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_READONLY,
+    FILE_ATTRIBUTE_REPARSE_POINT, FILE_ATTRIBUTE_TAG_INFO, FILE_BASIC_INFO, FILE_FLAG_OPEN_REPARSE_POINT,
+    FILE_INFO_BY_HANDLE_CLASS, FileAttributeTagInfo, FileBasicInfo, GetFileInformationByHandle,
+    GetFileInformationByHandleEx, GetFinalPathNameByHandleW,
 };
 
 /// From 1601 to 1970, in the system's unit of 100 ns.
@@ -67,6 +67,11 @@ impl Metadata {
     /// None.
     pub fn modified(&self) -> io::Result<SystemTime> {
         Ok(time(self.written))
+    }
+
+    /// Whether it is marked as not to be written to.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.attributes & FILE_ATTRIBUTE_READONLY != 0
     }
 
     /// When it was last read.

@@ -52,7 +52,12 @@ pub(crate) fn is_ours_or_of(file: &File, metadata: &Metadata, _: Option<&Metadat
 
 /// Why a file in this folder is not ours to replace.
 pub(crate) fn refusal(file: &File, metadata: &Metadata, _: &Path) -> Option<Refusal> {
-    (!is_ours(file, metadata)).then_some(Refusal::AnothersFile)
+    match metadata.is_read_only() {
+        _ if !is_ours(file, metadata) => Some(Refusal::AnothersFile),
+        // It could get a second name, and then neither be replaced nor lose that name.
+        true => Some(Refusal::ReadOnly),
+        false => None,
+    }
 }
 
 /// What we create belongs to us.
