@@ -117,6 +117,7 @@ const COMPRESSED: &str =
     "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)";
 const NO_SECOND_NAME: &str = "its file system can neither exchange two names nor give a file a second one, as FAT and exFAT, \
     so no old file could be kept until its last line is copied (use --copy-to DIR, or move the session to another disk)";
+const ANOTHERS_FILE: &str = "it belongs to another user (run as that user, or use --copy-to DIR)";
 const UNTRIED_SYSTEM: &str = "writing beside running agents has not been tried on this system yet (use --copy-to DIR, \
     or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
 
@@ -146,9 +147,7 @@ impl fmt::Display for Refusal {
             Self::NoRoom { needed, room } => f.write_str(&no_room(*needed, *room)),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
-            Self::AnothersFile => {
-                f.write_str("it belongs to another user (run as that user, or use --copy-to DIR)")
-            }
+            Self::AnothersFile => f.write_str(ANOTHERS_FILE),
             Self::ReadOnly => {
                 f.write_str("it is marked read-only (run attrib -R on it, or use --copy-to DIR)")
             }
