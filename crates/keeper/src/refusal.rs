@@ -117,6 +117,8 @@ const COMPRESSED: &str =
     "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)";
 const NO_SECOND_NAME: &str = "its file system can neither exchange two names nor give a file a second one, as FAT and exFAT, \
     so no old file could be kept until its last line is copied (use --copy-to DIR, or move the session to another disk)";
+const LINK_OUT_OF_ROOT: &str =
+    "it is a symlink that points outside its folder (pass the file that it points to)";
 const ANOTHERS_FILE: &str = "it belongs to another user (run as that user, or use --copy-to DIR)";
 const UNTRIED_SYSTEM: &str = "writing beside running agents has not been tried on this system yet (use --copy-to DIR, \
     or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
@@ -135,9 +137,7 @@ impl fmt::Display for Refusal {
                  (run tailor inside the container, or use --copy-to DIR)",
                 upper.display()
             ),
-            Self::LinkOutOfRoot => f.write_str(
-                "it is a symlink that points outside its folder (pass the file that it points to)",
-            ),
+            Self::LinkOutOfRoot => f.write_str(LINK_OUT_OF_ROOT),
             Self::Compressed => f.write_str(COMPRESSED),
             Self::NamesNoSession(sessions) => write!(
                 f,
