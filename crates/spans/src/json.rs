@@ -32,7 +32,7 @@ const LONG_BYTES: usize = 1 << 20;
 const HELD_BYTES_MAX: usize = 1 << 28;
 
 /// A text of so many bytes is searched for our markers when it is read, because a rule may want to know.
-const SEARCHED_BYTES_MIN: usize = 1 << 14;
+const SEARCHED_BYTES_MIN: usize = 1 << 12;
 
 /// The first window of what may end early or be no object at all.
 const FIRST_WINDOW_BYTES: usize = 256;
@@ -92,8 +92,10 @@ struct Gap {
 /// One object, tokenised. Reused from line to line, so that a scan does not allocate.
 #[derive(Clone, Debug, Default)]
 pub struct Doc {
-    /// The bytes that are held: the object's, and others around it.
+    /// The bytes that are held: the object's, and others around it. Room behind them is there to be filled again.
     bytes: Vec<u8>,
+    /// How many of them are held.
+    held: usize,
     /// Where they begin in the source.
     base: u64,
     gaps: Vec<Gap>,
@@ -153,7 +155,7 @@ impl Doc {
 
     /// The bytes that are held: all of a line, but for what is left out of a long one.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[..self.held]
     }
 
     /// The offset in the source of a place in the bytes that are held.
@@ -172,7 +174,8 @@ impl Doc {
         let gaps = after.map(|gap| Gap { at: gap.at - from, total: gap.total - total, ..*gap }).collect();
         let bytes = self.bytes[from as usize..to as usize].to_vec();
         let (nodes, renamed) = (core::mem::take(&mut self.nodes), core::mem::take(&mut self.renamed));
-        let mut own = Self { bytes, base, gaps, nodes, renamed, odd: self.odd, pairs: self.pairs };
+        let held = bytes.len();
+        let mut own = Self { bytes, held, base, gaps, nodes, renamed, odd: self.odd, pairs: self.pairs };
         own.move_nodes(|at| at - from as usize);
         own
     }
@@ -537,7 +540,7 @@ impl Tokeniser {
 
     /// The offset after all that was added.
     pub fn end(&self) -> u64 {
-        self.doc.offset(self.doc.bytes.len())
+        self.doc.offset(self.doc.held)
     }
 
     /// Lets go of what is before the next token, and adds so many bytes, which are filled in.
@@ -545,7 +548,8 @@ impl Tokeniser {
         if self.untouched() {
             // Whole blocks go, so that the marks of the others stay.
             let gone = self.at.min(self.checked_to) / SIZE * SIZE;
-            self.doc.bytes.drain(..gone);
+            self.doc.bytes.copy_within(gone..self.doc.held, 0);
+            self.doc.held -= gone;
             self.marks.forget(gone / SIZE);
             self.doc.base += gone as u64 + self.doc.gaps.last().map_or(0, |gap| gap.total);
             self.doc.gaps.clear();
@@ -556,10 +560,14 @@ impl Tokeniser {
 
     /// Adds so many bytes, which are filled in.
     fn add<E>(&mut self, count: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
-        let held = self.doc.bytes.len();
-        self.doc.bytes.resize(held + count, 0);
-        fill(&mut self.doc.bytes[held..])?;
-        self.marks.update(&self.doc.bytes, held);
+        let Doc { bytes, held, .. } = &mut self.doc;
+        let (from, to) = (*held, *held + count);
+        if bytes.len() < to {
+            bytes.resize(to, 0);
+        }
+        fill(&mut bytes[from..to])?;
+        *held = to;
+        self.marks.update(&bytes[..to], from);
         Ok(())
     }
 
@@ -609,7 +617,7 @@ impl Tokeniser {
     ) -> Result<Fed, E> {
         let mut window = FIRST_WINDOW_BYTES;
         loop {
-            let (fed, at) = (self.read(self.doc.bytes.len()), self.end());
+            let (fed, at) = (self.read(self.doc.held), self.end());
             if fed != Fed::More || at == end {
                 return Ok(fed);
             }
@@ -617,7 +625,7 @@ impl Tokeniser {
                 return Ok(Fed::TooComplex);
             }
             // A token that is read again is then at least twice as long as it was.
-            let open = self.doc.bytes.len() - self.at;
+            let open = self.doc.held - self.at;
             let count = (end - at).min(window.max(open) as u64) as usize;
             self.add(count, |room| fill(at, room))?;
             window = (window * 2).min(WINDOW_BYTES);
@@ -636,7 +644,7 @@ impl Tokeniser {
 
     /// Takes some of the bytes that are fed, which cannot stand in an object, for blanks.
     pub fn blank(&mut self, bytes: &[u8], from: usize, to: usize) {
-        let held = self.doc.bytes.len();
+        let held = self.doc.held;
         let mut copy = copy_from(bytes, 0);
         let Ok(()) = self.add(to.saturating_sub(held), |room| copy(held as u64, room));
         self.doc.bytes[from..to].fill(b' ');
@@ -797,14 +805,14 @@ impl Tokeniser {
 
     /// Whether so much is held that something is to be let go.
     pub fn is_full(&self) -> bool {
-        self.doc.bytes.len() >= self.held_max
+        self.doc.held >= self.held_max
     }
 
     /// Lets go of what is long in a line that is long, as far as it was read. Says whether there is room for more then.
     pub fn make_room(&mut self) -> bool {
-        let Doc { bytes, gaps, nodes, .. } = &mut self.doc;
+        let Doc { bytes, held, gaps, nodes, .. } = &mut self.doc;
         let (mut kept, mut done, mut gone) = (0, 0, Vec::new());
-        for (from, to) in spare(bytes, gaps, nodes, (self.at, self.followed)) {
+        for (from, to) in spare(&bytes[..*held], gaps, nodes, (self.at, self.followed)) {
             let spare = &bytes[from..to];
             let (chars, pairs) = (literal::count(spare, Unit::Chars), begins_four(spare));
             bytes.copy_within(done..from, kept);
@@ -819,15 +827,15 @@ impl Tokeniser {
                 None => gaps.push(gap),
             }
         }
-        bytes.copy_within(done.., kept);
-        bytes.truncate(bytes.len() - (done - kept));
+        bytes.copy_within(done..*held, kept);
+        *held -= done - kept;
         self.move_to(|at| {
             let before = gone.partition_point(|(to, _)| *to <= at);
             at - gone[..before].last().map_or(0, |(_, bytes)| *bytes)
         });
-        self.marks.update(&self.doc.bytes, 0);
+        self.marks.update(self.doc.bytes(), 0);
         // What is looked at again is no longer than what will be added.
-        let held = self.doc.bytes.len();
+        let held = self.doc.held;
         self.held_max = LONG_BYTES.max(2 * held);
         held <= HELD_BYTES_MAX
     }
@@ -960,7 +968,7 @@ mod tests {
                 room.copy_from_slice(piece);
                 Ok(())
             });
-            let fed = tokeniser.read(tokeniser.doc.bytes.len());
+            let fed = tokeniser.read(tokeniser.doc.held);
             if fed != Fed::More {
                 return (fed, tokeniser);
             }

@@ -54,11 +54,15 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    let several = session.ids_of_several_calls();
+    if !several.contains(&true) {
+        return Ok(());
+    }
     let mut first: HashMap<Id, (u32, u32)> = HashMap::new();
     for &entry in &session.live {
         for call in session.transcript.calls_of(entry) {
             let call = call as u32;
-            let Some(id) = session.call(call).key else { continue };
+            let Some(id) = session.call(call).key.filter(|id| several[id.index()]) else { continue };
             let Some((earlier, count)) = first.get_mut(&id) else {
                 first.insert(id, (call, 1));
                 continue;

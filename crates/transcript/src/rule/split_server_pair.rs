@@ -156,7 +156,7 @@ fn pull_up(session: &Session<'_>, call: u32, result: &ContentIssue) -> Result<Fi
     let alone = arrays.any(|list| list.items().map(json::Value::span).eq([result.block]));
     let (from, to) = (session.place(call).unwrap_or(0), session.place(entry).unwrap_or(0));
     let between = session.live.get(from..to).unwrap_or_default();
-    let compacted = between.iter().any(|&entry| session.entry(entry).kind == Kind::Boundary);
+    let compacted = between.iter().any(|&entry| session.kind(entry) == Kind::Boundary);
     // A running agent may make this entry the parent of its next one.
     let held = session.is_newest(entry) && session.entry(entry).id.is_some();
     if session.shares_its_id(entry) || session.shares_its_id(call) {

@@ -267,7 +267,7 @@ impl Cutter<'_> {
     fn group(&self, range: Range<usize>, rest: bool) -> Result<Chunk, Fault> {
         let mut group = Chunk::default();
         for &entry in &self.context.entries[range] {
-            if rest && self.session.entry(entry).kind == Kind::Message(Role::System) {
+            if rest && self.session.kind(entry) == Kind::Message(Role::System) {
                 continue;
             }
             group.add(self.message(entry)?);

@@ -308,7 +308,7 @@ fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<usize, 
 /// Whether the message at a position is the user's.
 fn is_person(session: &Session<'_>, context: &Context, at: usize) -> bool {
     let entry = context.entries[at];
-    session.entry(entry).kind == Kind::Message(Role::User) && session.transcript.results_of(entry).is_empty()
+    session.kind(entry) == Kind::Message(Role::User) && session.transcript.results_of(entry).is_empty()
 }
 
 /// The position from which on this many messages stay.
@@ -383,7 +383,7 @@ impl<'a> Suits<'a> {
             on_chain[entry as usize] = true;
         }
         let speaks =
-            |&entry: &u32| matches!(session.entry(entry).kind, Kind::Message(Role::User | Role::Assistant));
+            |&entry: &u32| matches!(session.kind(entry), Kind::Message(Role::User | Role::Assistant));
         let last = context.entries.iter().rposition(speaks).unwrap_or(0);
         let mut end = 0;
         let highest = context.entries.iter().map(|&entry| {

@@ -24,13 +24,13 @@ impl Drawing<'_> {
     /// Links the branch in its new order, and the children of entries that go.
     fn link_branch(&mut self) {
         let mut following: BTreeMap<u32, Vec<BranchNode>> = BTreeMap::new();
-        for (index, line) in self.lines.iter().enumerate() {
+        for (index, line) in (0..).zip(&self.lines) {
             following.entry(line.after).or_default().push(BranchNode::New(index));
         }
         for (&entry, &after) in &self.moves {
             following.entry(after).or_default().push(BranchNode::Old(entry));
         }
-        let mut order: Vec<BranchNode> = Vec::new();
+        let mut order: Vec<BranchNode> = Vec::with_capacity(self.session.live.len() + self.lines.len());
         for &entry in &self.session.live {
             if !self.drop.contains(&entry) && !self.moves.contains_key(&entry) {
                 order.push(BranchNode::Old(entry));
@@ -42,7 +42,7 @@ impl Drawing<'_> {
             match node {
                 BranchNode::New(index) => {
                     if let Some(parent) = before {
-                        self.parents[index] = self.id_of(parent);
+                        self.parents[index as usize] = self.id_of(parent);
                     }
                 }
                 BranchNode::Old(entry) => {
@@ -62,7 +62,7 @@ impl Drawing<'_> {
     fn id_of(&self, node: BranchNode) -> Vec<u8> {
         match node {
             BranchNode::Old(entry) => self.session.transcript.id_text(self.session.entry(entry).id).to_vec(),
-            BranchNode::New(index) => self.lines[index].id.as_bytes().to_vec(),
+            BranchNode::New(index) => self.lines[index as usize].id.as_bytes().to_vec(),
         }
     }
 
@@ -176,9 +176,9 @@ impl Drawing<'_> {
     /// In a log each entry names the one before it. Where that goes, or a line is added after it, the entry names what is
     /// before it now.
     fn link_log(&mut self) {
-        let mut newest: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut newest: BTreeMap<u32, u32> = BTreeMap::new();
         for index in 0..self.lines.len() {
-            if let Some(before) = newest.insert(self.lines[index].after, index) {
+            if let Some(before) = newest.insert(self.lines[index].after, index as u32) {
                 self.parents[index] = self.id_of(BranchNode::New(before));
             }
         }
