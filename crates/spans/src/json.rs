@@ -109,11 +109,21 @@ pub struct Doc {
 
 /// Whether strings hold something that JSON allows and some readers refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Odd {
+pub struct Odd(u8);
+
+impl Odd {
+    const HALF_PAIRS: u8 = 1;
+    const NUL: u8 = 2;
+
     /// Half a surrogate pair, `\ud83d` without its other half: no text in any encoding.
-    pub half_pairs: bool,
+    pub fn half_pairs(self) -> bool {
+        self.0 & Self::HALF_PAIRS != 0
+    }
+
     /// `\u0000`.
-    pub nul: bool,
+    pub fn nul(self) -> bool {
+        self.0 & Self::NUL != 0
+    }
 }
 
 impl Doc {
@@ -441,7 +451,8 @@ impl JsonText {
 
 /// Whether a character of four bytes may begin in these: what begins one is above all others.
 fn begins_four(bytes: &[u8]) -> bool {
-    bytes.iter().fold(0, |most, byte| most.max(*byte)) >= 0xf0
+    // Where there may be one, there mostly is one soon.
+    bytes.chunks(SIZE * 4).any(|bytes| bytes.iter().fold(0, |most, byte| most.max(*byte)) >= 0xf0)
 }
 
 /// What became of the bytes.
@@ -787,10 +798,10 @@ impl Tokeniser {
                     };
                     at = stop + 6;
                     match code {
-                        0 => self.doc.odd.nul = true,
+                        0 => self.doc.odd.0 |= Odd::NUL,
                         0xd800..0xdc00 if cut_off(&rest[6..]) => return Err(TokenStop::Short),
                         0xd800..0xdc00 if is_low(&rest[6..]) => (self.doc.pairs, at) = (true, stop + 12),
-                        0xd800..0xe000 => self.doc.odd.half_pairs = true,
+                        0xd800..0xe000 => self.doc.odd.0 |= Odd::HALF_PAIRS,
                         _ => {}
                     }
                 }

@@ -189,7 +189,7 @@ impl<'a> Drawing<'a> {
             doc: &doc,
             raw: &raw,
             place: place.as_deref().unwrap_or(&doc),
-            call: &self.literal(found.id_at)?,
+            call: &self.literal(found.id_at())?,
             tool: &utf8(self.session.transcript.id_text(found.name)),
             id,
             parent,

@@ -62,8 +62,7 @@ pub(super) fn is_replaced(session: &Session<'_>, entry: u32) -> bool {
 /// names another, even if the message is not in context. Later messages are not considered here, so that an append
 /// changes nothing about earlier entries.
 fn names_the_model(session: &Session<'_>, boundary: u32) -> Option<u32> {
-    let spoken =
-        |&entry: &u32| entry < boundary && session.kind(entry) == Kind::Message(Role::Assistant);
+    let spoken = |&entry: &u32| entry < boundary && session.kind(entry) == Kind::Message(Role::Assistant);
     let branch = session.format.shape == Shape::Tree;
     session.live.iter().rev().copied().find(spoken).filter(|_| branch)
 }

@@ -66,7 +66,9 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         // A new result would repeat these ids, which then would make a second line invalid UTF-8.
         let ids = [call.id, session.entry(entry).id].map(|id| session.transcript.id_text(id));
         let fix = match session.format.answer {
-            _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
+            _ if call.id_at().is_empty() || ids.iter().any(|id| core::str::from_utf8(id).is_err()) => {
+                Fix::held(Held::Tangled)
+            }
             _ if would_become_leaf(session, entry) => Fix::held(Held::Tangled),
             ResultPlace::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
             // There is no message that could hold it, so a new one is needed.

@@ -122,7 +122,7 @@ fn astray(session: &Session<'_>, out: &mut FindingSink<'_>) {
         if session.is_live(to) || hangs_there || !session.in_context(from) || session.superseded(to) {
             continue;
         }
-        let at = session.entry(to).parent_at;
+        let at = session.entry(to).parent_at();
         let id = session.entry(from).id.map(|id| session.transcript.ids.text(id));
         let pure = session.kind(to) == Kind::Message(Role::Tool) && !session.shares_its_id(to);
         let fix = match id.filter(|id| pure && !at.is_empty() && core::str::from_utf8(id).is_ok()) {
@@ -211,8 +211,8 @@ impl<'a> Pairs<'a> {
             Answers::Call(other) => session.call(other).entry == call,
             _ => false,
         };
-        let pure = session.kind(entry) == Kind::Message(Role::Tool)
-            && session.transcript.results_of(entry).all(own);
+        let pure =
+            session.kind(entry) == Kind::Message(Role::Tool) && session.transcript.results_of(entry).all(own);
         self.pure = Some((entry, call, pure));
         pure
     }

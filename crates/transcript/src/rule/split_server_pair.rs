@@ -182,7 +182,7 @@ fn relinked(session: &Session<'_>, call: u32, result: u32) -> Option<Vec<Op>> {
     let last = session.parent(result).filter(|_| first != result)?;
     let link = |entry: u32, to: u32| {
         let id = session.transcript.id_text(session.entry(to).id);
-        let at = session.entry(entry).parent_at;
+        let at = session.entry(entry).parent_at();
         let mut with = Vec::new();
         literal::quote(id, &mut with);
         (!at.is_empty() && core::str::from_utf8(id).is_ok()).then_some(Op::Replace { at, with })

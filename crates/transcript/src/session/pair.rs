@@ -103,7 +103,7 @@ impl Session<'_> {
                 let found = self.result(result);
                 // It may name an id that is too long to be kept. Two bytes are an empty literal.
                 self.answers[result] =
-                    if found.call_at.len() > 2 { Answers::Unseen } else { Answers::Nothing };
+                    if found.call_at().len() > 2 { Answers::Unseen } else { Answers::Nothing };
                 let Some(id) = found.key else { continue };
                 self.answers[result] = Answers::Nothing;
                 let uses = uses.uses_of(id);

@@ -230,8 +230,7 @@ struct Newest {
 impl Newest {
     fn find(session: &Session<'_>) -> Result<Self, Fault> {
         // What a log was taken back to is shorter than what was counted before.
-        let back =
-            |&entry: &u32| session.kind(entry) == Kind::Leaf && !session.format.shape.has_parents();
+        let back = |&entry: &u32| session.kind(entry) == Kind::Leaf && !session.format.shape.has_parents();
         let from = last_boundary(session)?.max(session.live.iter().copied().filter(back).max());
         let mut found = Self { left: SEARCH_BYTES_MAX, ..Self::default() };
         let mut answered = false;
@@ -274,8 +273,7 @@ fn last_boundary(session: &Session<'_>) -> Result<Option<u32>, Fault> {
     if let Some(boundary) = boundary.max() {
         return Ok(Some(boundary));
     }
-    let speaks =
-        |&entry: &u32| matches!(session.kind(entry), Kind::Message(Role::User | Role::Assistant));
+    let speaks = |&entry: &u32| matches!(session.kind(entry), Kind::Message(Role::User | Role::Assistant));
     let Some(first) = session.sent().find(speaks) else { return Ok(None) };
     Ok(stands_for_others(session, first)?.then_some(first))
 }

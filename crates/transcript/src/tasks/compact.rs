@@ -420,7 +420,7 @@ impl<'a> Suits<'a> {
                 named
                     && own_line
                     && self.on_chain[entry as usize]
-                    && !found.parent_at.is_empty()
+                    && !found.parent_at().is_empty()
                     && in_order()
             }
             Compacts::Before | Compacts::InPlace => own_line,
@@ -495,7 +495,7 @@ fn insert(
     if let Some(parent) = hung {
         let mut with = Vec::new();
         quote(parent.as_bytes(), &mut with);
-        steps.push(Op::Replace { at: session.entry(first).parent_at, with });
+        steps.push(Op::Replace { at: session.entry(first).parent_at(), with });
     }
     if compacts == Compacts::InPlace {
         let goes = |&&entry: &&u32| Context::counts(session, entry);

@@ -67,7 +67,7 @@ impl Drawing<'_> {
     }
 
     fn relink(&mut self, entry: u32, parent: Option<BranchNode>) {
-        let at = self.session.entry(entry).parent_at;
+        let at = self.session.entry(entry).parent_at();
         let id = parent.map(|parent| self.id_of(parent)).unwrap_or_default();
         let mut with = Vec::new();
         if id.is_empty() {
@@ -198,7 +198,7 @@ impl Drawing<'_> {
     /// agent's own results.
     fn link_graph(&mut self) -> Result<(), Fault> {
         for entry in self.orphaned() {
-            let at = self.session.entry(entry).parent_at;
+            let at = self.session.entry(entry).parent_at();
             if self.replace.iter().any(|(chosen, _)| *chosen == at) {
                 // A fix has chosen another parent.
                 continue;
@@ -206,9 +206,9 @@ impl Drawing<'_> {
             match self.surviving_parent(entry) {
                 Ok(parent) => self.relink(entry, Some(BranchNode::Old(parent))),
                 Err(topmost) => {
-                    let written = self.session.entry(topmost).parent_at;
+                    let written = self.session.entry(topmost).parent_at();
                     let with = if written.is_empty() { b"null".to_vec() } else { self.literal(written)? };
-                    self.replace.push((self.session.entry(entry).parent_at, with));
+                    self.replace.push((self.session.entry(entry).parent_at(), with));
                 }
             }
         }
