@@ -670,13 +670,25 @@ impl Tokeniser {
             (TokenState::Value | TokenState::ValueOrEnd, b'"') => return self.strings(piece, i, false),
             (TokenState::Start | TokenState::Document | TokenState::Value | TokenState::ValueOrEnd, b'{') => {
                 self.open_container(ValueKind::Object, i, TokenState::KeyOrEnd)?;
+                if piece.bytes.get(i + 1) == Some(&b'"') {
+                    return self.strings(piece, i + 1, true);
+                }
             }
             (TokenState::Document | TokenState::Value | TokenState::ValueOrEnd, b'[') => {
                 self.open_container(ValueKind::Array, i, TokenState::ValueOrEnd)?;
             }
-            (TokenState::ValueOrEnd | TokenState::CommaOrEnd, b']') => self.close(i, ValueKind::Array)?,
-            (TokenState::KeyOrEnd | TokenState::CommaOrEnd, b'}') => self.close(i, ValueKind::Object)?,
-            (TokenState::Value | TokenState::ValueOrEnd, _) => return self.scalar(piece.bytes, i),
+            (TokenState::ValueOrEnd | TokenState::CommaOrEnd, b']') => {
+                self.close(i, ValueKind::Array)?;
+                return self.after_value(piece, i + 1);
+            }
+            (TokenState::KeyOrEnd | TokenState::CommaOrEnd, b'}') => {
+                self.close(i, ValueKind::Object)?;
+                return self.after_value(piece, i + 1);
+            }
+            (TokenState::Value | TokenState::ValueOrEnd, _) => {
+                let end = self.scalar(piece.bytes, i)?;
+                return self.after_value(piece, end);
+            }
             (TokenState::CommaOrEnd, b',') if self.container() == ValueKind::Object => {
                 self.state = TokenState::Key;
             }
@@ -684,6 +696,15 @@ impl Tokeniser {
             _ => return Err(TokenStop::Bad(i)),
         }
         Ok(i + 1)
+    }
+
+    /// Goes on after a value that is no string. In compact JSON mostly a comma and a key follow.
+    #[inline]
+    fn after_value(&mut self, piece: MarkedBytes<'_>, end: usize) -> TokenStep {
+        let is_key = matches!(piece.bytes.get(end..end + 2), Some(b",\""))
+            && self.state == TokenState::CommaOrEnd
+            && self.container() == ValueKind::Object;
+        if is_key { self.strings(piece, end + 1, true) } else { Ok(end) }
     }
 
     fn container(&self) -> ValueKind {
@@ -734,6 +755,7 @@ impl Tokeniser {
 
     /// Reads the string that begins at `at`, and the strings after it as long as nothing stands between them but what
     /// nearly always does in compact JSON: a colon after a key, and a comma after a value of an object.
+    #[inline(never)]
     fn strings(&mut self, piece: MarkedBytes<'_>, at: usize, key: bool) -> TokenStep {
         let bytes = piece.bytes;
         let (mut at, mut key) = (at, key);

@@ -23,6 +23,9 @@ impl Drawing<'_> {
 
     /// Links the branch in its new order, and the children of entries that go.
     fn link_branch(&mut self) {
+        if self.lines.is_empty() && self.moves.is_empty() && self.drop.is_empty() {
+            return self.move_targets(&[]);
+        }
         let mut following: BTreeMap<u32, Vec<BranchNode>> = BTreeMap::new();
         for (index, line) in (0..).zip(&self.lines) {
             following.entry(line.after).or_default().push(BranchNode::New(index));
@@ -120,6 +123,9 @@ impl Drawing<'_> {
     /// that count lines count anew. A compaction whose first entry moves keeps what it kept after that one: the
     /// entry may have gone to a call that the compaction leaves out.
     fn move_targets(&mut self, order: &[BranchNode]) {
+        if !self.session.transcript.has_targets() {
+            return;
+        }
         for (index, entry) in (0..).zip(&self.session.transcript.entries) {
             let pointer = self.session.transcript.target_of(index);
             if let Some(kept) = pointer.index {
