@@ -2,7 +2,7 @@
 
 use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about_call, severity_in_context};
 use crate::format::{Format, Shape};
-use crate::model::entry::Call;
+use crate::model::entry::{Call, ToolResult};
 use crate::model::finding::{Finding, Fix, Op};
 use crate::model::transcript::Transcript;
 use crate::session::Session;
@@ -80,7 +80,7 @@ fn renamed(session: &Session<'_>, call: usize, name: &[u8]) -> Vec<Op> {
     quote(name, &mut with);
     let found = &session.transcript.calls[call];
     let result = session.result_of(call as u32).map(|result| session.result(result));
-    let result = result.filter(|result| result.name == found.name).map(|result| result.name_at());
+    let result = result.filter(|result| result.name == found.name).map(ToolResult::name_at);
     let other = result.filter(|at| !at.is_empty() && *at != found.name_at());
     let replace = |at| Op::Replace { at, with: with.clone() };
     core::iter::once(found.name_at()).chain(other).map(replace).collect()
