@@ -2,7 +2,9 @@
 //! are compressed and their length is recorded. If it is wrong, OpenClaw does not load the session.
 
 use super::alone::openclaws_lock;
-use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts};
+use super::kind::{
+    EachRow, Mend, Query, RowKey, RowOrder, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts,
+};
 use super::lines::RecordLines;
 use super::projection;
 use super::rows::{self, RowCell, RowLayout};
@@ -177,9 +179,8 @@ fn seal(connection: &Connection, session: &str) -> SqlResult<()> {
 const ROW: &str =
     "SELECT seq, event_json, event_zstd, event_utf8_bytes FROM transcript_events WHERE rowid = ?1";
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
-    let rows = query.rows("SELECT rowid FROM transcript_events WHERE session_id = ?1 ORDER BY seq ASC")?;
-    Ok(rows.into_iter().map(|row| (0, row)).collect())
+fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
+    query.each(EVENTS, &RowOrder { rows: "transcript_events WHERE session_id = ?1", by: &["seq"] }, each)
 }
 
 struct Events<'c> {

@@ -12,7 +12,7 @@
 use super::Stored;
 use super::alone::{Alone, nobody_seen};
 use super::database::Database;
-use super::kind::{Around, Mend, Query, RowKey, RowPlace, Turned, Unlinked};
+use super::kind::{Around, Mend, Query, RowKey, RowPlace, RowTrouble, Turned, Unlinked};
 use super::kinds::KINDS;
 use super::rows::{self, MadeEdit, RowEdit, RowLayout};
 use crate::content::no_temporary;
@@ -421,8 +421,16 @@ impl RowsWork<'_> {
         }
         if self.texts.only_if_still || self.is_alone {
             let (connection, session) = (&database.connection, stored.session.as_str());
-            let query = Query { connection, session, salvages: false };
-            if (stored.kind.keys)(&query).map_err(fail)?.len() != stored.rows.len() {
+            let query = Query { connection, session, salvages: false, pause: &|_| Ok(()) };
+            let mut count = 0;
+            let counted = (stored.kind.keys)(&query, &mut |_| {
+                count += 1;
+                Ok(())
+            });
+            if let Err(RowTrouble::Database(error)) = counted {
+                return Err(fail(error));
+            }
+            if count != stored.rows.len() {
                 return Err(Deferral::Changed.into());
             }
         }
