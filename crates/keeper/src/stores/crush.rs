@@ -27,7 +27,6 @@ pub(super) const KIND: StoreKind = StoreKind {
         let row = "SELECT rowid, role, parts FROM messages WHERE rowid = ?1";
         Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
-    checks: &[],
     fillers: &[(
         "files",
         "a copy of each version of a file that Crush edited. To be rid of them, delete old sessions in Crush",

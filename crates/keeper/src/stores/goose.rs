@@ -26,7 +26,6 @@ pub(super) const KIND: StoreKind = StoreKind {
         let row = "SELECT id, role, content_json FROM messages WHERE id = ?1";
         Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
-    checks: &[],
     fillers: &[],
     mend: None,
 };

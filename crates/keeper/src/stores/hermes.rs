@@ -41,7 +41,6 @@ pub(super) const KIND: StoreKind = StoreKind {
             message: connection.prepare(message)?,
         }))
     },
-    checks: &[],
     fillers: &[],
     mend: None,
 };

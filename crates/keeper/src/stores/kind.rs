@@ -34,8 +34,6 @@ pub(super) struct StoreKind {
     pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn RowReader + 'c>>,
     /// Tables without sessions that may fill the database: what they hold, and what to do about it.
     pub(super) fillers: &'static [(&'static str, &'static str)],
-    /// Queries for sessions that their owner cannot send although their rows are whole, and why.
-    pub(super) checks: &'static [(&'static str, &'static str)],
     /// How its rows are written; `None` if they are only read.
     pub(super) mend: Option<&'static Mend>,
 }
@@ -69,6 +67,8 @@ pub(super) struct Mend {
     pub(super) blank: fn(&mut Value) -> Option<()>,
     /// The JSON of a row, or what is read instead if its owner cannot read it.
     pub(super) read: fn(&[RowCell]) -> Option<Vec<u8>>,
+    /// The lines that may stand for a row that is whole but that its owner cannot use, because of what is beside it.
+    pub(super) lines: fn(&[RowCell]) -> Vec<String>,
     /// Replaces the JSON of a row.
     pub(super) put: fn(&mut [RowCell], &str),
     /// Reconstructs the JSON of an unreadable row from other rows.

@@ -57,7 +57,6 @@ pub(super) const KIND: StoreKind = StoreKind {
             speaker: (String::new(), None),
         }))
     },
-    checks: &[],
     fillers: &[(
         "event",
         "a copy of a part or a message for each change of it, of which OpenCode needs none to go on; with OpenCode stopped, \
@@ -90,6 +89,7 @@ const MEND: Mend = Mend {
         RowCell::Text(data) | RowCell::Blob(data) => Some(data.clone()),
         _ => Some(b"null".to_vec()),
     },
+    lines: |_| Vec::new(),
     put: |cells, text| cells[2] = RowCell::text(text),
     known,
     links: None,

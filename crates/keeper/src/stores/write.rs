@@ -273,7 +273,11 @@ impl RowsWork<'_> {
         let found = rows::at(layout, connection, &stored.session, row).map_err(|error| self.fail(error))?;
         let record = stored.bytes(self.texts.old, change.old)?;
         let at = (self.mend.json)(&record).ok_or_else(beyond)?;
-        let is_read = |cells: &rows::RowCells| (self.mend.read)(cells).as_deref() == record.get(at.clone());
+        let is_read = |cells: &rows::RowCells| {
+            let known = record.get(at.clone());
+            (self.mend.read)(cells).as_deref() == known
+                || (self.mend.lines)(cells).iter().any(|line| Some(line.as_bytes()) == known)
+        };
         let old = found.filter(is_read).ok_or_else(|| Stop::from(Deferral::Changed))?;
         let Some(span) = change.new else { return Ok(RowEdit { layout: number, old: Some(old), new: None }) };
         let new = stored.bytes(self.texts.new, span)?;
@@ -289,7 +293,9 @@ impl RowsWork<'_> {
         }
         let new = exact.unwrap_or_else(|| {
             let mut cells = old.clone();
-            (self.mend.put)(&mut cells, text);
+            if !is_wanted(&old) {
+                (self.mend.put)(&mut cells, text);
+            }
             cells
         });
         Ok(RowEdit { layout: number, old: Some(old), new: Some(new) })

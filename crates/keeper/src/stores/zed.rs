@@ -31,7 +31,6 @@ pub(super) const KIND: StoreKind = StoreKind {
         let row = "SELECT id, data_type, data FROM threads WHERE rowid = ?1";
         Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
-    checks: &[],
     fillers: &[],
     mend: None,
 };

@@ -19,6 +19,7 @@ thread_local! {
 /// What one step reads beyond the limit: a page, and a few rows to go on with.
 const MOST: usize = SLICE_ROWS + PAGE_ROWS + 20;
 
+#[expect(clippy::needless_pass_by_value, reason = "this is what rusqlite calls")]
 fn note(event: TraceEvent<'_>) {
     let (rows, most) = ROWS.get();
     match event {
