@@ -39,7 +39,7 @@ fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
         "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = 'summary_message_id'";
     const SUMMARY: &str = "SELECT m.rowid FROM sessions AS s JOIN messages AS m ON m.id = s.summary_message_id \
                            WHERE s.id = ?1 AND m.session_id = s.id";
-    const ALL: RowOrder = RowOrder { rows: "messages WHERE session_id = ?1", by: &["created_at", "rowid"] };
+    const ALL: RowOrder = RowOrder::all("messages WHERE session_id = ?1", &["created_at", "rowid"]);
     let summarises: i64 = query.connection.query_row(SUMMARISES, [], |row| row.get(0))?;
     let mut begin: Option<i64> = if !query.salvages && summarises > 0 {
         first(query.connection, SUMMARY, &[&query.session])?

@@ -37,7 +37,7 @@ fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
         "messages WHERE session_id = ?1 AND coalesce(CASE WHEN json_valid(metadata_json) THEN \
          json_extract(metadata_json, '$.agentVisible') END, 1)"
     };
-    query.each(0, &RowOrder { rows, by: &["created_timestamp", "id"] }, each)
+    query.each(0, &RowOrder::all(rows, &["created_timestamp", "id"]), each)
 }
 
 fn read(row: &Row<'_>, out: &mut RecordLines) -> Result<(), RowTrouble> {

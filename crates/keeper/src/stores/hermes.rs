@@ -52,8 +52,8 @@ fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
     } else {
         "messages WHERE session_id = ?1 AND active = 1"
     };
-    query.each(SESSION, &RowOrder { rows: "sessions WHERE id = ?1", by: &["id"] }, each)?;
-    query.each(MESSAGE, &RowOrder { rows, by: &["id"] }, each)
+    query.each(SESSION, &RowOrder::all("sessions WHERE id = ?1", &["id"]), each)?;
+    query.each(MESSAGE, &RowOrder::all(rows, &["id"]), each)
 }
 
 struct HermesRows<'c> {

@@ -2,9 +2,10 @@
 
 use super::lines::RecordLines;
 use super::rows::{RowCell, RowCells, RowEdit, RowLayout};
-use rusqlite::{Connection, Result as SqlResult, ToSql};
+use rusqlite::{Connection, Result as SqlResult, Statement, ToSql};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -181,6 +182,8 @@ pub(super) struct RowOrder {
     pub(super) rows: &'static str,
     /// The columns by which they are ordered, of which no two rows have the same values.
     pub(super) by: &'static [&'static str],
+    /// Which of them are taken; an expression.
+    pub(super) only: &'static str,
 }
 
 /// How many rows of an order are read at once.
@@ -194,6 +197,8 @@ pub(super) struct Query<'q> {
     pub(super) salvages: bool,
     /// Told after so many rows were read, where the transaction may end and another one begin.
     pub(super) pause: &'q dyn Fn(usize) -> Result<(), RowTrouble>,
+    /// Statements that are used again: there is one for each message.
+    pub(super) statements: RefCell<HashMap<String, Statement<'q>>>,
 }
 
 impl Query<'_> {
@@ -240,21 +245,21 @@ impl Query<'_> {
     ) -> Result<Option<rusqlite::Error>, RowTrouble> {
         let (mut after, mut read): (RowCells, usize) = (Vec::new(), 0);
         loop {
-            let mut page = Vec::with_capacity(if read == 0 { 0 } else { PAGE_ROWS });
+            let mut page = RowPage::default();
             let error = self.page(&order.sql(ascends, &after, read), of, &mut after, &mut page).err();
-            read += page.len();
-            let is_last = page.len() < PAGE_ROWS || error.is_some();
-            (self.pause)(page.len())?;
-            page.into_iter().try_for_each(&mut *each)?;
-            if is_last {
+            read += page.read;
+            (self.pause)(page.read)?;
+            page.rows.into_iter().try_for_each(&mut *each)?;
+            if page.read < PAGE_ROWS || error.is_some() {
                 return Ok(error);
             }
         }
     }
 
     /// Reads rowids after some values, which become those of the last row.
-    fn page(&self, sql: &str, of: &dyn ToSql, after: &mut RowCells, page: &mut Vec<i64>) -> SqlResult<()> {
-        let mut statement = self.connection.prepare(sql)?;
+    fn page(&self, sql: &str, of: &dyn ToSql, after: &mut RowCells, page: &mut RowPage) -> SqlResult<()> {
+        let known = self.statements.borrow_mut().remove(sql);
+        let mut statement = known.map_or_else(|| self.connection.prepare(sql), Ok)?;
         let count = statement.column_count();
         statement.raw_bind_parameter(1, of)?;
         for at in 2..=statement.parameter_count() {
@@ -262,20 +267,37 @@ impl Query<'_> {
         }
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            page.push(row.get(0)?);
-            if page.len() == PAGE_ROWS {
-                *after = (1..count).map(|at| row.get_ref(at).map(RowCell::from)).collect::<SqlResult<_>>()?;
+            page.read += 1;
+            if row.get(count - 1)? {
+                page.rows.push(row.get(0)?);
+            }
+            if page.read == PAGE_ROWS {
+                *after =
+                    (1..count - 1).map(|at| row.get_ref(at).map(RowCell::from)).collect::<SqlResult<_>>()?;
             }
         }
+        drop(rows);
+        self.statements.borrow_mut().insert(sql.to_string(), statement);
         Ok(())
     }
 }
 
+/// Rowids that are taken, and how many rows were read for that.
+#[derive(Default)]
+struct RowPage {
+    rows: Vec<i64>,
+    read: usize,
+}
+
 impl RowOrder {
+    pub(super) const fn all(rows: &'static str, by: &'static [&'static str]) -> Self {
+        Self { rows, by, only: "1" }
+    }
+
     /// A query for rowids, and for the values by which they are ordered.
     fn sql(&self, ascends: bool, after: &[RowCell], read: usize) -> String {
         let (than, way) = if ascends { (">", "ASC") } else { ("<", "DESC") };
-        let (all, columns) = (self.rows, self.by.join(", "));
+        let (all, columns, only) = (self.rows, self.by.join(", "), self.only);
         let ordered: Vec<String> = self.by.iter().map(|column| format!("{column} {way}")).collect();
         let ordered = ordered.join(", ");
         // Nothing comes after an unknown value.
@@ -286,7 +308,7 @@ impl RowOrder {
             (format!(" AND ({columns}) {than} ({})", marks.join(", ")), 0)
         };
         format!(
-            "SELECT rowid, {columns} FROM {all}{from} ORDER BY {ordered} LIMIT {PAGE_ROWS} OFFSET {skipped}"
+            "SELECT rowid, {columns}, {only} FROM {all}{from} ORDER BY {ordered} LIMIT {PAGE_ROWS} OFFSET {skipped}"
         )
     }
 }

@@ -176,7 +176,7 @@ fn seal(connection: &Connection, session: &str) -> SqlResult<()> {
 const ROW: &str = "SELECT seq, event_json, event_zstd, event_utf8_bytes, session_id FROM transcript_events WHERE rowid = ?1";
 
 fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
-    query.each(EVENTS, &RowOrder { rows: "transcript_events WHERE session_id = ?1", by: &["seq"] }, each)
+    query.each(EVENTS, &RowOrder::all("transcript_events WHERE session_id = ?1", &["seq"]), each)
 }
 
 struct Events<'c> {

@@ -152,28 +152,26 @@ fn is_sendable(part: &str) -> bool {
 }
 
 fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
-    const OWN: RowOrder = RowOrder { rows: "session WHERE id = ?1", by: &["id"] };
-    const MESSAGES: RowOrder =
-        RowOrder { rows: "message WHERE session_id = ?1", by: &["time_created", "id"] };
+    const OWN: RowOrder = RowOrder::all("session WHERE id = ?1", &["id"]);
+    const MESSAGES: RowOrder = RowOrder::all("message WHERE session_id = ?1", &["time_created", "id"]);
     const PARTS: RowOrder =
-        RowOrder { rows: "part WHERE message_id = (SELECT id FROM message WHERE rowid = ?1)", by: &["id"] };
-    const ALL: RowOrder = RowOrder { rows: "part WHERE session_id = ?1", by: &["rowid"] };
-    // Of a part whose message is gone.
-    const ALONE: &str = "SELECT id FROM part WHERE rowid = ?1 AND NOT EXISTS \
-                         (SELECT 1 FROM message WHERE message.id = part.message_id)";
+        RowOrder::all("part WHERE message_id = (SELECT id FROM message WHERE rowid = ?1)", &["id"]);
+    // Parts whose message is gone.
+    const ALONE: RowOrder = RowOrder {
+        rows: "part WHERE session_id = ?1",
+        by: &["rowid"],
+        only: "NOT EXISTS (SELECT 1 FROM message WHERE message.id = part.message_id)",
+    };
     query.each(SESSION, &OWN, each)?;
     query.each(MESSAGE, &MESSAGES, &mut |message| {
         each(message)?;
         query.rows_of(&PARTS, &message.1, &mut |row| each((PART, row)))
     })?;
-    let mut is_alone = query.connection.prepare(ALONE)?;
     let mut alone: Vec<(Option<String>, i64)> = Vec::new();
-    query.each(PART, &ALL, &mut |(_, row)| {
+    query.each(PART, &ALONE, &mut |(_, row)| {
         (query.pause)(1)?;
-        match is_alone.query_row([row], |found| found.get(0)).optional() {
-            Err(_) if query.salvages => {}
-            id => alone.extend(id?.map(|id| (id, row))),
-        }
+        let id = rows::first(query.connection, "SELECT id FROM part WHERE rowid = ?1", &[&row]);
+        alone.push((if query.salvages { id.unwrap_or(None) } else { id? }, row));
         Ok(())
     })?;
     alone.sort_unstable();

@@ -8,7 +8,7 @@ use super::database::Database;
 use super::kind::{Query, RowKey, RowReader, RowTrouble, StoreKind};
 use super::lines::{RecordLines, RowStamp, Want};
 use rusqlite::{OptionalExtension, Result as SqlResult, Statement};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
@@ -119,7 +119,13 @@ impl Slices<'_> {
 
     fn each(&self, each: &mut dyn FnMut(RowKey) -> Result<(), RowTrouble>) -> Result<(), RowTrouble> {
         let (connection, session, salvages) = (&self.database.connection, self.session, self.salvages);
-        let query = Query { connection, session, salvages, pause: &|rows| self.pause(rows) };
+        let query = Query {
+            connection,
+            session,
+            salvages,
+            pause: &|rows| self.pause(rows),
+            statements: RefCell::default(),
+        };
         (self.kind.keys)(&query, each)
     }
 

@@ -25,6 +25,7 @@ use crate::step::{Step, before};
 use crate::stop::Stop;
 use crate::vault::{RowsKept, RowsMade, Run};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Seek, Write};
 use std::ops::Range;
@@ -427,7 +428,13 @@ impl RowsWork<'_> {
         }
         if self.texts.only_if_still || self.is_alone {
             let (connection, session) = (&database.connection, stored.session.as_str());
-            let query = Query { connection, session, salvages: false, pause: &|_| Ok(()) };
+            let query = Query {
+                connection,
+                session,
+                salvages: false,
+                pause: &|_| Ok(()),
+                statements: RefCell::default(),
+            };
             let mut count = 0;
             let counted = (stored.kind.keys)(&query, &mut |_| {
                 count += 1;

@@ -26,7 +26,7 @@ pub(super) const KIND: StoreKind = StoreKind {
     ],
     version: None,
     tried: &[],
-    keys: |query, each| query.each(0, &RowOrder { rows: "threads WHERE id = ?1", by: &["id"] }, each),
+    keys: |query, each| query.each(0, &RowOrder::all("threads WHERE id = ?1", &["id"]), each),
     reader: |connection| {
         let row = "SELECT id, data_type, data FROM threads WHERE rowid = ?1";
         Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
