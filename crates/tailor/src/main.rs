@@ -46,18 +46,18 @@ fn main() -> ExitCode {
         return status::ExitStatus::Error.into();
     }
     let Some(command) = args.command else {
-        return say::exit_status(command::doctor::in_short(args.json)).into();
+        return say::exit_status(command::ended(command::doctor::in_short(args.json))).into();
     };
-    let status = match command {
+    let done = match command {
         args::Command::Doctor(doctor) => command::doctor::run(&doctor),
         args::Command::Resume(resume) => command::resume::run(&resume),
-        args::Command::Scan(scan) => command::ended(command::scan::run(&scan)),
-        args::Command::Fix(fix) => command::ended(command::fix::run(&fix)),
+        args::Command::Scan(scan) => command::scan::run(&scan),
+        args::Command::Fix(fix) => command::fix::run(&fix),
         args::Command::Top(top) => command::top::run(&top),
         args::Command::Report(report) => command::report::run(&report),
         args::Command::Undo(undo) => command::undo::run(&undo),
         args::Command::Chunk(chunk) => command::chunk::run(&chunk),
-        args::Command::Compact(compact) => command::ended(command::compact::run(&compact)),
+        args::Command::Compact(compact) => command::compact::run(&compact),
         args::Command::Recover(recover) => command::recover::run(&recover),
         args::Command::Diff(diff) => command::compare::run(&diff),
         args::Command::Export(export) => command::export::run(&export),
@@ -66,14 +66,14 @@ fn main() -> ExitCode {
         args::Command::Gc(gc) => command::gc::run(&gc),
         args::Command::Prune(prune) => command::prune::run(&prune),
         args::Command::Watch(watch) => command::watch::run(&watch),
-        args::Command::Status(ask) => command::status::run(&ask),
+        args::Command::Status(ask) => Ok(command::status::run(&ask)),
         args::Command::Config(config) => command::config::run(&config.what),
         args::Command::Explain(explain) => command::explain::run(explain),
         args::Command::Schema(json) => command::generate::schema(json),
-        args::Command::Complete(asked) => command::generate::complete(&asked),
+        args::Command::Complete(asked) => Ok(command::generate::complete(&asked)),
         args::Command::Completions(asked) => command::generate::completions(&asked),
         args::Command::Man(asked) => command::generate::man(&asked),
-        args::Command::Hook(hook) => command::hook::run(&hook),
+        args::Command::Hook(hook) => Ok(command::hook::run(&hook)),
     };
-    say::exit_status(status).into()
+    say::exit_status(command::ended(done)).into()
 }

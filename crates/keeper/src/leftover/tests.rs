@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use transcript::policy::{Policy, Selection};
@@ -478,6 +479,10 @@ fn an_edit_in_place_is_not_lost_where_many_append() {
             let mut file = OpenOptions::new().append(true).open(path).unwrap();
             file.write_all(turn(name, 10).as_bytes()).unwrap();
         };
+        if now == Step::LeaseOld {
+            // Who waited has gone first.
+            waiting.take().into_iter().for_each(|thread: JoinHandle<()>| thread.join().unwrap());
+        }
         if now == Step::LeaseOld && compared == 0 {
             OpenOptions::new().write(true).open(&path).unwrap().write_all_at(b"QUESTION", 26).unwrap();
             append(&path, "b");
@@ -486,9 +491,9 @@ fn an_edit_in_place_is_not_lost_where_many_append() {
             compared += 1;
             // The last of these waits for the lease that is held during the exchange.
             if let Some(name) = ["c", "d", "e"].get(compared - 1) {
-                let path = path.clone();
-                waiting.borrow_mut().push(std::thread::spawn(move || append(&path, name)));
-                std::thread::sleep(Duration::from_millis(20));
+                let opened = path.clone();
+                waiting.borrow_mut().push(std::thread::spawn(move || append(&opened, name)));
+                wait_until_somebody_waits(&path);
             }
         }
     };
@@ -502,6 +507,19 @@ fn an_edit_in_place_is_not_lost_where_many_append() {
     let expected = names(&["a", "z", "b", "c", "d", "e"]).into_iter();
     let expected: Vec<String> = expected.map(|name| name.replace("question a", "QUESTION a")).collect();
     assert_eq!((world.told(), world.beside()), (expected, Vec::new()));
+}
+
+/// Waits until a lease on the file is to be given back because a program wants to write to it.
+fn wait_until_somebody_waits(path: &Path) {
+    let inode = format!(":{} ", fs::metadata(path).unwrap().ino());
+    let is_awaited = || {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|lock| lock.contains("BREAKING") && lock.contains(&inode))
+    };
+    let until = Instant::now() + Duration::from_secs(10);
+    while !is_awaited() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Files with names like ours are left alone, and keep nobody from a fix.

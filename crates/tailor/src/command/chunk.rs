@@ -1,6 +1,6 @@
 //! `tailor chunk`: prints the context in chunks that a summariser can take.
 
-use super::{failed, one_session, output_closed};
+use super::{CommandError, CommandResult, one_session, output_closed};
 use crate::args::ChunkArgs as Asked;
 use crate::say::eprint_message;
 use crate::sessions::describe_error;
@@ -17,10 +17,8 @@ use transcript::compact::Unable;
 use transcript::format::{Format, SupportLevel};
 use transcript::{Policy, examine};
 
-pub(crate) fn run(asked: &Asked) -> ExitStatus {
-    if let Err(why) = one_session(&asked.path, "read the conversation") {
-        return failed(&why);
-    }
+pub(crate) fn run(asked: &Asked) -> CommandResult {
+    one_session(&asked.path, "read the conversation")?;
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
     let mut printer = ChunkPrinter::new(asked.limits.tokenizer);
@@ -37,33 +35,28 @@ pub(crate) fn run(asked: &Asked) -> ExitStatus {
     } else {
         keeper::read(&asked.path, None, cut)
     };
-    match done {
-        Ok(totals) if is_empty(&totals) => empty(asked, printer, &totals, format),
-        Ok(totals) => end(printer, &totals),
-        Err(stop) => failed(&unread(&asked.path, &stop)),
+    let totals = done.map_err(|stop| unread(&asked.path, &stop))?;
+    if is_empty(&totals) {
+        explain_none(&asked.path, format)?;
     }
+    printer.finish(&totals).map_err(|error| output_closed("standard output", &error))?;
+    Ok(ExitStatus::Clean)
 }
 
 fn is_empty(totals: &ChunkTotals) -> bool {
     totals.messages + totals.left_out == 0
 }
 
-fn end(printer: ChunkPrinter, totals: &ChunkTotals) -> ExitStatus {
-    printer
-        .finish(totals)
-        .map_or_else(|error| output_closed("standard output", &error), |()| ExitStatus::Clean)
-}
-
-/// Explains why there are no messages.
-fn empty(asked: &Asked, printer: ChunkPrinter, totals: &ChunkTotals, format: Option<&Format>) -> ExitStatus {
-    let path = asked.path.display();
+/// Explains why there are no messages; an error if they cannot be read.
+fn explain_none(path: &Path, format: Option<&Format>) -> Result<(), CommandError> {
+    let path = path.display();
     if let Some(SupportLevel::ReadOnly(why)) = format.map(|format| format.level) {
-        return failed(&format!("{path}: could not read the conversation: {why}"));
+        return Err(format!("{path}: could not read the conversation: {why}").into());
     }
     eprint_message(&format!(
         "{path}: no message is in context, or its lines are not those of one conversation"
     ));
-    end(printer, totals)
+    Ok(())
 }
 
 /// Says in a sentence why a conversation was not read.

@@ -1,7 +1,7 @@
 //! `tailor compact`: replaces older messages by a summary that the user's command writes.
 
 use super::chunk::{ChunkPrinter, unread};
-use super::{one_session, output_closed};
+use super::{CommandError, CommandResult, one_session, output_closed};
 use crate::amount::{plural, size};
 use crate::args::{CompactArgs, Json};
 use crate::place::shown;
@@ -30,7 +30,7 @@ const SUMMARY_BYTES_MAX: usize = 4 << 20;
 /// The `type` of its line of JSON.
 const KIND: &str = "compaction";
 
-pub(crate) fn run(asked: &CompactArgs) -> Result<ExitStatus, String> {
+pub(crate) fn run(asked: &CompactArgs) -> CommandResult {
     let options = asked.options()?;
     one_session(&asked.path, "compact it")?;
     let divided = keeper::read(&asked.path, None, |source| {
@@ -65,9 +65,9 @@ pub(crate) fn run(asked: &CompactArgs) -> Result<ExitStatus, String> {
     })?;
     if let Some(why) = failure {
         let (path, number) = (asked.path.display(), answers.done.len() + 1);
-        return Err(format!(
+        return Err(CommandError::from(format!(
             "{path}: could not summarise chunk {number} of {total}: {why} (the file is unchanged)"
-        ));
+        )));
     }
     put_in(asked, &options, shares, &answers)
 }
@@ -88,34 +88,28 @@ fn put_in(
     options: &Options,
     shares: Shares,
     answers: &CommandAnswers<'_>,
-) -> Result<ExitStatus, String> {
+) -> CommandResult {
     let stay = Stay::From { at: shares.from, left_out: shares.left_out };
     let summary = answers.done.join("\n\n");
     if summary.len() > SUMMARY_BYTES_MAX {
         let (path, bytes) = (asked.path.display(), summary.len());
-        return Err(format!(
+        return Err(CommandError::from(format!(
             "{path}: could not take the summary: it has {bytes} bytes (the file is unchanged)"
-        ));
+        )));
     }
-    let done =
-        keeper::compact(&asked.path, None, options, stay, &summary).map_err(|error| error.to_string())?;
+    let done = keeper::compact(&asked.path, None, options, stay, &summary)?;
     let Compacting { outcome, shares: now } = done;
     let change = Changed::new(KIND, &asked.path, &outcome);
     let report = CompactLine::new(change, answers.total, now);
     Ok(report.print(asked.change.json, &outcome.ending))
 }
 
-fn dry_run(
-    asked: &CompactArgs,
-    limits: &ChunkBounds<'_>,
-    shares: Shares,
-    ending: &Ending,
-) -> Result<ExitStatus, String> {
+fn dry_run(asked: &CompactArgs, limits: &ChunkBounds<'_>, shares: Shares, ending: &Ending) -> CommandResult {
     if asked.change.json.is_json() {
         let mut printer = ChunkPrinter::new(asked.limits.tokenizer);
         let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if let Err(error) = printer.finish(&totals) {
-            return Ok(output_closed("standard output", &error));
+            return Err(output_closed("standard output", &error));
         }
         return Ok(CompactLine::ended(asked, ending, totals.chunks, shares).print(asked.change.json, ending));
     }

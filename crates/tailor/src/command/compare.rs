@@ -1,7 +1,7 @@
 //! `tailor diff`: whether two copies of a session hold the same records, such as a file from before a move to a database and
 //! the session there. Says nothing of what is in them.
 
-use super::{failed, output_closed};
+use super::{CommandResult, output_closed};
 use crate::amount::plural;
 use crate::args::DiffArgs;
 use crate::place::shown;
@@ -21,7 +21,7 @@ use transcript::{Fault, Source, Span};
 /// Of longer records only the bytes are compared, and not what they are called.
 const NAMED_BYTES_MAX: u64 = 16 << 20;
 
-pub(crate) fn run(asked: &DiffArgs) -> ExitStatus {
+pub(crate) fn run(asked: &DiffArgs) -> CommandResult {
     // Each is read once, and both are there until all is said: what is at their paths may change meanwhile.
     let mut found = None;
     let compare = |old: &dyn Source| {
@@ -30,16 +30,10 @@ pub(crate) fn run(asked: &DiffArgs) -> ExitStatus {
         Ok::<_, Fault>(())
     };
     let read = keeper::read(&asked.old, None, compare).map_err(|stop| could_not(&asked.old, stop));
-    let found = match read.and_then(|()| found.transpose()) {
-        Ok(Some(Some(found))) => found,
-        Ok(_) => return failed(&"a copy changed while it was read; run it again"),
-        Err(error) => return failed(&error),
-    };
-    match found.print(asked) {
-        Ok(()) if found.is_none() => ExitStatus::Clean,
-        Ok(()) => ExitStatus::Findings,
-        Err(error) => output_closed("standard output", &error),
-    }
+    let found = read.and_then(|()| found.transpose())?;
+    let found = found.flatten().ok_or("a copy changed while it was read; run it again")?;
+    found.print(asked).map_err(|error| output_closed("standard output", &error))?;
+    Ok(if found.is_none() { ExitStatus::Clean } else { ExitStatus::Findings })
 }
 
 fn could_not(path: &Path, stop: Stop) -> String {

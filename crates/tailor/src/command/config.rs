@@ -1,6 +1,6 @@
 //! `tailor config`: checks, prints and creates configurations.
 
-use super::failed;
+use super::{CommandError, CommandResult};
 use crate::args::{ConfigRead, ConfigWhat};
 use crate::config::{Loaded, own_file};
 use crate::place::portable_text;
@@ -13,15 +13,15 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(what: &ConfigWhat) -> ExitStatus {
+pub(crate) fn run(what: &ConfigWhat) -> CommandResult {
     match what {
         ConfigWhat::Check(asked) => check(asked),
         ConfigWhat::Print(asked) => print(asked),
         ConfigWhat::Init(init) => write(init.file.clone().or_else(own_file), init.json.is_json()),
-        ConfigWhat::Schema(json) if json.is_json() => print_json(&schema()),
+        ConfigWhat::Schema(json) if json.is_json() => Ok(print_json(&schema())),
         ConfigWhat::Schema(_) => {
             println!("{:#}", schema());
-            ExitStatus::Clean
+            Ok(ExitStatus::Clean)
         }
     }
 }
@@ -53,41 +53,35 @@ impl<'a> Configuration<'a> {
     }
 }
 
-fn check(asked: &ConfigRead) -> ExitStatus {
-    let loaded = match read(asked) {
-        Ok(loaded) => loaded,
-        Err(status) => return status,
-    };
+fn check(asked: &ConfigRead) -> CommandResult {
+    let loaded = read(asked)?;
     let warnings = warnings(&loaded);
     for warning in &warnings {
         tell(asked, "warning", warning);
     }
     let status = if warnings.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings };
     if asked.json.is_json() {
-        return status.max(print_json(&Configuration::from_loaded(&loaded, false)));
+        return Ok(status.max(print_json(&Configuration::from_loaded(&loaded, false))));
     }
     if warnings.is_empty() && !is_quiet() {
         println!("configuration OK ({})", loaded.files_in_words());
     }
-    status
+    Ok(status)
 }
 
-fn print(asked: &ConfigRead) -> ExitStatus {
-    let loaded = match read(asked) {
-        Ok(loaded) => loaded,
-        Err(status) => return status,
-    };
+fn print(asked: &ConfigRead) -> CommandResult {
+    let loaded = read(asked)?;
     let warnings = warnings(&loaded);
     for warning in &warnings {
         eprint_message(warning);
     }
     let status = if warnings.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings };
     if asked.json.is_json() {
-        return status.max(print_json(&Configuration::from_loaded(&loaded, true)));
+        return Ok(status.max(print_json(&Configuration::from_loaded(&loaded, true))));
     }
     println!("# from {}", loaded.files_in_words());
     print!("{}", loaded.table);
-    status
+    Ok(status)
 }
 
 /// What is probably not meant: variables without a meaning, and roots that are not there.
@@ -96,7 +90,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
 }
 
 /// Reads the configuration, or says all that is wrong.
-fn read(asked: &ConfigRead) -> Result<Loaded, ExitStatus> {
+fn read(asked: &ConfigRead) -> Result<Loaded, CommandError> {
     let read = asked.at.read().and_then(|loaded| match loaded.senseless() {
         wrong if wrong.is_empty() => Ok(loaded),
         wrong => Err(wrong),
@@ -105,7 +99,7 @@ fn read(asked: &ConfigRead) -> Result<Loaded, ExitStatus> {
         for wrong in &wrong {
             tell(asked, "error", wrong);
         }
-        ExitStatus::Error
+        CommandError::Told(ExitStatus::Error)
     })
 }
 
@@ -128,24 +122,23 @@ struct Initial {
 }
 
 /// Writes an initial file; never replaces one.
-fn write(path: Option<PathBuf>, as_json: bool) -> ExitStatus {
-    let Some(path) = path else { return failed(&"no home folder is known; name the file") };
+fn write(path: Option<PathBuf>, as_json: bool) -> CommandResult {
+    let path = path.ok_or("no home folder is known; name the file")?;
     if path == Path::new("-") && as_json {
-        return print_json(&Initial { path: "-".to_string(), text: Some(commented()) });
+        return Ok(print_json(&Initial { path: "-".to_string(), text: Some(commented()) }));
     }
     if path == Path::new("-") {
         print!("{}", commented());
-        return ExitStatus::Clean;
+        return Ok(ExitStatus::Clean);
     }
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     let made = made.and_then(|()| File::create_new(&path)?.write_all(commented().as_bytes()));
-    match made {
-        Ok(()) if as_json => print_json(&Initial { path: portable_text(&path), text: None }),
-        Ok(()) if is_quiet() => ExitStatus::Clean,
-        Ok(()) => {
-            println!("{}: written (next: edit it, then run tailor config check)", path.display());
-            ExitStatus::Clean
-        }
-        Err(cause) => failed(&format!("{}: could not write a configuration: {cause}", path.display())),
+    made.map_err(|cause| format!("{}: could not write a configuration: {cause}", path.display()))?;
+    if as_json {
+        return Ok(print_json(&Initial { path: portable_text(&path), text: None }));
     }
+    if !is_quiet() {
+        println!("{}: written (next: edit it, then run tailor config check)", path.display());
+    }
+    Ok(ExitStatus::Clean)
 }

@@ -4,7 +4,7 @@
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::strays::{self, Strays};
-use super::{BATCH_FILES, databases, failed};
+use super::{BATCH_FILES, CommandResult, databases, ended, output_closed};
 use crate::amount::{grouped, plural};
 use crate::args::DoctorArgs;
 use crate::output::Output;
@@ -29,26 +29,21 @@ const SHORT: usize = 10;
 /// How long `tailor` alone spends on reading changed sessions.
 const SHORT_TIME: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(doctor: &DoctorArgs) -> ExitStatus {
+pub(crate) fn run(doctor: &DoctorArgs) -> CommandResult {
     examine(doctor, false, doctor.json.is_json())
 }
 
 /// `tailor` alone.
-pub(crate) fn in_short(as_json: bool) -> ExitStatus {
+pub(crate) fn in_short(as_json: bool) -> CommandResult {
     examine(&DoctorArgs::default(), true, as_json)
 }
 
-fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> ExitStatus {
-    let config = match doctor.config.load() {
-        Ok(config) => config,
-        Err(error) => return failed(&error),
-    };
-    if let Some(Err(error)) = doctor.agent.as_deref().map(check_agent) {
-        return failed(&error);
-    }
+fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> CommandResult {
+    let config = doctor.config.load()?;
+    doctor.agent.as_deref().map(check_agent).transpose()?;
     let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err() && !is_stored(path);
     if let Some(path) = doctor.paths.iter().find(is_missing) {
-        return failed(&no_such_session(path));
+        return Err(no_such_session(path).into());
     }
     let all = candidates(&doctor.paths);
     let looks = Looks::new(&config, &doctor.paths);
@@ -98,12 +93,10 @@ fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> ExitStatus {
     } else {
         strays::print(&lost, &mut out).and_then(|()| databases::print_remarks(&fills, &mut out))
     };
-    let status = match printed.and(told).and_then(|()| out.finish()) {
-        Ok(()) => ExitStatus::Clean,
-        Err(error) => super::output_closed("standard output", &error),
-    };
+    let printed = printed.and(told).and_then(|()| out.finish()).map(|()| ExitStatus::Clean);
+    let status = ended(printed.map_err(|error| output_closed("standard output", &error)));
     interrupt.obey();
-    status
+    Ok(status)
 }
 
 /// What to print if nothing is listed, given the number of sessions and how many of them match `--agent` and

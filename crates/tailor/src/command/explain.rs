@@ -1,9 +1,9 @@
 //! `tailor explain`: what a rule means; what an API error is about, which session has it and which lines cause it; or
 //! what a profile does.
 
-use super::failed;
 use super::resume::in_folder;
 use super::search::{ErrorSearch, Fit, is_length};
+use super::{CommandResult, ended};
 use crate::amount::{age, grouped, percent, plural};
 use crate::args::ExplainArgs;
 use crate::place::{portable_text, shown, shown_word};
@@ -35,12 +35,11 @@ const FINDINGS_MAX: usize = 10;
 /// How much of standard input is read: errors are shorter.
 const STDIN_BYTES_MAX: u64 = 1 << 20;
 
-pub(crate) fn run(mut explain: ExplainArgs) -> ExitStatus {
+pub(crate) fn run(mut explain: ExplainArgs) -> CommandResult {
     if explain.what.as_deref() == Some("-") {
         let mut text = Vec::new();
-        if let Err(error) = io::stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut text) {
-            return failed(&format!("standard input: could not read the error: {error}"));
-        }
+        let read = io::stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut text);
+        read.map_err(|error| format!("standard input: could not read the error: {error}"))?;
         explain.what = Some(String::from_utf8_lossy(&text).trim().to_string());
     }
     // `explain FILE 'ERROR TEXT'` has its arguments swapped.
@@ -52,8 +51,9 @@ pub(crate) fn run(mut explain: ExplainArgs) -> ExitStatus {
         explain.file = explain.what.replace(text).map(PathBuf::from);
     }
     let mut ask = Ask { explain: &explain, answer: ExplainLine::default() };
-    let status = answer(&mut ask);
-    if ask.is_json() && ask.answer.kind == KIND { status.max(print_json(&ask.answer)) } else { status }
+    let status = ended(answer(&mut ask));
+    let prints = ask.is_json() && ask.answer.kind == KIND;
+    Ok(if prints { status.max(print_json(&ask.answer)) } else { status })
 }
 
 /// What is asked, and what is answered to a program.
@@ -151,7 +151,7 @@ struct ProfileLine {
     source: &'static str,
 }
 
-fn answer(ask: &mut Ask<'_>) -> ExitStatus {
+fn answer(ask: &mut Ask<'_>) -> CommandResult {
     let explain = ask.explain;
     let Some(what) = &explain.what else {
         let mut rules: Vec<&Rule> = RULES.to_vec();
@@ -165,12 +165,12 @@ fn answer(ask: &mut Ask<'_>) -> ExitStatus {
             }
             ask.say(&format!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what));
         }
-        return ExitStatus::Clean;
+        return Ok(ExitStatus::Clean);
     };
     if let Some(profile) = profile::find(what) {
         let (name, what, source) = (profile.name, profile.what, profile.source);
         if ask.is_json() {
-            return print_json(&ProfileLine { kind: "profile", profile: name, what, source });
+            return Ok(print_json(&ProfileLine { kind: "profile", profile: name, what, source }));
         }
         print_lines(&format!("{name}\n\n{what}\n\nSource: {source}"));
     } else if let Some(rule) = rule::find(what) {
@@ -194,7 +194,7 @@ fn answer(ask: &mut Ask<'_>) -> ExitStatus {
     } else {
         return unknown(what, ask);
     }
-    ExitStatus::Clean
+    Ok(ExitStatus::Clean)
 }
 
 fn describe(rule: &Rule, ask: &Ask<'_>) {
@@ -211,7 +211,7 @@ fn describe(rule: &Rule, ask: &Ask<'_>) {
 }
 
 /// Neither a code nor an error that is known: what to do then.
-fn unknown(what: &str, ask: &mut Ask<'_>) -> ExitStatus {
+fn unknown(what: &str, ask: &mut Ask<'_>) -> CommandResult {
     ask.answer.kind = KIND;
     let explain = ask.explain;
     let file = explain.file.as_deref();
@@ -248,12 +248,12 @@ fn unknown(what: &str, ask: &mut Ask<'_>) -> ExitStatus {
                 [] => "No errors found.".to_string(),
                 _ => String::new(),
             },
-        );
+        )?;
     }
-    ExitStatus::Error
+    Ok(ExitStatus::Error)
 }
 
-fn error(known: &'static KnownError, text: &str, ask: &mut Ask<'_>) -> ExitStatus {
+fn error(known: &'static KnownError, text: &str, ask: &mut Ask<'_>) -> CommandResult {
     let explain = ask.explain;
     ask.answer = ExplainLine {
         kind: KIND,
@@ -269,7 +269,7 @@ fn error(known: &'static KnownError, text: &str, ask: &mut Ask<'_>) -> ExitStatu
     if known.codes.is_empty() {
         ask.say("This error is not about the session; there is nothing to fix.");
         ask.say(known.advice);
-        return ExitStatus::Clean;
+        return Ok(ExitStatus::Clean);
     }
     if !rules.is_empty() {
         ask.say(&format!("Rules: {names}\n\n"));
@@ -280,16 +280,13 @@ fn error(known: &'static KnownError, text: &str, ask: &mut Ask<'_>) -> ExitStatu
         (Some(file), None) => file,
         _ if rules.is_empty() => {
             ask.say(&paragraphs(&[known.fix, known.advice]));
-            return ExitStatus::Clean;
+            return Ok(ExitStatus::Clean);
         }
-        (_, folder) => match search(known, text, ask, folder) {
-            Err(error) => return failed(&error),
-            Ok(None) => return ExitStatus::Clean,
-            Ok(Some(path)) => {
-                searched = path;
-                &searched
-            }
-        },
+        (_, folder) => {
+            let Some(path) = search(known, text, ask, folder)? else { return Ok(ExitStatus::Clean) };
+            searched = path;
+            &searched
+        }
     };
     let is_about = |finding: &Finding| known.codes.contains(&finding.rule.code());
     if is_length(text) {
@@ -312,7 +309,12 @@ fn error(known: &'static KnownError, text: &str, ask: &mut Ask<'_>) -> ExitStatu
 const SHORTENED: &str = "The session was shortened since this error, and fits now.";
 
 /// What to do about a session that is too long.
-fn too_long(path: &Path, text: &str, ask: &mut Ask<'_>, is_about: &dyn Fn(&Finding) -> bool) -> ExitStatus {
+fn too_long(
+    path: &Path,
+    text: &str,
+    ask: &mut Ask<'_>,
+    is_about: &dyn Fn(&Finding) -> bool,
+) -> CommandResult {
     let vault = ask.explain.config.load().and_then(|config| config.vault()).ok().map(Vault::new);
     let from = |vault: &Vault| recovered_from(vault, &path.canonicalize().ok()?, text).ok();
     let was_recovered = vault.as_ref().and_then(from).unwrap_or(false);
@@ -429,13 +431,9 @@ fn in_file(
     heading: Option<&str>,
     is_about: &dyn Fn(&Finding) -> bool,
     end: &dyn Fn(&ErrorSubject) -> String,
-) -> ExitStatus {
-    let policies = ask.explain.config.load().map(|config| config.policies());
-    let (policies, (blame, looked, said)) =
-        match policies.and_then(|policies| Ok((find_error(path, text, &policies)?, policies))) {
-            Ok((found, policies)) => (policies, found),
-            Err(why) => return failed(&why),
-        };
+) -> CommandResult {
+    let policies = ask.explain.config.load()?.policies();
+    let (blame, looked, said) = find_error(path, text, &policies)?;
     let window = looked.context_tokens.window(policies.for_format(looked.facts.format));
     ask.whole(&format!("{}:", plain(&shown(path))));
     ask.answer.path = Some(portable_text(path));
@@ -473,7 +471,7 @@ fn in_file(
     ask.answer.message = Some(end).filter(|end| !end.is_empty());
     let reports = found.findings.into_iter().map(|finding| FindingReport::new(path, finding));
     ask.answer.findings = Some(reports.collect());
-    ExitStatus::Clean
+    Ok(ExitStatus::Clean)
 }
 
 /// How much the context has of what it may have.

@@ -1,21 +1,21 @@
 //! `tailor export`: a session from a database as lines of JSON, as it is stored.
 
-use super::failed;
+use super::CommandResult;
 use crate::args::ExportArgs;
-use crate::status::ExitStatus;
 
 #[cfg(not(feature = "stores"))]
-pub(crate) fn run(_: &ExportArgs) -> ExitStatus {
-    failed(&crate::value::not_built_in("stores"))
+pub(crate) fn run(_: &ExportArgs) -> CommandResult {
+    Err(crate::value::not_built_in("stores").into())
 }
 
 #[cfg(feature = "stores")]
-pub(crate) fn run(asked: &ExportArgs) -> ExitStatus {
+pub(crate) fn run(asked: &ExportArgs) -> CommandResult {
     use super::output_closed;
     use crate::amount::plural;
     use crate::place::portable_text;
     use crate::say::eprint_message;
     use crate::sessions::describe_error;
+    use crate::status::ExitStatus;
     use keeper::Stop;
     use std::io;
 
@@ -23,39 +23,36 @@ pub(crate) fn run(asked: &ExportArgs) -> ExitStatus {
     const NAMED: usize = 10;
 
     let path = asked.path.display();
-    let export = match keeper::export(&asked.path) {
-        Ok(Some(export)) => export,
-        Ok(None) => {
-            return failed(&format!(
-                "{path}: could not export it: it is no session in a database that Tailor reads (tailor scan FILE lists \
-                 those in a database)"
-            ));
-        }
-        Err(Stop::Failed(error)) => return failed(&describe_error(&asked.path, &error)),
-        Err(reason) => return failed(&format!("{path}: could not export it: {reason}")),
-    };
+    let export = keeper::export(&asked.path).map_err(|stop| match stop {
+        Stop::Failed(error) => describe_error(&asked.path, &error),
+        reason => format!("{path}: could not export it: {reason}"),
+    })?;
+    let export = export.ok_or_else(|| {
+        format!(
+            "{path}: could not export it: it is no session in a database that Tailor reads (tailor scan FILE lists \
+             those in a database)"
+        )
+    })?;
     let mut out = Counted { out: io::stdout().lock(), bytes: 0, lines: 0 };
-    if let Err(error) = export.write(&mut out) {
-        return output_closed("standard output", &error);
-    }
+    export.write(&mut out).map_err(|error| output_closed("standard output", &error))?;
     let Counted { bytes, lines, .. } = out;
     if asked.json {
         let path = portable_text(&asked.path);
         let (remarks, lost) = (export.remark.as_slice(), export.lost.as_slice());
         let line = serde_json::to_string(&Exported { path, bytes, lines, remarks, lost });
         eprintln!("{}", line.unwrap_or_default());
-        return if lost.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings };
+        return Ok(if lost.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings });
     }
     if let Some(remark) = &export.remark {
         eprint_message(&format!("{path}: {remark}"));
     }
     if export.lost.is_empty() {
-        return ExitStatus::Clean;
+        return Ok(ExitStatus::Clean);
     }
     let lost = plural(export.lost.len() as u64, "row");
     eprint_message(&format!("{path}: {lost} could not be read as the agent would have it:"));
     export.lost.iter().take(NAMED).for_each(|why| eprint_message(&format!("  {why}")));
-    ExitStatus::Findings
+    Ok(ExitStatus::Findings)
 }
 
 /// What `--json` prints to standard error, because standard output is the session's.

@@ -1,6 +1,9 @@
 //! `tailor fix`: repairs transcripts.
 
-use super::{OutputOptions, asked_rules, diff, failed, finish, is_stream, lines, output_closed, over_files};
+use super::{
+    CommandError, CommandResult, OutputOptions, asked_rules, diff, finish, is_stream, lines, output_closed,
+    over_files,
+};
 use crate::amount::plural;
 use crate::args::{FileLayout, FixArgs};
 use crate::output::is_stdout;
@@ -26,24 +29,21 @@ const POLL_MAX: Duration = Duration::from_secs(60);
 /// How often to check whether a process is gone.
 const BLINK: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(fix: &FixArgs) -> Result<ExitStatus, String> {
+pub(crate) fn run(fix: &FixArgs) -> CommandResult {
     let asked = fix.asked()?;
     let judge = FailPolicy::new(&fix.shared, &asked.options.policy, Severity::Warning)?;
     if fix.data_set.lines {
-        return Ok(lines::run(&fix.data_set, &fix.shared, &judge, !fix.dry_run));
+        return lines::run(&fix.data_set, &fix.shared, &judge, !fix.dry_run);
     }
     if is_stream(&fix.shared.paths)? {
         return stream(fix, &asked.options, &judge);
     }
-    if fix.shared.paths.is_empty()
-        && !(fix.all || fix.dry_run || fix.copy_to.is_some())
-        && let Err(status) = ask(fix, &asked.options, &judge)
-    {
-        return Ok(status);
+    if fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.copy_to.is_some()) {
+        ask(fix, &asked.options, &judge)?;
     }
     let until = fix.wait.and_then(|wait| Instant::now().checked_add(wait));
     if let Some(pid) = fix.after.filter(|pid| !ends(*pid, until)) {
-        return Err(format!("nothing was changed: process {pid} has not ended"));
+        return Err(format!("nothing was changed: process {pid} has not ended").into());
     }
     if let Some(vault) =
         asked.options.vault.as_ref().filter(|_| asked.options.mode == Mode::Fix && fix.copy_to.is_none())
@@ -51,20 +51,20 @@ pub(crate) fn run(fix: &FixArgs) -> Result<ExitStatus, String> {
         settle(&fix.shared.paths, vault);
     }
     let output = OutputOptions::new(&fix.shared.results, &asked.options.policy);
-    let status = over_files(&fix.shared.paths, &output, fixing(fix, &asked.options, &judge, until));
+    let status = over_files(&fix.shared.paths, &output, fixing(fix, &asked.options, &judge, until))?;
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
         eprint_message(&error.to_string());
     }
     Ok(status)
 }
 
-/// Lists what a repair of all known sessions would change, and asks whether to make it. The error is the exit status if
-/// it is not made.
-fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<(), ExitStatus> {
+/// Lists what a repair of all known sessions would change, and asks whether to make it. It is an
+/// error if it is not made.
+fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<(), CommandError> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        return Err(failed(
-            &"no PATH: this would repair the sessions of all agents. Name files or folders, or pass --all; \
-              `tailor fix --dry-run` shows what would change",
+        return Err(CommandError::from(
+            "no PATH: this would repair the sessions of all agents. Name files or folders, or pass --all; \
+             `tailor fix --dry-run` shows what would change",
         ));
     }
     let (sessions, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -78,10 +78,10 @@ fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<(), E
         sessions.fetch_add(usize::from(would_fix), Ordering::Relaxed);
         broken.fetch_add(usize::from(would_fix && is_broken), Ordering::Relaxed);
         Some(report)
-    });
+    })?;
     let sessions = sessions.into_inner() as u64;
     if sessions == 0 {
-        return Err(status);
+        return Err(CommandError::Told(status));
     }
     let (sessions, broken) = (plural(sessions, "session"), broken.into_inner());
     let question = format!("Repair {sessions} ({broken} broken) in place? Each can be undone. [y/N] ");
@@ -92,7 +92,7 @@ fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<(), E
         return Ok(());
     }
     eprint_message("nothing was changed");
-    Err(ExitStatus::Findings)
+    Err(CommandError::Told(ExitStatus::Findings))
 }
 
 /// Finishes interrupted runs. Errors are reported and do not stop anything.
@@ -171,7 +171,7 @@ fn copy_path(out: &Path, fix: &FixArgs, found: &FoundFile) -> PathBuf {
 }
 
 /// Repairs standard input to standard output; messages go to standard error.
-fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<ExitStatus, String> {
+fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> CommandResult {
     let results = &fix.shared.results;
     let printer = match &results.output {
         Some(file) if is_stdout(file) => {
@@ -193,8 +193,6 @@ fn stream(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<Ex
         }
         Err(error) => printer.file(FileReport::failed(&error)),
     };
-    Ok(match done {
-        Ok(()) => finish(printer),
-        Err(error) => output_closed("standard output", &error),
-    })
+    done.map_err(|error| output_closed("standard output", &error))?;
+    finish(printer)
 }

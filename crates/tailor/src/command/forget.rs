@@ -1,6 +1,6 @@
 //! `tailor forget`: removes a text that was cut from the vault for good.
 
-use super::failed;
+use super::{CommandResult, failed};
 use crate::amount::plural;
 use crate::args::ForgetArgs;
 use crate::say::{eprint_message, print_json};
@@ -18,11 +18,8 @@ struct ForgetLine<'a> {
     runs: u64,
 }
 
-pub(crate) fn run(forget: &ForgetArgs) -> ExitStatus {
-    let vault = match forget.config.load().and_then(|config| forget.vault.open(&config)) {
-        Ok(vault) => vault,
-        Err(error) => return failed(&error),
-    };
+pub(crate) fn run(forget: &ForgetArgs) -> CommandResult {
+    let vault = forget.config.load().and_then(|config| forget.vault.open(&config))?;
     let mut status = ExitStatus::Clean;
     // The index holds titles of sessions, so it is deleted as well. The next look creates a new one.
     if let Some(Err(cause)) = Verdicts::default_folder().map(|folder| Verdicts::forget(&folder)) {
@@ -48,5 +45,5 @@ pub(crate) fn run(forget: &ForgetArgs) -> ExitStatus {
             Err(error) => status = status.max(failed(&error)),
         }
     }
-    status
+    Ok(status)
 }

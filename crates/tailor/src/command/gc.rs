@@ -1,6 +1,6 @@
 //! `tailor gc`: deletes old originals from the vault, and the oldest if there are too many.
 
-use super::failed;
+use super::CommandResult;
 use crate::amount::{plural, size};
 use crate::args::GcArgs;
 use crate::say::{eprint_message, is_quiet, print_json};
@@ -21,15 +21,9 @@ struct GcLine {
     bytes_kept: u64,
 }
 
-pub(crate) fn run(gc: &GcArgs) -> ExitStatus {
-    let vault = match gc.config.load().and_then(|config| gc.vault.open(&config)) {
-        Ok(vault) => vault,
-        Err(error) => return failed(&error),
-    };
-    let freed = match vault.gc(RunsToKeep { age: gc.older_than, bytes: gc.max_size }, gc.dry_run) {
-        Ok(freed) => freed,
-        Err(error) => return failed(&error),
-    };
+pub(crate) fn run(gc: &GcArgs) -> CommandResult {
+    let vault = gc.config.load().and_then(|config| gc.vault.open(&config))?;
+    let freed = vault.gc(RunsToKeep { age: gc.older_than, bytes: gc.max_size }, gc.dry_run)?;
     for error in &freed.errors {
         eprint_message(&format!("{error}; kept"));
     }
@@ -38,10 +32,10 @@ pub(crate) fn run(gc: &GcArgs) -> ExitStatus {
         let outcome = if gc.dry_run { "would-remove" } else { "removed" };
         let keeper::Freed { runs, leftovers, bytes, runs_kept, bytes_kept, .. } = freed;
         let line = GcLine { kind: "gc", outcome, runs, leftovers, bytes, runs_kept, bytes_kept };
-        return status.max(print_json(&line));
+        return Ok(status.max(print_json(&line)));
     }
     if is_quiet() && !gc.dry_run {
-        return status;
+        return Ok(status);
     }
     let leftovers =
         if freed.leftovers > 0 { plural(freed.leftovers, "leftover") + ", " } else { String::new() };
@@ -53,5 +47,5 @@ pub(crate) fn run(gc: &GcArgs) -> ExitStatus {
         plural(freed.runs_kept, "run"),
         size(freed.bytes_kept)
     );
-    status
+    Ok(status)
 }

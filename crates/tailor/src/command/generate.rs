@@ -1,7 +1,7 @@
 //! `tailor completions` and `tailor man`: made from the definitions of the arguments, so that they cannot differ; and
 //! `tailor schema`.
 
-use super::{failed, output_closed};
+use super::{CommandResult, output_closed};
 use crate::amount::age;
 use crate::args::{Args, Complete, Completions, Json, Man};
 use crate::say::print_json;
@@ -17,18 +17,17 @@ use std::io::{self, Write};
 /// How many sessions a shell is offered.
 const SESSIONS_MAX: usize = 50;
 
-pub(crate) fn completions(asked: &Completions) -> ExitStatus {
+pub(crate) fn completions(asked: &Completions) -> CommandResult {
     let mut text = Vec::new();
     clap_complete::generate(asked.shell, &mut Args::command(), "tailor", &mut text);
     let text = with_sessions(asked.shell, String::from_utf8_lossy(&text).into_owned());
     if asked.json.is_json() {
         let (shell, place) = (asked.shell.to_string(), place(asked.shell));
-        return print_json(&Script { shell, place, text });
+        return Ok(print_json(&Script { shell, place, text }));
     }
-    match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitStatus::Clean,
-        Err(error) => output_closed("standard output", &error),
-    }
+    let written = io::stdout().write_all(text.as_bytes());
+    written.map_err(|error| output_closed("standard output", &error))?;
+    Ok(ExitStatus::Clean)
 }
 
 /// The line of `completions --json`.
@@ -53,16 +52,13 @@ fn place(shell: Shell) -> &'static str {
 }
 
 /// The JSON Schema of all that `--json` prints.
-pub(crate) fn schema(json: Json) -> ExitStatus {
+pub(crate) fn schema(json: Json) -> CommandResult {
     let text = include_str!("../output.schema.json");
     if json.is_json() {
-        return match serde_json::from_str::<serde_json::Value>(text) {
-            Ok(schema) => print_json(&schema),
-            Err(error) => failed(&error),
-        };
+        return Ok(print_json(&serde_json::from_str::<serde_json::Value>(text)?));
     }
     print!("{text}");
-    ExitStatus::Clean
+    Ok(ExitStatus::Clean)
 }
 
 /// What scripts need to know besides what `clap_complete` tells them.
@@ -300,14 +296,12 @@ pub(crate) fn complete(asked: &Complete) -> ExitStatus {
     ExitStatus::Clean
 }
 
-pub(crate) fn man(asked: &Man) -> ExitStatus {
+pub(crate) fn man(asked: &Man) -> CommandResult {
     let folder = &asked.folder;
     let made =
         std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Args::command(), folder));
-    match made {
-        Ok(()) => ExitStatus::Clean,
-        Err(error) => failed(&format!("{}: could not write the manual: {error}", folder.display())),
-    }
+    made.map_err(|error| format!("{}: could not write the manual: {error}", folder.display()))?;
+    Ok(ExitStatus::Clean)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `--lines` of `scan` and `fix`: a data set as it flows by, each line a session of its own. Memory holds a few megabytes of
 //! lines, however many there are, and no line waits for one that has not come yet.
 
-use super::{failed, output_closed};
+use super::{CommandError, CommandResult};
 use crate::amount::{grouped, plural};
 use crate::args::{CheckArgs, DataSet, ReportFormat};
 use crate::baseline::fingerprints;
@@ -85,13 +85,18 @@ struct Counts {
 }
 
 /// Works on standard input until it ends.
-pub(super) fn run(asked: &DataSet, shared: &CheckArgs, judge: &FailPolicy<'_>, repairs: bool) -> ExitStatus {
+pub(super) fn run(
+    asked: &DataSet,
+    shared: &CheckArgs,
+    judge: &FailPolicy<'_>,
+    repairs: bool,
+) -> CommandResult {
     if shared.paths != [Path::new("-")] {
-        return failed(&"--lines reads standard input: pass `-` as the only PATH");
+        return Err("--lines reads standard input: pass `-` as the only PATH".into());
     }
     if !matches!(shared.results.format(), ReportFormat::Human | ReportFormat::Json) {
-        return failed(
-            &"--lines prints findings as lines of JSON and in no other format: leave out --format",
+        return Err(
+            "--lines prints findings as lines of JSON and in no other format: leave out --format".into()
         );
     }
     let done = Feed::open().and_then(|(packing, feed)| {
@@ -100,9 +105,10 @@ pub(super) fn run(asked: &DataSet, shared: &CheckArgs, judge: &FailPolicy<'_>, r
         LineFlow { judge, repairs, end, outlets, counts: Counts::default() }.run(&feed)
     });
     match done {
-        Ok(counts) => counts.tell(repairs, shared.results.exit_zero),
-        Err(error) if error.is_empty() => output_closed("standard output", &io::ErrorKind::BrokenPipe.into()),
-        Err(error) => failed(&error),
+        Ok(counts) => Ok(counts.tell(repairs, shared.results.exit_zero)),
+        // Nobody reads what comes out.
+        Err(error) if error.is_empty() => Err(CommandError::Told(ExitStatus::Error)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -106,15 +106,12 @@ fn over_files(
     paths: &[PathBuf],
     output: &OutputOptions<'_>,
     work: impl Fn(&FoundFile) -> Option<FileReport> + Sync,
-) -> ExitStatus {
+) -> CommandResult {
     let files = find(&roots(paths));
     if files.is_empty() && !output.if_any {
-        return nothing_found(paths);
+        return Err(nothing_found(paths));
     }
-    let mut printer = match output.printer() {
-        Ok(printer) => printer,
-        Err(error) => return failed(&error),
-    };
+    let mut printer = output.printer()?;
     let (interrupt, progress) = (Interrupt::watch(), Progress::new(&files));
     let mut left = files.len();
     for batch in files.chunks(BATCH_FILES) {
@@ -131,29 +128,28 @@ fn over_files(
         let mut reports = reports.into_iter().flatten().flatten();
         let outcome = progress.behind(|| reports.try_for_each(|report| printer.file(report)));
         if let Err(error) = outcome {
-            return output_closed(&printer.name(), &error);
+            return Err(output_closed(&printer.name(), &error));
         }
     }
     progress.end();
     printer.not_looked_at(left);
-    let status = finish(printer);
+    let status = ended(finish(printer));
     interrupt.obey();
-    status
+    Ok(status)
 }
 
 /// Ends the output.
-fn finish(printer: Printer) -> ExitStatus {
+fn finish(printer: Printer) -> CommandResult {
     let name = printer.name();
-    printer.finish().unwrap_or_else(|error| output_closed(&name, &error))
+    printer.finish().map_err(|error| output_closed(&name, &error))
 }
 
-fn nothing_found(paths: &[PathBuf]) -> ExitStatus {
-    eprint_message(if paths.is_empty() {
+fn nothing_found(paths: &[PathBuf]) -> CommandError {
+    CommandError::from(if paths.is_empty() {
         "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
     } else {
         "no transcripts found: there is no .jsonl file below what was named"
-    });
-    ExitStatus::Error
+    })
 }
 
 /// An error if the path is a folder: the command works on a single session.
@@ -165,23 +161,43 @@ fn one_session(path: &Path, verb: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The status of a command that may not have started.
-pub(crate) fn ended(done: Result<ExitStatus, String>) -> ExitStatus {
-    done.unwrap_or_else(|error| failed(&error))
+/// How a command ends: its exit status, or what prevented its work.
+pub(crate) type CommandResult = Result<ExitStatus, CommandError>;
+
+/// Why a command ends early.
+pub(crate) enum CommandError {
+    /// What could not be done, for the user.
+    Message(String),
+    /// The user knows already.
+    Told(ExitStatus),
 }
 
-/// Reports an error that prevented the command from starting.
+impl<E: std::fmt::Display> From<E> for CommandError {
+    fn from(error: E) -> Self {
+        Self::Message(error.to_string())
+    }
+}
+
+/// The exit status of what was done, after saying what could not be.
+pub(crate) fn ended(done: CommandResult) -> ExitStatus {
+    done.unwrap_or_else(|error| match error {
+        CommandError::Message(error) => failed(&error),
+        CommandError::Told(status) => status,
+    })
+}
+
+/// Reports an error.
 fn failed(error: &impl std::fmt::Display) -> ExitStatus {
     eprint_message(&error.to_string());
     ExitStatus::Error
 }
 
 /// Handles a failure to write output: quiet if nobody reads it any more, otherwise an error.
-fn output_closed(name: &str, error: &io::Error) -> ExitStatus {
-    if error.kind() != io::ErrorKind::BrokenPipe {
-        eprint_message(&format!("{name}: could not write results: {error}"));
+fn output_closed(name: &str, error: &io::Error) -> CommandError {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return CommandError::Told(ExitStatus::Error);
     }
-    ExitStatus::Error
+    format!("{name}: could not write results: {error}").into()
 }
 
 /// The paths, or the folders of known agents.

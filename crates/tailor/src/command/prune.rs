@@ -1,12 +1,11 @@
 //! `tailor prune`: takes rows out of databases that newer rows supersede, and makes the files smaller.
 
-use super::failed;
+use super::CommandResult;
 use crate::args::PruneArgs;
-use crate::status::ExitStatus;
 
 #[cfg(not(feature = "stores"))]
-pub(crate) fn run(_: &PruneArgs) -> ExitStatus {
-    failed(&crate::value::not_built_in("stores"))
+pub(crate) fn run(_: &PruneArgs) -> CommandResult {
+    Err(crate::value::not_built_in("stores").into())
 }
 
 #[cfg(feature = "stores")]
@@ -14,11 +13,12 @@ pub(crate) use built_in::run;
 
 #[cfg(feature = "stores")]
 mod built_in {
-    use super::{ExitStatus, PruneArgs, failed};
+    use super::{CommandResult, PruneArgs};
     use crate::amount::{plural, size};
     use crate::place::{portable_text, shown, shown_word};
     use crate::say::{eprint_message, hint, print_json};
     use crate::sessions::describe_error;
+    use crate::status::ExitStatus;
     use crate::terminal::plain;
     use keeper::{Pruned, Stop, Vault, prune, store_file, vacuum};
     use serde::Serialize;
@@ -48,12 +48,9 @@ mod built_in {
         vacuumed: bool,
     }
 
-    pub(crate) fn run(asked: &PruneArgs) -> ExitStatus {
-        let vault = match asked.config.load().and_then(|config| asked.vault.open(&config)) {
-            Ok(vault) => vault,
-            Err(error) => return failed(&error),
-        };
-        asked.paths.iter().map(|path| one(asked, path, &vault)).max().unwrap_or_default()
+    pub(crate) fn run(asked: &PruneArgs) -> CommandResult {
+        let vault = asked.config.load().and_then(|config| asked.vault.open(&config))?;
+        Ok(asked.paths.iter().map(|path| one(asked, path, &vault)).max().unwrap_or_default())
     }
 
     fn one(asked: &PruneArgs, path: &Path, vault: &Vault) -> ExitStatus {

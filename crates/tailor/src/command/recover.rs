@@ -1,6 +1,6 @@
 //! `tailor recover`: shortens a session that is too long for the API.
 
-use super::{failed, one_session};
+use super::{CommandResult, one_session};
 use crate::amount::{grouped, percent, plural};
 use crate::args::RecoverArgs;
 use crate::place::{shown, shown_word};
@@ -19,25 +19,18 @@ use transcript::recover::RecoverLevel;
 use transcript::refusal;
 use transcript::shorten::Length;
 
-pub(crate) fn run(asked: &RecoverArgs) -> ExitStatus {
-    if let Err(why) = one_session(&asked.path, "recover it") {
-        return failed(&why);
-    }
-    let options = match asked.options() {
-        Ok(options) => options,
-        Err(error) => return failed(&error),
-    };
-    let done = match keeper::recover(&asked.path, None, &asked.recovery(), &options) {
-        Ok(done) => done,
-        Err(error) => return failed(&describe_error(&asked.path, &error)),
-    };
+pub(crate) fn run(asked: &RecoverArgs) -> CommandResult {
+    one_session(&asked.path, "recover it")?;
+    let options = asked.options()?;
+    let done = keeper::recover(&asked.path, None, &asked.recovery(), &options)
+        .map_err(|error| describe_error(&asked.path, &error))?;
     let report = RecoverLine::new(asked, &done);
     if asked.change.json.is_json() {
-        return status(&done).max(print_json(&report));
+        return Ok(status(&done).max(print_json(&report)));
     }
     println!("{}", Screen::of_stdout().fit(&report.sentence(&done)));
     report.go_on(&done);
-    status(&done)
+    Ok(status(&done))
 }
 
 /// The exit status: a session that is still too long will be refused again.

@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::top::measure::contents;
-use super::{BATCH_FILES, failed, nothing_found, output_closed, roots};
+use super::{BATCH_FILES, CommandResult, nothing_found, output_closed, roots};
 use crate::amount::plural;
 use crate::args::ReportArgs;
 use crate::output::{Output, is_stdout};
@@ -23,23 +23,17 @@ use transcript::{Fault, Source, mend};
 /// How many of the largest entries of each file are told at most.
 const LARGEST: usize = 12;
 
-pub(crate) fn run(report: &ReportArgs) -> ExitStatus {
+pub(crate) fn run(report: &ReportArgs) -> CommandResult {
     let as_json = report.json.is_json();
     if as_json && report.output.as_deref().is_some_and(is_stdout) {
-        return failed(&"standard output is for the page or for --json: name a file, or leave -o out");
+        return Err("standard output is for the page or for --json: name a file, or leave -o out".into());
     }
-    let place = match report.output.as_deref().map(place).transpose() {
-        Ok(place) => place,
-        Err(error) => return failed(&error),
-    };
+    let place = report.output.as_deref().map(place).transpose()?;
     let files = find(&roots(&report.paths));
     if files.is_empty() {
-        return nothing_found(&report.paths);
+        return Err(nothing_found(&report.paths));
     }
-    let policies = match report.config.load().map(|config| report.limits.policies(&config)) {
-        Ok(policies) => policies,
-        Err(error) => return failed(&error),
-    };
+    let policies = report.config.load().map(|config| report.limits.policies(&config))?;
     let (mut page, mut status) = (Page::default(), ExitStatus::Clean);
     let progress = Progress::new(&files);
     for batch in files.chunks(BATCH_FILES) {
@@ -63,33 +57,29 @@ pub(crate) fn run(report: &ReportArgs) -> ExitStatus {
     progress.end();
     if page.is_empty() {
         let name = place.map_or("standard output".to_string(), |(_, name)| name);
-        return failed(&format!("{name}: could not write the report: there is no transcript to report on"));
+        return Err(format!("{name}: could not write the report: there is no transcript to report on").into());
     }
     let lines =
         if as_json { page.json_lines(report.output.as_deref().map(portable_text)) } else { Ok(Vec::new()) };
-    let lines = match lines {
-        Ok(lines) => lines,
-        Err(error) => return failed(&error),
-    };
+    let lines = lines?;
     let tell = || lines.iter().for_each(|line| println!("{}", crate::terminal::json(line)));
     let Some((out, name)) = place else {
         tell();
-        return status;
+        return Ok(status);
     };
     // Nobody else reads a file of ours; who reads a pipe is not known.
     let titles = !report.no_titles && (out.replaces().is_some() || report.show_content);
-    match write(page, out, PageContent { content: report.show_content, titles }) {
-        Ok(_) if as_json => {
-            tell();
-            status
-        }
-        Ok(sessions) => {
-            hint(&format!("{name}: a report on {}", plural(sessions, "session")));
-            status
-        }
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => output_closed(&name, &error),
-        Err(error) => failed(&unwritten(&name, &error)),
+    let written = write(page, out, PageContent { content: report.show_content, titles });
+    let sessions = written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => output_closed(&name, &error),
+        _ => unwritten(&name, &error).into(),
+    })?;
+    if as_json {
+        tell();
+    } else {
+        hint(&format!("{name}: a report on {}", plural(sessions, "session")));
     }
+    Ok(status)
 }
 
 /// The output for the page, and its name. Only a regular file is checked for being a report: reading a pipe would

@@ -1,7 +1,7 @@
 //! `tailor resume`: repairs a session of an agent, and starts the agent on it.
 
-use super::failed;
 use super::recover::{sentence, status};
+use super::{CommandError, CommandResult};
 use crate::amount::{age, plural};
 use crate::args::{RecoverArgs, ResumeArgs};
 use crate::place::{portable_text, shown_word};
@@ -19,15 +19,9 @@ use std::process::Command;
 use transcript::format::FORMATS;
 use transcript::{Examination, Finding, Severity};
 
-pub(crate) fn run(resume: &ResumeArgs) -> ExitStatus {
-    let session = match find(resume) {
-        Ok(session) => session,
-        Err(error) => return failed(&error),
-    };
-    let options = match resume.options() {
-        Ok(options) => options,
-        Err(error) => return failed(&error),
-    };
+pub(crate) fn run(resume: &ResumeArgs) -> CommandResult {
+    let session = find(resume)?;
+    let options = resume.options()?;
     if let Some(vault) = &options.vault {
         for error in finish_all(&session.path, vault) {
             eprint_message(&error.to_string());
@@ -37,10 +31,9 @@ pub(crate) fn run(resume: &ResumeArgs) -> ExitStatus {
     if !is_quiet() {
         eprintln!("{}, {} ago: {}", session.agent_name(), age(session.age), plain(name));
     }
-    match repair(&session, &options).and_then(|()| shorten(&session, resume)) {
-        Ok(()) => start(resume, &session),
-        Err(status) => status,
-    }
+    repair(&session, &options)?;
+    shorten(&session, resume)?;
+    start(resume, &session)
 }
 
 /// What `--json` says.
@@ -98,14 +91,14 @@ fn find(resume: &ResumeArgs) -> Result<ListedSession, String> {
     })
 }
 
-/// Makes the safe repairs. The error is the exit status if the session cannot be resumed.
-fn repair(session: &ListedSession, options: &Options) -> Result<(), ExitStatus> {
-    let outcome = maintain(&session.path, None, options).map_err(|error| failed(&error))?;
+/// Makes the safe repairs. It is an error if the session cannot be resumed.
+fn repair(session: &ListedSession, options: &Options) -> Result<(), CommandError> {
+    let outcome = maintain(&session.path, None, options)?;
     let path = shown_word(&session.path);
     if let Ending::Deferred(_) | Ending::Refused(_) = outcome.ending {
         let reason = outcome.ending.reason().unwrap_or_default();
         eprint_message(&format!("{path}: not repaired: {reason}"));
-        return Err(ExitStatus::of_change(&outcome.ending));
+        return Err(CommandError::Told(ExitStatus::of_change(&outcome.ending)));
     }
     if outcome.ending == Ending::Fixed {
         let rules = repaired_rules(&outcome);
@@ -125,14 +118,13 @@ fn repair(session: &ListedSession, options: &Options) -> Result<(), ExitStatus> 
 }
 
 /// Recovers a session that is too long, because the API would refuse it.
-fn shorten(session: &ListedSession, resume: &ResumeArgs) -> Result<(), ExitStatus> {
+fn shorten(session: &ListedSession, resume: &ResumeArgs) -> Result<(), CommandError> {
     if !session.is_long {
         return Ok(());
     }
     let asked = RecoverArgs::for_file(session.path.clone(), resume.change.clone());
-    let options = asked.options().map_err(|error| failed(&error))?;
-    let done =
-        keeper::recover(&session.path, None, &asked.recovery(), &options).map_err(|error| failed(&error))?;
+    let options = asked.options()?;
+    let done = keeper::recover(&session.path, None, &asked.recovery(), &options)?;
     eprint_message(&sentence(&asked, &done));
     // A context above the target may fit nevertheless.
     let fits =
@@ -145,7 +137,7 @@ fn shorten(session: &ListedSession, resume: &ResumeArgs) -> Result<(), ExitStatu
             eprint_message(&format!(
                 "the session is too long, so it would be refused: tailor recover {path}"
             ));
-            Err(other)
+            Err(CommandError::Told(other))
         }
     }
 }
@@ -175,22 +167,18 @@ fn repaired(outcome: &Outcome) -> u64 {
 }
 
 /// Replaces this process by the agent.
-fn start(resume: &ResumeArgs, session: &ListedSession) -> ExitStatus {
-    let Some((words, folder)) = session.resume() else { return ExitStatus::Error };
+fn start(resume: &ResumeArgs, session: &ListedSession) -> CommandResult {
+    let Some((words, folder)) = session.resume() else { return Ok(ExitStatus::Error) };
     let folder = folder.filter(|folder| folder.is_dir());
     if resume.no_start {
         let command = in_folder(&words, folder);
         if resume.change.json.is_json() {
             let path = portable_text(&session.path);
-            return print_json(&ResumeLine {
-                kind: "resume",
-                path,
-                agent: session.agent_name(),
-                resume: &command,
-            });
+            let (kind, agent) = ("resume", session.agent_name());
+            return Ok(print_json(&ResumeLine { kind, path, agent, resume: &command }));
         }
         println!("{command}");
-        return ExitStatus::Clean;
+        return Ok(ExitStatus::Clean);
     }
     // A failed start may leave us in the other folder.
     let line = in_folder(&words, folder);
@@ -201,13 +189,13 @@ fn start(resume: &ResumeArgs, session: &ListedSession) -> ExitStatus {
         command.current_dir(folder);
     }
     let error = match give_way_to(command) {
-        Ok(status) => return status,
+        Ok(status) => return Ok(status),
         Err(error) => error,
     };
     if error.kind() == ErrorKind::NotFound {
-        return failed(&format!("{} is not in PATH; run it yourself: {line}", words[0]));
+        return Err(format!("{} is not in PATH; run it yourself: {line}", words[0]).into());
     }
-    failed(&format!("{}: could not start: {error}", words[0]))
+    Err(format!("{}: could not start: {error}", words[0]).into())
 }
 
 /// The command to type. Agents look for sessions of the current folder, so it may begin with `cd`.

@@ -1,19 +1,18 @@
 //! `tailor scan`: reports what is wrong.
 
-use super::{OutputOptions, finish, is_stream, lines, output_closed, over_files, roots};
+use super::{CommandResult, OutputOptions, finish, is_stream, lines, output_closed, over_files, roots};
 use crate::args::{FileLayout, ReportFormat, ScanArgs};
 use crate::report::{FailPolicy, FileReport};
-use crate::status::ExitStatus;
 use keeper::{FoundFile, Options, Verdicts, maintain, maintain_stream};
 use std::io;
 use std::path::Path;
 use transcript::Severity;
 
-pub(crate) fn run(scan: &ScanArgs) -> Result<ExitStatus, String> {
+pub(crate) fn run(scan: &ScanArgs) -> CommandResult {
     let (options, cache) = scan.asked()?;
     let judge = FailPolicy::new(&scan.shared, &options.policy, Severity::Error)?;
     if scan.data_set.lines {
-        return Ok(lines::run(&scan.data_set, &scan.shared, &judge, false));
+        return lines::run(&scan.data_set, &scan.shared, &judge, false);
     }
     if is_stream(&scan.shared.paths)? {
         return stream(scan, &options, &judge);
@@ -29,22 +28,20 @@ pub(crate) fn run(scan: &ScanArgs) -> Result<ExitStatus, String> {
     let is_overview = scan.shared.paths.is_empty() && scan.shared.results.format() == ReportFormat::Human;
     let layout = if is_overview { FileLayout::Overview } else { FileLayout::Sorted };
     let output = OutputOptions::new(&scan.shared.results, &options.policy).laid_out(layout);
-    Ok(over_files(&scan.shared.paths, &output, |found| {
+    over_files(&scan.shared.paths, &output, |found| {
         Some(match look(found) {
             Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),
             Err(error) => FileReport::failed_at(&found.path, &error),
         })
-    }))
+    })
 }
 
-fn stream(scan: &ScanArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<ExitStatus, String> {
+fn stream(scan: &ScanArgs, options: &Options, judge: &FailPolicy<'_>) -> CommandResult {
     let mut printer = OutputOptions::new(&scan.shared.results, &options.policy).printer()?;
     let report = match maintain_stream(io::stdin().lock(), options, |_, _| Ok(())) {
         Ok(stream) => FileReport::new(Path::new("-"), true, stream.outcome, judge),
         Err(error) => FileReport::failed(&error),
     };
-    Ok(match printer.file(report) {
-        Ok(()) => finish(printer),
-        Err(error) => output_closed(&printer.name(), &error),
-    })
+    printer.file(report).map_err(|error| output_closed(&printer.name(), &error))?;
+    finish(printer)
 }

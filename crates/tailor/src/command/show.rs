@@ -1,6 +1,6 @@
 //! `tailor show`: prints the full text of a cut.
 
-use super::{failed, output_closed};
+use super::{CommandError, CommandResult, ended, output_closed};
 use crate::args::ShowArgs;
 use crate::status::ExitStatus;
 use crate::terminal::Harmless;
@@ -11,11 +11,8 @@ use std::io::{self, IsTerminal, Read, Write};
 /// How much is read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-pub(crate) fn run(show: &ShowArgs) -> ExitStatus {
-    let vault = match show.config.load().and_then(|config| show.vault.open(&config)) {
-        Ok(vault) => vault,
-        Err(error) => return failed(&error),
-    };
+pub(crate) fn run(show: &ShowArgs) -> CommandResult {
+    let vault = show.config.load().and_then(|config| show.vault.open(&config))?;
     let mut status = ExitStatus::Clean;
     let spelling = match (show.json.is_json(), io::stdout().is_terminal()) {
         (true, _) => Spelling::Json,
@@ -23,9 +20,9 @@ pub(crate) fn run(show: &ShowArgs) -> ExitStatus {
         _ => Spelling::AsIs,
     };
     for id in &show.ids {
-        status = status.max(one(show, &vault, id, spelling));
+        status = status.max(ended(one(show, &vault, id, spelling)));
     }
-    status
+    Ok(status)
 }
 
 /// How a text is printed.
@@ -38,19 +35,16 @@ enum Spelling {
     Json,
 }
 
-fn one(show: &ShowArgs, vault: &Vault, id: &str, spelling: Spelling) -> ExitStatus {
-    let text = match vault.text(id) {
-        Ok(text) => text,
-        Err(error) => return failed(&error),
-    };
+fn one(show: &ShowArgs, vault: &Vault, id: &str, spelling: Spelling) -> CommandResult {
+    let text = vault.text(id)?;
     match print(text, show.raw, spelling) {
-        Ok(()) => ExitStatus::Clean,
-        Err(ShowTrouble::Output(error)) => output_closed("standard output", &error),
+        Ok(()) => Ok(ExitStatus::Clean),
+        Err(ShowTrouble::Output(error)) => Err(output_closed("standard output", &error)),
         Err(ShowTrouble::Text(error)) => {
             let place = vault.root().display();
-            failed(&format!(
+            Err(CommandError::from(format!(
                 "{place}: could not read all of the text {id}: {error} (what was printed is not to be trusted)"
-            ))
+            )))
         }
     }
 }

@@ -10,7 +10,7 @@ mod view;
 mod words;
 
 use super::progress::Progress;
-use super::{BATCH_FILES, databases, failed, is_stream, nothing_found, output_closed, roots};
+use super::{BATCH_FILES, CommandResult, databases, is_stream, nothing_found, output_closed, roots};
 use crate::amount::{grouped, percent};
 use crate::amount::{plural, size};
 use crate::args::TopArgs;
@@ -31,11 +31,8 @@ use words::{
     by_size, by_tokens, entry_name, field, in_short, lines_of, part, standing, standing_word, tool_name,
 };
 
-pub(crate) fn run(top: &TopArgs) -> ExitStatus {
-    let config = match top.config.load() {
-        Ok(config) => config,
-        Err(error) => return failed(&error),
-    };
+pub(crate) fn run(top: &TopArgs) -> CommandResult {
+    let config = top.config.load()?;
     if wants_keys(top) {
         #[cfg(feature = "interactive")]
         return interactive::run(top, &config);
@@ -43,12 +40,7 @@ pub(crate) fn run(top: &TopArgs) -> ExitStatus {
         eprint_message(&format!("tables, not keys: {}", crate::value::not_built_in("interactive")));
     }
     let policies = config.policies();
-    let done = match is_stream(&top.paths) {
-        Ok(true) => stream(top, &policies),
-        Ok(false) => files(top, &policies),
-        Err(error) => return failed(&error),
-    };
-    done.unwrap_or_else(|error| output_closed("standard output", &error))
+    if is_stream(&top.paths)? { stream(top, &policies) } else { files(top, &policies) }
 }
 
 /// Whether to run interactively: on a terminal, unless tables were asked for. A path that does not exist is an error that
@@ -61,10 +53,10 @@ fn wants_keys(top: &TopArgs) -> bool {
     !asks_for_tables && !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-fn files(top: &TopArgs, policies: &Policies) -> io::Result<ExitStatus> {
+fn files(top: &TopArgs, policies: &Policies) -> CommandResult {
     let files = find(&roots(&top.paths));
     if files.is_empty() {
-        return Ok(nothing_found(&top.paths));
+        return Err(nothing_found(&top.paths));
     }
     let mut teller = TopPrinter::new(top, files.len() > 1);
     let progress = Progress::new(&files);
@@ -79,19 +71,20 @@ fn files(top: &TopArgs, policies: &Policies) -> io::Result<ExitStatus> {
         };
         let weighed: Vec<(SizeReport, bool)> = batch.par_iter().map(work).collect();
         progress
-            .behind(|| weighed.into_iter().try_for_each(|(weighed, named)| teller.file(weighed, named)))?;
+            .behind(|| weighed.into_iter().try_for_each(|(weighed, named)| teller.file(weighed, named)))
+            .map_err(|error| output_closed("standard output", &error))?;
     }
     progress.end();
-    teller.finish(&files)
+    teller.finish(&files).map_err(|error| output_closed("standard output", &error))
 }
 
-fn stream(top: &TopArgs, policies: &Policies) -> io::Result<ExitStatus> {
+fn stream(top: &TopArgs, policies: &Policies) -> CommandResult {
     let path = Path::new("-");
     let weigh = |source: &dyn Source| weigh_source(path, source, top.rows(), top.show_content, policies);
     let weighed = spool(io::stdin().lock(), weigh).unwrap_or_else(|stop| SizeReport::stopped(path, &stop));
     let mut teller = TopPrinter::new(top, false);
-    teller.file(weighed, true)?;
-    teller.finish(&[])
+    let done = teller.file(weighed, true).and_then(|()| teller.finish(&[]));
+    done.map_err(|error| output_closed("standard output", &error))
 }
 
 /// Prints what was weighed.

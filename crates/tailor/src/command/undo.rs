@@ -1,6 +1,6 @@
 //! `tailor undo`: restores what a run changed.
 
-use super::{OutputOptions, failed, over_files, roots};
+use super::{CommandResult, OutputOptions, failed, over_files, roots};
 use crate::amount::{plural, size};
 use crate::args::UndoArgs;
 use crate::place::{portable_text, shown};
@@ -19,24 +19,18 @@ use std::path::{Path, PathBuf};
 /// How many of the newest runs are listed.
 const NEWEST_MAX: usize = 20;
 
-pub(crate) fn run(asked: &UndoArgs) -> ExitStatus {
-    let options = match asked.options() {
-        Ok(options) => options,
-        Err(error) => return failed(&error),
-    };
-    let Some(vault) = &options.vault else { return ExitStatus::Error };
+pub(crate) fn run(asked: &UndoArgs) -> CommandResult {
+    let options = asked.options()?;
+    let Some(vault) = &options.vault else { return Ok(ExitStatus::Error) };
     if asked.paths.is_empty() && !asked.all {
         return list_newest(asked, vault);
     }
-    let paths = match if asked.all { vault.files() } else { Ok(asked.paths.clone()) } {
-        Ok(paths) => paths,
-        Err(error) => return failed(&error),
-    };
+    let paths = if asked.all { vault.files()? } else { asked.paths.clone() };
     if paths.is_empty() {
-        return nothing_kept(vault);
+        return Ok(nothing_kept(vault));
     }
     if asked.list {
-        return list(asked, &paths, vault);
+        return Ok(list(asked, &paths, vault));
     }
     let is_there = |found: &FoundFile| !asked.all || found.path.exists() || is_stored(&found.path);
     let is_of_a_named_database = |found: &FoundFile| is_stored(&found.path) && !paths.contains(&found.path);
@@ -116,12 +110,11 @@ struct RunLine<'a> {
 }
 
 /// Lists the newest runs of all files.
-fn list_newest(asked: &UndoArgs, vault: &Vault) -> ExitStatus {
-    let records = match vault.newest(NEWEST_MAX) {
-        Ok(records) if records.is_empty() => return nothing_kept(vault),
-        Ok(records) => records,
-        Err(error) => return failed(&error),
-    };
+fn list_newest(asked: &UndoArgs, vault: &Vault) -> CommandResult {
+    let records = vault.newest(NEWEST_MAX)?;
+    if records.is_empty() {
+        return Ok(nothing_kept(vault));
+    }
     let mut status = ExitStatus::Clean;
     for record in records {
         match record {
@@ -132,7 +125,7 @@ fn list_newest(asked: &UndoArgs, vault: &Vault) -> ExitStatus {
     if !asked.change.json.is_json() {
         hint("to undo the newest run of a file: tailor undo FILE; of every file: tailor undo --all");
     }
-    status
+    Ok(status)
 }
 
 fn list(asked: &UndoArgs, paths: &[PathBuf], vault: &Vault) -> ExitStatus {

@@ -195,6 +195,8 @@ pub(crate) enum Heals {
     Never,
     /// Where an entry shares its id with another, since a child of one is a child of both.
     Copies,
+    /// Where the API refused signed thinking, since how the last turn ended tells that.
+    Refusals,
     /// Anywhere.
     Always,
 }

@@ -4,7 +4,7 @@
 //! session after an edit before the block (docs/repair.md, "Signed thinking"). The rule finds thinking that is already
 //! invalid for this reason; [`crate::plan::thinking`] keeps the fixes of other rules from invalidating more.
 
-use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, FindingSink, Group, Heals, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Results};
 use crate::model::entry::{ContentIssueKind, Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Op, Severity};
@@ -65,6 +65,7 @@ pub(super) static RULE: Rule = Rule {
         recovers: true,
         entry_decides: true,
         wakes: &[],
+        heals: Heals::Refusals,
         ..RuleInfo::BASE
     },
     cover,

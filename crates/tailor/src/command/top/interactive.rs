@@ -5,7 +5,7 @@ use super::level::KeyPress;
 use super::measure::one;
 use super::view::{AfterKey, ScreenLine, SessionNews, View};
 use crate::args::TopArgs;
-use crate::command::{BATCH_FILES, databases, failed, nothing_found};
+use crate::command::{BATCH_FILES, CommandResult, databases, nothing_found};
 use crate::config::Loaded;
 use crate::sessions::{Candidate, ListedSession, Looks, SessionState, with_sidechains};
 use crate::status::ExitStatus;
@@ -41,10 +41,10 @@ const FRAME: Duration = Duration::from_millis(200);
 /// The assumed size of a terminal that does not report one.
 const SIZE: (usize, usize) = (80, 24);
 
-pub(super) fn run(top: &TopArgs, config: &Loaded) -> ExitStatus {
+pub(super) fn run(top: &TopArgs, config: &Loaded) -> CommandResult {
     let candidates = with_sidechains(&top.paths);
     if candidates.is_empty() {
-        return nothing_found(&top.paths);
+        return Err(nothing_found(&top.paths));
     }
     let view = View::new(candidates.iter().map(ListedSession::unknown).collect(), top.window_tokens);
     let (tell, news) = channel();
@@ -63,15 +63,13 @@ pub(super) fn run(top: &TopArgs, config: &Loaded) -> ExitStatus {
     }
     let done =
         RawTerminal::take().and_then(|held| walk(view, &Arc::new(work), &news, &ended).map(|()| drop(held)));
-    if let Err(error) = done {
-        return failed(&format!(
-            "top: could not use the terminal: {error}; for tables, run: tailor top --plain"
-        ));
-    }
+    done.map_err(|error| {
+        format!("top: could not use the terminal: {error}; for tables, run: tailor top --plain")
+    })?;
     if let Ok(signal @ 1..) = i32::try_from(ended.load(Ordering::SeqCst)) {
         let _ = emulate_default_handler(signal);
     }
-    ExitStatus::Clean
+    Ok(ExitStatus::Clean)
 }
 
 /// Draws and handles keys until the user quits.

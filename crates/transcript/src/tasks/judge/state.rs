@@ -418,14 +418,13 @@ fn are_stable(session: &Session<'_>, findings: &[Finding], floor: u32, open: boo
             Heals::Never => false,
             // Children of an entry are also children of its copy.
             Heals::Copies => finding.entry.is_some_and(|entry| session.shares_its_id(entry)),
+            Heals::Refusals => safety == Safety::Safe || is_error,
             Heals::Always => true,
         };
-        // Whether the API refused thinking depends on how the last turn ended.
-        let refused = rule.code() == bound_thinking::CODE && (safety == Safety::Safe || is_error);
         let may_go = finding.saves_bytes.is_some() && safety == Safety::None;
         let held = safety == Safety::Held(Held::RecentlyUsed) && is_error;
         stable &= !(newest.contains(&safety) || (strip && safety != Safety::None));
-        stable &= !(heals || refused || may_go || held);
+        stable &= !(heals || may_go || held);
         let own = touched(session, finding).is_some_and(|entry| entry >= floor);
         stable &= !own || !open && entry_alone_decides(session, finding, floor);
         in_turn |= own;
@@ -438,7 +437,7 @@ fn is_binding(session: &Session<'_>, findings: &[Finding]) -> bool {
     let may = |finding: &Finding| matches!(finding.fix.safety, Safety::Safe | Safety::Guarded(_));
     let visible = findings.iter().any(|finding| finding.rule.model_sees && may(finding));
     let gated = visible && session.policy.thinking_in_force() != SignedThinking::Ignore;
-    let remembered = findings.iter().any(|finding| finding.rule.code() == bound_thinking::CODE);
+    let remembered = findings.iter().any(|finding| finding.rule.heals == Heals::Refusals);
     gated || !(remembered || bound_thinking::is_uncut(session))
 }
 
