@@ -50,8 +50,13 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let bytes = damaged.damage.span.len();
         let message = match damaged.damage.kind {
             _ if damaged.cause == DamageCause::Name => "a field name was overwritten".to_string(),
-            DamageKind::NotJson(0) if session.transcript.in_database && bytes <= SAID_MAX => {
-                said(session, damaged.damage.span)?.unwrap_or_else(|| not_json(bytes, 0))
+            DamageKind::NotJson(at)
+                if session.transcript.in_database
+                    && damaged.lines == 1
+                    && at == damaged.damage.span.start
+                    && bytes <= SAID_MAX =>
+            {
+                said(session, damaged.damage.span)?.unwrap_or_else(|| not_json(bytes, at))
             }
             _ if damaged.lines > 1 => format!("{} lines of {bytes} bytes hold no record", damaged.lines),
             DamageKind::NotJson(at) => not_json(bytes, at),

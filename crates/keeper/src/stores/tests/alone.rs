@@ -1,7 +1,7 @@
 //! Rows come, go and are linked anew while their owner is stopped.
 
 use super::write::{fixed, options, rows, undone};
-use super::{OPENCODE, database, entries, exported, found, insert, number, openclaw};
+use super::{OPENCODE, database, entries, exported, found, insert, looked, number, openclaw};
 use crate::deferral::Deferral;
 use crate::outcome::Ending;
 use crate::refusal::Refusal;
@@ -364,6 +364,11 @@ fn a_wrong_leaf_and_a_lost_identity_are_said_and_mended() {
         let said: Vec<_> = found(&path).into_iter().filter(|(code, ..)| *code == "B9").collect();
         let wanted: Vec<_> = lines.iter().map(|line| ("B9", *line, Severity::Error)).collect();
         assert_eq!(said, wanted, "{damage}");
+        let told = looked(&path).before.unwrap().findings;
+        for finding in told.iter().filter(|finding| finding.rule.code() == "B9") {
+            let of = if finding.line == 6 { "leaf_event_id" } else { "transcript_event_identities" };
+            assert!(finding.message.contains(of), "{}", finding.message);
+        }
         let (text, lost) = exported(&path);
         assert_eq!(
             (text.lines().map(str::to_string).collect(), lost.lost),
