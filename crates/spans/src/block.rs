@@ -28,8 +28,11 @@ struct Block {
 /// The marks of bytes that grow at their end.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
-    /// The last but one has a stop at the end of the bytes, and the last one only counts.
+    /// The last but one in use has a stop at the end of the bytes, and the last one only counts. Blocks behind them were in
+    /// use before: clearing room that is filled in again takes time.
     blocks: Vec<Block>,
+    /// How many are in use.
+    used: usize,
     /// The blocks with bytes beyond ASCII.
     beyond_ascii: Vec<u32>,
     /// Where lines end in the bytes that were added last.
@@ -55,7 +58,10 @@ impl Marks {
     }
 
     fn update_with(&mut self, level: Level, bytes: &[u8], from: usize) {
-        self.blocks.resize(bytes.len() / SIZE + 2, Block::default());
+        self.used = bytes.len() / SIZE + 2;
+        if self.blocks.len() < self.used {
+            self.blocks.resize(self.used, Block::default());
+        }
         self.beyond_ascii.truncate(self.beyond_ascii.partition_point(|&n| (n as usize) < from / SIZE));
         self.split &= from >= SIZE;
         self.line_ends.clear();
@@ -64,7 +70,8 @@ impl Marks {
 
     /// Forgets so many blocks at the beginning, whose bytes are gone.
     pub fn forget(&mut self, blocks: usize) {
-        self.blocks.drain(..blocks);
+        self.blocks.copy_within(blocks..self.used, 0);
+        self.used -= blocks;
         self.beyond_ascii.drain(..self.beyond_ascii.partition_point(|&n| (n as usize) < blocks));
         self.beyond_ascii.iter_mut().for_each(|n| *n -= blocks as u32);
     }

@@ -31,7 +31,7 @@ const SEARCH_BYTES_MIN: usize = 256;
 const SMALL_BYTES: usize = 4 * 1024;
 
 /// A range that is searched several times is held in memory up to this length.
-const HELD_BYTES: usize = 8 * 1024;
+const HELD_BYTES: usize = 12 * 1024;
 
 /// How much of a literal is counted at a time. After the last step that fits, units are counted one by one.
 const STEP_BYTES: usize = 1024;

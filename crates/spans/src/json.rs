@@ -32,7 +32,7 @@ const LONG_BYTES: usize = 1 << 20;
 const HELD_BYTES_MAX: usize = 1 << 28;
 
 /// A text of so many bytes is searched for our markers when it is read, because a rule may want to know.
-const SEARCHED_BYTES_MIN: usize = 1 << 14;
+const SEARCHED_BYTES_MIN: usize = 1 << 12;
 
 /// The first window of what may end early or be no object at all.
 const FIRST_WINDOW_BYTES: usize = 256;
@@ -92,8 +92,10 @@ struct Gap {
 /// One object, tokenised. Reused from line to line, so that a scan does not allocate.
 #[derive(Clone, Debug, Default)]
 pub struct Doc {
-    /// The bytes that are held: the object's, and others around it.
+    /// The bytes that are held: the object's, and others around it. Room behind them is there to be filled again.
     bytes: Vec<u8>,
+    /// How many of them are held.
+    held: usize,
     /// Where they begin in the source.
     base: u64,
     gaps: Vec<Gap>,
@@ -107,11 +109,21 @@ pub struct Doc {
 
 /// Whether strings hold something that JSON allows and some readers refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Odd {
+pub struct Odd(u8);
+
+impl Odd {
+    const HALF_PAIRS: u8 = 1;
+    const NUL: u8 = 2;
+
     /// Half a surrogate pair, `\ud83d` without its other half: no text in any encoding.
-    pub half_pairs: bool,
+    pub fn half_pairs(self) -> bool {
+        self.0 & Self::HALF_PAIRS != 0
+    }
+
     /// `\u0000`.
-    pub nul: bool,
+    pub fn nul(self) -> bool {
+        self.0 & Self::NUL != 0
+    }
 }
 
 impl Doc {
@@ -153,7 +165,7 @@ impl Doc {
 
     /// The bytes that are held: all of a line, but for what is left out of a long one.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[..self.held]
     }
 
     /// The offset in the source of a place in the bytes that are held.
@@ -172,7 +184,8 @@ impl Doc {
         let gaps = after.map(|gap| Gap { at: gap.at - from, total: gap.total - total, ..*gap }).collect();
         let bytes = self.bytes[from as usize..to as usize].to_vec();
         let (nodes, renamed) = (core::mem::take(&mut self.nodes), core::mem::take(&mut self.renamed));
-        let mut own = Self { bytes, base, gaps, nodes, renamed, odd: self.odd, pairs: self.pairs };
+        let held = bytes.len();
+        let mut own = Self { bytes, held, base, gaps, nodes, renamed, odd: self.odd, pairs: self.pairs };
         own.move_nodes(|at| at - from as usize);
         own
     }
@@ -438,7 +451,8 @@ impl JsonText {
 
 /// Whether a character of four bytes may begin in these: what begins one is above all others.
 fn begins_four(bytes: &[u8]) -> bool {
-    bytes.iter().fold(0, |most, byte| most.max(*byte)) >= 0xf0
+    // Where there may be one, there mostly is one soon.
+    bytes.chunks(SIZE * 4).any(|bytes| bytes.iter().fold(0, |most, byte| most.max(*byte)) >= 0xf0)
 }
 
 /// What became of the bytes.
@@ -537,7 +551,7 @@ impl Tokeniser {
 
     /// The offset after all that was added.
     pub fn end(&self) -> u64 {
-        self.doc.offset(self.doc.bytes.len())
+        self.doc.offset(self.doc.held)
     }
 
     /// Lets go of what is before the next token, and adds so many bytes, which are filled in.
@@ -545,7 +559,8 @@ impl Tokeniser {
         if self.untouched() {
             // Whole blocks go, so that the marks of the others stay.
             let gone = self.at.min(self.checked_to) / SIZE * SIZE;
-            self.doc.bytes.drain(..gone);
+            self.doc.bytes.copy_within(gone..self.doc.held, 0);
+            self.doc.held -= gone;
             self.marks.forget(gone / SIZE);
             self.doc.base += gone as u64 + self.doc.gaps.last().map_or(0, |gap| gap.total);
             self.doc.gaps.clear();
@@ -556,10 +571,14 @@ impl Tokeniser {
 
     /// Adds so many bytes, which are filled in.
     fn add<E>(&mut self, count: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
-        let held = self.doc.bytes.len();
-        self.doc.bytes.resize(held + count, 0);
-        fill(&mut self.doc.bytes[held..])?;
-        self.marks.update(&self.doc.bytes, held);
+        let Doc { bytes, held, .. } = &mut self.doc;
+        let (from, to) = (*held, *held + count);
+        if bytes.len() < to {
+            bytes.resize(to, 0);
+        }
+        fill(&mut bytes[from..to])?;
+        *held = to;
+        self.marks.update(&bytes[..to], from);
         Ok(())
     }
 
@@ -609,7 +628,7 @@ impl Tokeniser {
     ) -> Result<Fed, E> {
         let mut window = FIRST_WINDOW_BYTES;
         loop {
-            let (fed, at) = (self.read(self.doc.bytes.len()), self.end());
+            let (fed, at) = (self.read(self.doc.held), self.end());
             if fed != Fed::More || at == end {
                 return Ok(fed);
             }
@@ -617,7 +636,7 @@ impl Tokeniser {
                 return Ok(Fed::TooComplex);
             }
             // A token that is read again is then at least twice as long as it was.
-            let open = self.doc.bytes.len() - self.at;
+            let open = self.doc.held - self.at;
             let count = (end - at).min(window.max(open) as u64) as usize;
             self.add(count, |room| fill(at, room))?;
             window = (window * 2).min(WINDOW_BYTES);
@@ -636,7 +655,7 @@ impl Tokeniser {
 
     /// Takes some of the bytes that are fed, which cannot stand in an object, for blanks.
     pub fn blank(&mut self, bytes: &[u8], from: usize, to: usize) {
-        let held = self.doc.bytes.len();
+        let held = self.doc.held;
         let mut copy = copy_from(bytes, 0);
         let Ok(()) = self.add(to.saturating_sub(held), |room| copy(held as u64, room));
         self.doc.bytes[from..to].fill(b' ');
@@ -651,13 +670,25 @@ impl Tokeniser {
             (TokenState::Value | TokenState::ValueOrEnd, b'"') => return self.strings(piece, i, false),
             (TokenState::Start | TokenState::Document | TokenState::Value | TokenState::ValueOrEnd, b'{') => {
                 self.open_container(ValueKind::Object, i, TokenState::KeyOrEnd)?;
+                if piece.bytes.get(i + 1) == Some(&b'"') {
+                    return self.strings(piece, i + 1, true);
+                }
             }
             (TokenState::Document | TokenState::Value | TokenState::ValueOrEnd, b'[') => {
                 self.open_container(ValueKind::Array, i, TokenState::ValueOrEnd)?;
             }
-            (TokenState::ValueOrEnd | TokenState::CommaOrEnd, b']') => self.close(i, ValueKind::Array)?,
-            (TokenState::KeyOrEnd | TokenState::CommaOrEnd, b'}') => self.close(i, ValueKind::Object)?,
-            (TokenState::Value | TokenState::ValueOrEnd, _) => return self.scalar(piece.bytes, i),
+            (TokenState::ValueOrEnd | TokenState::CommaOrEnd, b']') => {
+                self.close(i, ValueKind::Array)?;
+                return self.after_value(piece, i + 1);
+            }
+            (TokenState::KeyOrEnd | TokenState::CommaOrEnd, b'}') => {
+                self.close(i, ValueKind::Object)?;
+                return self.after_value(piece, i + 1);
+            }
+            (TokenState::Value | TokenState::ValueOrEnd, _) => {
+                let end = self.scalar(piece.bytes, i)?;
+                return self.after_value(piece, end);
+            }
             (TokenState::CommaOrEnd, b',') if self.container() == ValueKind::Object => {
                 self.state = TokenState::Key;
             }
@@ -665,6 +696,15 @@ impl Tokeniser {
             _ => return Err(TokenStop::Bad(i)),
         }
         Ok(i + 1)
+    }
+
+    /// Goes on after a value that is no string. In compact JSON mostly a comma and a key follow.
+    #[inline]
+    fn after_value(&mut self, piece: MarkedBytes<'_>, end: usize) -> TokenStep {
+        let is_key = matches!(piece.bytes.get(end..end + 2), Some(b",\""))
+            && self.state == TokenState::CommaOrEnd
+            && self.container() == ValueKind::Object;
+        if is_key { self.strings(piece, end + 1, true) } else { Ok(end) }
     }
 
     fn container(&self) -> ValueKind {
@@ -715,6 +755,7 @@ impl Tokeniser {
 
     /// Reads the string that begins at `at`, and the strings after it as long as nothing stands between them but what
     /// nearly always does in compact JSON: a colon after a key, and a comma after a value of an object.
+    #[inline(never)]
     fn strings(&mut self, piece: MarkedBytes<'_>, at: usize, key: bool) -> TokenStep {
         let bytes = piece.bytes;
         let (mut at, mut key) = (at, key);
@@ -779,10 +820,10 @@ impl Tokeniser {
                     };
                     at = stop + 6;
                     match code {
-                        0 => self.doc.odd.nul = true,
+                        0 => self.doc.odd.0 |= Odd::NUL,
                         0xd800..0xdc00 if cut_off(&rest[6..]) => return Err(TokenStop::Short),
                         0xd800..0xdc00 if is_low(&rest[6..]) => (self.doc.pairs, at) = (true, stop + 12),
-                        0xd800..0xe000 => self.doc.odd.half_pairs = true,
+                        0xd800..0xe000 => self.doc.odd.0 |= Odd::HALF_PAIRS,
                         _ => {}
                     }
                 }
@@ -797,14 +838,14 @@ impl Tokeniser {
 
     /// Whether so much is held that something is to be let go.
     pub fn is_full(&self) -> bool {
-        self.doc.bytes.len() >= self.held_max
+        self.doc.held >= self.held_max
     }
 
     /// Lets go of what is long in a line that is long, as far as it was read. Says whether there is room for more then.
     pub fn make_room(&mut self) -> bool {
-        let Doc { bytes, gaps, nodes, .. } = &mut self.doc;
+        let Doc { bytes, held, gaps, nodes, .. } = &mut self.doc;
         let (mut kept, mut done, mut gone) = (0, 0, Vec::new());
-        for (from, to) in spare(bytes, gaps, nodes, (self.at, self.followed)) {
+        for (from, to) in spare(&bytes[..*held], gaps, nodes, (self.at, self.followed)) {
             let spare = &bytes[from..to];
             let (chars, pairs) = (literal::count(spare, Unit::Chars), begins_four(spare));
             bytes.copy_within(done..from, kept);
@@ -819,15 +860,15 @@ impl Tokeniser {
                 None => gaps.push(gap),
             }
         }
-        bytes.copy_within(done.., kept);
-        bytes.truncate(bytes.len() - (done - kept));
+        bytes.copy_within(done..*held, kept);
+        *held -= done - kept;
         self.move_to(|at| {
             let before = gone.partition_point(|(to, _)| *to <= at);
             at - gone[..before].last().map_or(0, |(_, bytes)| *bytes)
         });
-        self.marks.update(&self.doc.bytes, 0);
+        self.marks.update(self.doc.bytes(), 0);
         // What is looked at again is no longer than what will be added.
-        let held = self.doc.bytes.len();
+        let held = self.doc.held;
         self.held_max = LONG_BYTES.max(2 * held);
         held <= HELD_BYTES_MAX
     }
@@ -960,7 +1001,7 @@ mod tests {
                 room.copy_from_slice(piece);
                 Ok(())
             });
-            let fed = tokeniser.read(tokeniser.doc.bytes.len());
+            let fed = tokeniser.read(tokeniser.doc.held);
             if fed != Fed::More {
                 return (fed, tokeniser);
             }

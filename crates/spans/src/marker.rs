@@ -138,7 +138,7 @@ impl TextFolder {
 
 /// Whether a literal may begin with one of our markers, without decoding it.
 pub fn may_begin(literal: &[u8]) -> bool {
-    matches!(literal.first(), Some(b'[' | b'\\'))
+    matches!(literal, [b'[', b't' | b'\\', ..] | [b'\\', ..])
 }
 
 /// Whether a literal may hold one of our markers.

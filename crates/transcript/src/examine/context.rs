@@ -35,7 +35,7 @@ impl Context {
         let mut entries: Vec<u32> = session.model_order().iter().copied().filter(speaks).collect();
         if session.shape.summary_first {
             // The summary comes before what it lets stay.
-            entries.sort_by_key(|&entry| session.entry(entry).kind != Kind::Boundary);
+            entries.sort_by_key(|&entry| session.kind(entry) != Kind::Boundary);
         }
         let joined = joined(session, &entries);
         Self { entries, joined }
@@ -70,7 +70,7 @@ impl Context {
 
     /// Whether an entry is a message that counts when messages are counted: summaries and instructions do not.
     pub(crate) fn counts(session: &Session<'_>, entry: u32) -> bool {
-        match session.entry(entry).kind {
+        match session.kind(entry) {
             Kind::Message(role) => role != Role::System,
             Kind::Note => !session.shape.notes_are_summaries,
             _ => false,
@@ -115,7 +115,11 @@ impl Messages {
     }
 }
 
+/// How many turns these entries are, each of which comes once.
 fn turns(session: &Session<'_>, entries: impl Iterator<Item = u32>) -> usize {
+    if session.is_each_a_turn() {
+        return entries.count();
+    }
     let mut turns: Vec<u64> = entries.map(|entry| session.turn(entry)).collect();
     turns.sort_unstable();
     turns.dedup();

@@ -21,7 +21,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     pub(crate) fn from_session(session: &Session<'_>, seen: usize) -> Self {
-        let spoken = |&&entry: &&u32| matches!(session.entry(entry).kind, Kind::Message(_));
+        let spoken = |&&entry: &&u32| matches!(session.kind(entry), Kind::Message(_));
         let live = session.live.iter().filter(spoken).count();
         Self { hash: session.transcript.user_text, texts: session.transcript.user_texts, seen, live }
     }

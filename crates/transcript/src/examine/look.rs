@@ -115,7 +115,7 @@ pub(crate) fn look(
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(&scan_as(source, policy.format)?, source, policy, (depth, false), holds, remember)
+    look_at(&scan_as(source, policy.format)?, source, policy, (depth, Purpose::Report), holds, remember)
 }
 
 /// The same for a source that was read.
@@ -125,7 +125,7 @@ pub(super) fn look_at_all(
     Terms { policy, depth, .. }: Terms<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(read, source, policy, (depth, false), &Holds::default(), remember)
+    look_at(read, source, policy, (depth, Purpose::Report), &Holds::default(), remember)
 }
 
 /// The same. The plan must not be carried out: if the fixes only cut texts it holds just their sizes, and otherwise it may be
@@ -136,7 +136,7 @@ pub(super) fn look_as_needed(
     policy: &Policy,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(read, source, policy, (Depth::Sizes, true), &Holds::default(), remember)
+    look_at(read, source, policy, (Depth::Sizes, Purpose::Preview), &Holds::default(), remember)
 }
 
 /// If there are fewer lines to a change, the result is read without the transcript it came from: what is noted of a change is as
@@ -172,16 +172,28 @@ pub(super) fn look_at_planned(
         Some(changed) => changed,
         None => scan_as(&new, policy.format)?,
     };
-    let found = look_at(&changed, &new, policy, (depth, false), holds, remember);
+    let purpose = if depth == Depth::Trial { Purpose::Verdict } else { Purpose::Report };
+    let found = look_at(&changed, &new, policy, (depth, purpose), holds, remember);
     *read = Some(changed);
     found
+}
+
+/// What a look is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Somebody is told all of it.
+    Report,
+    /// The same, but the plan need not be carried out.
+    Preview,
+    /// It is compared with the look before: how long the context is and how it begins does not matter.
+    Verdict,
 }
 
 fn look_at(
     read: &Scanned,
     source: &dyn Source,
     policy: &Policy,
-    (depth, as_needed): (Depth, bool),
+    (depth, purpose): (Depth, Purpose),
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
@@ -189,8 +201,9 @@ fn look_at(
     let Some(mut session) = Session::new(read, source, policy, depth) else {
         return Ok(Examination::of_unknown(facts));
     };
-    let mut found = Survey::run(&session, holds, as_needed)?;
-    if as_needed && !found.only_cuts {
+    let is_preview = purpose == Purpose::Preview;
+    let mut found = Survey::run(&session, holds, is_preview)?;
+    if is_preview && !found.only_cuts {
         session.depth = Depth::Trial;
         found = Survey::run(&session, holds, false)?;
     }
@@ -206,10 +219,11 @@ fn look_at(
     let mut plan = plan::draw(&session, &mut steps.into_iter().flat_map(|(_, ops)| ops))?;
     plan.unsettles_memory = found.unsettles_memory(stage);
     let said = Conversation::from_session(&session, messages.seen);
-    let context_tokens = tokens_of(&session)?;
+    let is_told = purpose != Purpose::Verdict;
+    let context_tokens = if is_told { tokens_of(&session)? } else { ContextTokens::default() };
     // The line of a data set is known by its number; nobody reads how it begins.
-    let headline =
-        if policy.format.is_some() { Headline::default() } else { Headline::from_session(&session)? };
+    let is_named = is_told && policy.format.is_none();
+    let headline = if is_named { Headline::from_session(&session)? } else { Headline::default() };
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
     let Survey { mut findings, tally, .. } = found;

@@ -163,11 +163,29 @@ pub(crate) struct SoundKeys {
     /// How many records there were. Of few, looking at each as a whole takes less time.
     records: usize,
     /// Each at a place that its tag decides, with its length.
-    seen: Vec<([u8; SOUND_BYTES_MAX], u8)>,
+    seen: Vec<(KeyBytes, u8)>,
 }
 
 /// Longest key that is remembered.
-const SOUND_BYTES_MAX: usize = 31;
+const SOUND_BYTES_MAX: usize = 32;
+
+/// All bytes of a key of a known length: its first ones and its last ones, which may be the same.
+type KeyBytes = [u64; 4];
+
+/// `None` if it is too long.
+fn key_bytes(key: &[u8]) -> Option<KeyBytes> {
+    let word = |from: usize| key[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let half = |from: usize| key[from..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes).into());
+    let byte = |at: usize| key[at].into();
+    match key.len() {
+        0 => Some([0; 4]),
+        length @ 1..4 => Some([byte(0), byte(length / 2), byte(length - 1), 0]),
+        length @ 4..8 => Some([half(0), half(length - 4), 0, 0]),
+        length @ 8..=16 => Some([word(0), word(length - 8), 0, 0]),
+        length @ 17..=SOUND_BYTES_MAX => Some([word(0), word(8), word(length - 16), word(length - 8)]),
+        _ => None,
+    }
+}
 
 /// How many keys are remembered.
 const SOUND_KEYS: usize = 1 << 10;
@@ -183,16 +201,18 @@ impl SoundKeys {
         if self.records < SOUND_RECORDS_MIN {
             return false;
         }
-        self.seen.resize(SOUND_KEYS, ([0; SOUND_BYTES_MAX], u8::MAX));
+        self.seen.resize(SOUND_KEYS, (KeyBytes::default(), u8::MAX));
         doc.keys().all(|(key, text, tag)| {
-            let (own, length) = &mut self.seen[usize::from(tag.wrapping_mul(0x9e3b) >> 6)];
-            if usize::from(*length) == text.len() && own[..text.len()] == *text {
+            let Some(bytes) = key_bytes(text) else { return is_sound_key(all, key) };
+            let (seen, length) = &mut self.seen[usize::from(tag.wrapping_mul(0x9e3b) >> 6)];
+            // One comparison for all: to stop at the first difference takes longer.
+            let different = bytes.iter().zip(&*seen).fold(0, |bits, (own, seen)| bits | (own ^ seen));
+            if usize::from(*length) == text.len() && different == 0 {
                 return true;
             }
             let sound = is_sound_key(all, key);
-            if sound && text.len() <= SOUND_BYTES_MAX {
-                own[..text.len()].copy_from_slice(text);
-                *length = text.len() as u8;
+            if sound {
+                (*seen, *length) = (bytes, text.len() as u8);
             }
             sound
         })

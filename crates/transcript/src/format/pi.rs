@@ -349,8 +349,8 @@ fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else {
         return draft.issue(ContentIssueKind::Corrupted(None), draft.entry.span);
     };
-    let role = message.get("role").and_then(Value::text);
-    let content = message.get("content");
+    let [role, content] = message.pick(["role", "content"]);
+    let role = role.and_then(Value::text);
     draft.entry.kind = match role.as_deref() {
         Some(b"user") => {
             texts(content).for_each(|text| draft.user_text(text));
@@ -402,16 +402,17 @@ fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
     }
     let mut last = None;
     for block in items(content) {
-        let kind = block.get("type");
+        let [kind, text] = block.pick(["type", "text"]);
         let is = |name: &&str| kind.is_some_and(|kind| kind.is(name));
-        if !block.get("text").is_some_and(is_blank) {
+        if !text.is_some_and(is_blank) {
             last = None;
         }
         if CALLS.iter().any(is) {
-            let arguments = block.get("arguments").or(block.get("input"));
-            let partial = block.get("partialJson").is_some() || arguments.is_none_or(Value::is_null);
-            draft.call(block, block.get("id"), block.get("name"), partial);
-            if block.get("thoughtSignature").is_some_and(is_altered) {
+            let [id, name, arguments, input, partial, signature] =
+                block.pick(["id", "name", "arguments", "input", "partialJson", "thoughtSignature"]);
+            let partial = partial.is_some() || arguments.or(input).is_none_or(Value::is_null);
+            draft.call(block, id, name, partial);
+            if signature.is_some_and(is_altered) {
                 draft.issue(ContentIssueKind::AlteredThought, block.span());
             }
         } else if is(&"thinking") || is(&"redacted_thinking") {
@@ -422,7 +423,7 @@ fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
                 block.span(),
             ));
             thinking(block, signature, draft);
-        } else if let Some(text) = block.get("text") {
+        } else if let Some(text) = text {
             draft.text_block(block, text);
         } else {
             draft.other_block(block);

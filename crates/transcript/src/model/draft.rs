@@ -2,8 +2,8 @@
 
 use super::damaged_name::was;
 use super::entry::{
-    Call, ContentIssue, ContentIssueKind, Entry, Kind, Link, Mark, PieceKind, Role, Service, StopReason,
-    Target, Thinking, ToolResult,
+    Call, ContentIssue, ContentIssueKind, Entry, Kind, Link, Mark, NearSpan, PieceKind, Role, Service,
+    StopReason, Target, Thinking, ToolResult,
 };
 use super::ids::Id;
 use super::image::{self, Image};
@@ -42,7 +42,7 @@ impl Draft<'_> {
             kind: Kind::Opaque,
             id: None,
             parent: Link::Missing,
-            parent_at: Span::default(),
+            parent_at: NearSpan::default(),
             is_sidechain: false,
             injected: false,
             group: None,
@@ -83,7 +83,7 @@ impl Draft<'_> {
                 self.newest(value).or_else(|| self.intern(Some(value))).map_or(Link::Root, Link::To)
             }
         };
-        self.entry.parent_at = value.map(Value::span).unwrap_or_default();
+        self.entry.parent_at = near(value, self.entry.span);
     }
 
     /// Records what the entry points at.
@@ -217,9 +217,9 @@ impl Draft<'_> {
             entry: self.transcript.entries.len() as u32,
             id: own,
             key: own,
-            id_at: id.map(Value::span).unwrap_or_default(),
+            id_at: near(id, block.span()),
             name: self.intern(name),
-            name_at: name.map(Value::span).unwrap_or_default(),
+            name_at: near(name, block.span()),
             block: block.span(),
             sent_bytes: block.span().len(),
             partial,
@@ -259,9 +259,9 @@ impl Draft<'_> {
             entry: self.transcript.entries.len() as u32,
             call: own,
             key: own,
-            call_at: call.map(Value::span).unwrap_or_default(),
+            call_at: near(call, block.span()),
             name: self.intern(name),
-            name_at: name.map(Value::span).unwrap_or_default(),
+            name_at: near(name, block.span()),
             block: block.span(),
             whole: block.span() == self.entry.span,
             error,
@@ -403,7 +403,8 @@ impl Draft<'_> {
     /// Says that the entry is the last result and nothing else.
     pub fn whole_result(&mut self, span: Span) {
         if let Some(result) = self.transcript.results.last_mut() {
-            (result.block, result.whole) = (span, true);
+            result.set_block(span);
+            result.whole = true;
         }
     }
 
@@ -577,6 +578,11 @@ impl Draft<'_> {
         }
         self.transcript.entries.push(self.entry);
     }
+}
+
+/// Where a value is, as seen from the block or the entry that holds it.
+fn near(value: Option<Value<'_>>, base: Span) -> NearSpan {
+    value.map_or_else(NearSpan::default, |value| NearSpan::new(value.span(), base.start))
 }
 
 /// Whether a signature holds what other programs put in place of secrets and long texts, and no real signature holds. Only

@@ -81,6 +81,32 @@ pub enum Service {
     MadeTitle,
 }
 
+/// A place in a record, told by how far it is from another one: half as long as a [`Span`]. What is 2 GiB away, or longer
+/// than 4 GiB, counts as not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct NearSpan {
+    from: i32,
+    bytes: u32,
+}
+
+impl NearSpan {
+    pub(super) fn new(span: Span, base: u64) -> Self {
+        let from = i32::try_from(span.start.wrapping_sub(base).cast_signed());
+        match (from, u32::try_from(span.len())) {
+            (Ok(from), Ok(bytes @ 1..)) => Self { from, bytes },
+            _ => Self::default(),
+        }
+    }
+
+    fn at(self, base: u64) -> Span {
+        if self.bytes == 0 {
+            return Span::default();
+        }
+        let start = base.wrapping_add_signed(self.from.into());
+        Span::new(start, start + u64::from(self.bytes))
+    }
+}
+
 /// One object of the file.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
@@ -100,8 +126,7 @@ pub struct Entry {
     pub id: Option<Id>,
     /// Its parent.
     pub parent: Link,
-    /// The parent's value as written (empty if there is none), for re-linking.
-    pub parent_at: Span,
+    pub(super) parent_at: NearSpan,
     /// Belongs to a subagent, a team, or was appended without moving the leaf.
     pub is_sidechain: bool,
     /// Injected; a person never typed it.
@@ -126,6 +151,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The parent's value as written (empty if there is none), for re-linking.
+    pub fn parent_at(&self) -> Span {
+        self.parent_at.at(self.span.start)
+    }
+
     /// Claude Code: whether it is a message. Summaries are user lines too; attachments are not.
     pub(crate) fn is_spoken(&self) -> bool {
         match self.kind {
@@ -140,6 +170,9 @@ impl Entry {
         !self.is_sidechain && !self.injected
     }
 }
+
+// A long session has hundreds of thousands of each, and they are most of the memory that it takes.
+const _: () = assert!(size_of::<Entry>() <= 88 && size_of::<Call>() <= 64 && size_of::<ToolResult>() <= 64);
 
 /// What an entry points at, other than its parent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,12 +196,10 @@ pub struct Call {
     pub id: Option<Id>,
     /// What it pairs by: a result with the same key answers it. The id, together with a kind where a format has several.
     pub key: Option<Id>,
-    /// The id's literal as written.
-    pub id_at: Span,
+    pub(super) id_at: NearSpan,
     /// The tool's name.
     pub name: Option<Id>,
-    /// That name's literal as written; empty if the name is a part of a longer literal.
-    pub name_at: Span,
+    pub(super) name_at: NearSpan,
     /// The block, an element of the content array.
     pub block: Span,
     /// How many bytes of it are sent as the call.
@@ -177,6 +208,18 @@ pub struct Call {
     pub partial: bool,
     /// In a whole conversation: another message follows the one that holds it.
     pub followed: bool,
+}
+
+impl Call {
+    /// The id's literal as written.
+    pub fn id_at(&self) -> Span {
+        self.id_at.at(self.block.start)
+    }
+
+    /// The literal of the tool's name as written; empty if the name is a part of a longer literal.
+    pub fn name_at(&self) -> Span {
+        self.name_at.at(self.block.start)
+    }
 }
 
 /// The result of a tool call.
@@ -188,12 +231,10 @@ pub struct ToolResult {
     pub call: Option<Id>,
     /// See [`Call::key`].
     pub key: Option<Id>,
-    /// That id's literal as written.
-    pub call_at: Span,
+    pub(super) call_at: NearSpan,
     /// The tool's name, where the result repeats it.
     pub name: Option<Id>,
-    /// That name's literal as written; the call's if they are one record.
-    pub name_at: Span,
+    pub(super) name_at: NearSpan,
     /// The block in the content array; the whole entry where an entry is one result.
     pub block: Span,
     /// The entry is this result and nothing else.
@@ -205,6 +246,26 @@ pub struct ToolResult {
     /// How many images it holds.
     pub images: u32,
     pub(super) bodies_from: u32,
+}
+
+impl ToolResult {
+    /// The literal of the call's id as written.
+    pub fn call_at(&self) -> Span {
+        self.call_at.at(self.block.start)
+    }
+
+    /// The literal of the tool's name as written; the call's if they are one record.
+    pub fn name_at(&self) -> Span {
+        self.name_at.at(self.block.start)
+    }
+
+    /// Says which block it is.
+    pub(super) fn set_block(&mut self, block: Span) {
+        let (call_at, name_at) = (self.call_at(), self.name_at());
+        self.call_at = NearSpan::new(call_at, block.start);
+        self.name_at = NearSpan::new(name_at, block.start);
+        self.block = block;
+    }
 }
 
 /// A thinking block that carries a signature or is redacted.

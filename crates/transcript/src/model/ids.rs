@@ -22,7 +22,7 @@ impl Id {
 #[derive(Clone, Debug, Default)]
 pub struct Ids {
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    ends: Vec<u32>,
     /// Hashes of the texts. Computing them again whenever the table grows would cost more than storing them.
     hashes: Vec<u32>,
     table: HashTable<Id>,
@@ -53,7 +53,7 @@ impl Ids {
     /// The decoded texts of all ids.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
         let starts = core::iter::once(&0).chain(&self.ends);
-        starts.zip(&self.ends).map(|(&start, &end)| &self.bytes[start..end])
+        starts.zip(&self.ends).map(|(&start, &end)| &self.bytes[start as usize..end as usize])
     }
 
     /// The id with this text, if there is one.
@@ -76,6 +76,7 @@ impl Ids {
     fn intern_in_table(&mut self, text: &[u8]) -> Option<Id> {
         let Self { bytes, ends, hashes, table, hasher, .. } = self;
         let id = Id(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
+        let end = u32::try_from(bytes.len() + text.len()).ok()?;
         let hash = hasher.hash_one(text) as u32;
         let same = |&id: &Id| hashes[id.index()] == hash && stored(bytes, ends, id) == text;
         match table
@@ -86,7 +87,7 @@ impl Ids {
                 vacant.insert(id);
                 hashes.push(hash);
                 bytes.extend_from_slice(text);
-                ends.push(bytes.len());
+                ends.push(end);
                 Some(id)
             }
         }
@@ -94,7 +95,7 @@ impl Ids {
 }
 
 /// The text of one id in the storage of all.
-fn stored<'b>(bytes: &'b [u8], ends: &[usize], id: Id) -> &'b [u8] {
+fn stored<'b>(bytes: &'b [u8], ends: &[u32], id: Id) -> &'b [u8] {
     let start = if id.index() == 0 { 0 } else { ends[id.index() - 1] };
-    &bytes[start..ends[id.index()]]
+    &bytes[start as usize..ends[id.index()] as usize]
 }

@@ -131,7 +131,6 @@ impl Shift<'_> {
                 Link::To(id) => self.id(Some(id)).map_or(Link::Root, Link::To),
                 link => link,
             },
-            parent_at: self.span(entry.parent_at),
             group: self.id(entry.group),
             model: self.id(entry.model),
             calls_from: self.call_at(entry.calls_from),
@@ -148,9 +147,7 @@ impl Shift<'_> {
             entry: self.entry_at(call.entry),
             id: self.id(call.id),
             key: self.id(call.key),
-            id_at: self.span(call.id_at),
             name: self.id(call.name),
-            name_at: self.span(call.name_at),
             block: self.span(call.block),
             ..*call
         }
@@ -161,9 +158,7 @@ impl Shift<'_> {
             entry: self.entry_at(result.entry),
             call: self.id(result.call),
             key: self.id(result.key),
-            call_at: self.span(result.call_at),
             name: self.id(result.name),
-            name_at: self.span(result.name_at),
             block: self.span(result.block),
             bodies_from: result.bodies_from.wrapping_add(self.lists.bodies),
             ..*result

@@ -142,6 +142,11 @@ impl Transcript {
         &self.targets[self.own(&self.targets, entry, |entry| entry.targets_from)]
     }
 
+    /// Whether any entry points at another, other than its parent.
+    pub(crate) fn has_targets(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
     /// Whether an entry points at another.
     pub(crate) fn has_target(&self, entry: u32) -> bool {
         !self.targets_of(entry).is_empty()

@@ -72,7 +72,7 @@ struct Drawing<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BranchNode {
     Old(u32),
-    New(usize),
+    New(u32),
 }
 
 impl<'a> Drawing<'a> {
@@ -151,7 +151,7 @@ impl<'a> Drawing<'a> {
 
     /// Whether an entry that held only results stays as an empty one, which the agent does not send.
     fn stays_as_an_empty_list(&self, entry: u32) -> bool {
-        let results = self.session.entry(entry).kind == Kind::Message(Role::Tool);
+        let results = self.session.kind(entry) == Kind::Message(Role::Tool);
         self.session.shape.emptied_records_stay && results
     }
 
@@ -189,7 +189,7 @@ impl<'a> Drawing<'a> {
             doc: &doc,
             raw: &raw,
             place: place.as_deref().unwrap_or(&doc),
-            call: &self.literal(found.id_at)?,
+            call: &self.literal(found.id_at())?,
             tool: &utf8(self.session.transcript.id_text(found.name)),
             id,
             parent,

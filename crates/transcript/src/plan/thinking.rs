@@ -55,7 +55,7 @@ impl BrokenThinking {
     /// repaired.
     pub(crate) fn done(session: &Session<'_>, linked: &dyn Fn(u64) -> bool) -> Self {
         let mended = session.model_order().iter().filter(|&&entry| linked(session.entry(entry).span.start));
-        let mended = mended.filter_map(|&entry| match session.entry(entry).kind {
+        let mended = mended.filter_map(|&entry| match session.kind(entry) {
             // What a compaction keeps comes first.
             Kind::Boundary => Some(0),
             _ => session.sequence(entry),
@@ -214,7 +214,7 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     }
     let keeps_more = |op: &Op| match *op {
         Op::Replace { at, .. } => {
-            session.entry_around(at).is_some_and(|entry| session.entry(entry).kind == Kind::Boundary)
+            session.entry_around(at).is_some_and(|entry| session.kind(entry) == Kind::Boundary)
         }
         _ => false,
     };

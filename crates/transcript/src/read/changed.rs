@@ -100,13 +100,17 @@ fn regions(
         let mut end = at.end.max(last.map_or(start, |last| last.old.end));
         // The next change extends the region if it begins in it.
         let next = changes.get(n + 1).map_or(u64::MAX, |next| next.at.start);
-        while end < old.len()
+        // No line ends inside an entry.
+        let inside = before.entry_over(end).filter(|_| end > start).map(|entry| entry.end);
+        // Behind the change both texts are the same.
+        let is_same = end > at.end;
+        if end < old.len()
             && end <= next
-            && !(begins_line(old, start, end)? && begins_line(new, moved, end.wrapping_add(shift))?)
+            && !(inside.is_none()
+                && begins_line(old, start, end)?
+                && (is_same || begins_line(new, moved, end.wrapping_add(shift))?))
         {
-            // No line ends inside an entry.
-            let inside = before.entry_over(end).map_or(end, |entry| entry.end);
-            end = line_end(old, Span::new(inside, old.len()))?.unwrap_or(old.len());
+            end = line_end(old, Span::new(inside.unwrap_or(end), old.len()))?.unwrap_or(old.len());
         }
         let new = Span::new(moved, end.wrapping_add(shift));
         regions.push(Region { old: Span::new(start, end), new });
@@ -125,11 +129,11 @@ fn begins_line(source: &dyn Source, start: u64, at: u64) -> Result<bool, Fault> 
 
 /// The beginning of the line that holds the end of a span; a line begins where the span does.
 fn line_start(before: &Transcript, source: &dyn Source, span: Span) -> Result<u64, Fault> {
-    if begins_line(source, span.start, span.end)? {
-        return Ok(span.end);
-    }
     // No line begins inside an entry.
     let inside = before.entry_over(span.end).filter(|entry| entry.start >= span.start);
+    if inside.is_none() && begins_line(source, span.start, span.end)? {
+        return Ok(span.end);
+    }
     let mut end = inside.map_or(span.end, |entry| entry.start);
     if inside.is_some() && begins_line(source, span.start, end)? {
         return Ok(end);

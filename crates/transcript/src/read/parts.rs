@@ -102,10 +102,11 @@ impl PartReader {
 /// The offset after the first line break in a span.
 pub(super) fn line_end(source: &dyn Source, span: Span) -> Result<Option<u64>, Fault> {
     let (mut at, mut end) = (span.start, None);
-    // Most lines are short.
-    let mut room = [0; 4096];
+    // Mostly it is asked where the entry ends, or a line is short.
+    let (mut room, mut most) = ([0; 4096], 64);
     while at < span.end && end.is_none() {
-        let wanted = (span.end - at).min(room.len() as u64) as usize;
+        let wanted = (span.end - at).min(most) as usize;
+        most = room.len() as u64;
         source.fill(at, &mut room[..wanted])?;
         end = memchr(b'\n', &room[..wanted]).map(|place| at + place as u64 + 1);
         at += wanted as u64;

@@ -54,7 +54,7 @@ pub(super) fn abandoned(session: &Session<'_>) -> Vec<u32> {
         Link::To(id) => Some(id),
         Link::Root | Link::Missing => None,
     };
-    let boundary = |entry: &u32| session.entry(*entry).kind == Kind::Boundary;
+    let boundary = |entry: &u32| session.kind(*entry) == Kind::Boundary;
     let all = || 0..session.transcript.entries.len() as u32;
     let live: HashSet<Id> = session.live.iter().copied().filter(boundary).filter_map(parent).collect();
     if live.is_empty() || session.format.shape != Shape::Tree {

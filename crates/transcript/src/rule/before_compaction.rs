@@ -62,15 +62,14 @@ pub(super) fn is_replaced(session: &Session<'_>, entry: u32) -> bool {
 /// names another, even if the message is not in context. Later messages are not considered here, so that an append
 /// changes nothing about earlier entries.
 fn names_the_model(session: &Session<'_>, boundary: u32) -> Option<u32> {
-    let spoken =
-        |&entry: &u32| entry < boundary && session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let spoken = |&entry: &u32| entry < boundary && session.kind(entry) == Kind::Message(Role::Assistant);
     let branch = session.format.shape == Shape::Tree;
     session.live.iter().rev().copied().find(spoken).filter(|_| branch)
 }
 
 /// The entries that compactions name as the ones before them (Claude Code): some versions stop if they are missing.
 fn named_before(session: &Session<'_>) -> Result<Vec<u32>, Fault> {
-    let boundaries = session.live.iter().filter(|&&entry| session.entry(entry).kind == Kind::Boundary);
+    let boundaries = session.live.iter().filter(|&&entry| session.kind(entry) == Kind::Boundary);
     let mut named = Vec::new();
     for &entry in boundaries {
         let doc = json::parse(session.source, session.entry(entry).span)?;

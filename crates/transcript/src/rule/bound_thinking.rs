@@ -163,7 +163,7 @@ pub(crate) fn is_uncut(session: &Session<'_>) -> bool {
 
 /// Whether the session's model binds its thinking. If no model is named, whether there is any such thinking.
 pub(crate) fn binds(session: &Session<'_>) -> bool {
-    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let spoke = |&&entry: &&u32| session.kind(entry) == Kind::Message(Role::Assistant);
     let last = session.live.iter().rev().find(spoke);
     let model = last.map_or(&b""[..], |&last| session.transcript.id_text(session.entry(last).model));
     let binds = model_binds(model) && (!model.is_empty() || !bound(session).is_empty());

@@ -57,7 +57,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             continue;
         }
         // Two calls with one id in a message are P6: the result answers both.
-        let answered = answered.get_or_insert_with(|| answered_in_turns(session));
+        let answered = answered.get_or_insert_with(|| answered_again(session));
         if answered.contains(&(session.turn(call.entry), call.key)) {
             continue;
         }
@@ -66,7 +66,9 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         // A new result would repeat these ids, which then would make a second line invalid UTF-8.
         let ids = [call.id, session.entry(entry).id].map(|id| session.transcript.id_text(id));
         let fix = match session.format.answer {
-            _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
+            _ if call.id_at().is_empty() || ids.iter().any(|id| core::str::from_utf8(id).is_err()) => {
+                Fix::held(Held::Tangled)
+            }
             _ if would_become_leaf(session, entry) => Fix::held(Held::Tangled),
             ResultPlace::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
             // There is no message that could hold it, so a new one is needed.
@@ -97,10 +99,13 @@ fn would_become_leaf(session: &Session<'_>, entry: u32) -> bool {
     session.format.shape == Shape::Graph && session.leaf.is_some_and(|leaf| leaf < entry)
 }
 
-/// The ids that have a result, by turn.
-fn answered_in_turns(session: &Session<'_>) -> HashSet<(u64, Option<Id>)> {
-    let answered =
-        (0..).zip(&session.transcript.calls).filter(|(index, _)| session.result_of(*index).is_some());
+/// Of the ids that several calls have, those with a result, by turn.
+fn answered_again(session: &Session<'_>) -> HashSet<(u64, Option<Id>)> {
+    let several = session.ids_of_several_calls();
+    let is_of_several = |call: &Call| call.key.is_some_and(|key| several[key.index()]);
+    let answered = (0..).zip(&session.transcript.calls).filter(|(index, call)| {
+        (call.key.is_none() || is_of_several(call)) && session.result_of(*index).is_some()
+    });
     answered.map(|(_, call)| (session.turn(call.entry), call.key)).collect()
 }
 
@@ -128,7 +133,7 @@ fn before_boundaries(session: &Session<'_>) -> HashSet<u32> {
     let mut turn: Option<Option<u64>> = None;
     for &entry in session.model_order().iter().rev() {
         let own = session.turn(entry);
-        match session.entry(entry).kind {
+        match session.kind(entry) {
             Kind::Boundary => turn = Some(None),
             Kind::Message(Role::Assistant)
                 if turn.is_some_and(|turn| turn.is_none_or(|turn| turn == own)) =>
@@ -146,5 +151,5 @@ fn before_boundaries(session: &Session<'_>) -> HashSet<u32> {
 /// The user message directly after a call's entry.
 pub(crate) fn next_user(session: &Session<'_>, entry: u32) -> Option<u32> {
     let next = *session.live.get(session.place(entry)? + 1)?;
-    matches!(session.entry(next).kind, Kind::Message(Role::User | Role::Tool)).then_some(next)
+    matches!(session.kind(next), Kind::Message(Role::User | Role::Tool)).then_some(next)
 }

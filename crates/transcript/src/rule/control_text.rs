@@ -38,7 +38,7 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
-    for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.nul) {
+    for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.nul()) {
         // User texts and call arguments are never changed.
         let ours = entry.kind == Kind::Message(Role::Tool) && entry.span.len() <= LINE_BYTES_MAX;
         let fix =

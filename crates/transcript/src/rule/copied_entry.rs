@@ -92,7 +92,7 @@ fn same(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> {
 /// The bytes before and after the parent id of an entry.
 fn around(session: &Session<'_>, entry: u32) -> Result<[Vec<u8>; 2], Fault> {
     let found = session.entry(entry);
-    let parent = found.parent_at;
+    let parent = found.parent_at();
     let middle = if parent.is_empty() { Span::new(found.span.end, found.span.end) } else { parent };
     let read = |from, to| read_span(session.source, Span::new(from, to));
     Ok([read(found.span.start, middle.start)?, read(middle.end, found.span.end)?])

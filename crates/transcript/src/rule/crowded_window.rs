@@ -105,7 +105,7 @@ fn is_warm(session: &Session<'_>) -> Result<bool, Fault> {
     let (Some(now), ttl @ 1..) = (session.policy.now_ms, session.policy.crowded.cache_ttl_ms) else {
         return Ok(false);
     };
-    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let spoke = |&&entry: &&u32| session.kind(entry) == Kind::Message(Role::Assistant);
     let Some(&newest) = session.live.iter().rev().find(spoke) else { return Ok(true) };
     let doc = json::parse(session.source, session.entry(newest).span)?;
     let written = doc.as_ref().and_then(written_ms);
@@ -161,7 +161,7 @@ impl PrunableResult {
 /// The results that may be pruned, oldest first: after the first user message, and before the last assistant messages.
 fn prunable(session: &Session<'_>) -> Vec<usize> {
     let order: Vec<u32> = session.sent().collect();
-    let is = |entry: u32, role| session.entry(entry).kind == Kind::Message(role);
+    let is = |entry: u32, role| session.kind(entry) == Kind::Message(role);
     let first = order.iter().position(|&entry| is(entry, Role::User));
     let (mut turns, mut seen) = (Vec::new(), HashSet::new());
     for (place, &entry) in order.iter().enumerate() {

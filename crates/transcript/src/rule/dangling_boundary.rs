@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
-    let boundary = session.live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
+    let boundary = session.live.iter().rposition(|&entry| session.kind(entry) == Kind::Boundary);
     let Some((place, boundary)) = boundary.map(|place| (place, session.live[place])) else {
         return Ok(());
     };
@@ -48,7 +48,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         // The entry may reappear when the lines that hide it are repaired.
         (_, true) => Fix::held(Held::Tangled),
         _ => {
-            let last = before.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
+            let last = before.iter().rposition(|&entry| session.kind(entry) == Kind::Boundary);
             match before.get(last.map_or(0, |last| last + 1)) {
                 Some(&first) => match keep_from(session, boundary, first) {
                     Fix { ops, .. } if !ops.is_empty() => Fix::guarded(Guard::Guesses, ops),

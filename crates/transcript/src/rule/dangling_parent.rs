@@ -122,7 +122,7 @@ pub(super) fn nearest_before(session: &Session<'_>, entry: u32) -> Option<u32> {
 
 /// Links an entry to an earlier one.
 pub(super) fn link(session: &Session<'_>, entry: u32, before: u32) -> Fix {
-    let at = session.entry(entry).parent_at;
+    let at = session.entry(entry).parent_at();
     let Some(id) = session.entry(before).id.filter(|_| !at.is_empty()) else {
         return Fix::held(Held::Tangled);
     };

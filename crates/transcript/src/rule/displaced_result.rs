@@ -104,7 +104,7 @@ pub(super) fn report(
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };
         let (from, to) = (session.call(call).entry, session.result(index).entry);
-        if pairs.displaced(from, to) == Some(displacement) {
+        if pairs.is_displaced(from, to, displacement) {
             let severity = severity_in_context(session, to);
             let fix = pairs.pull_up(from, index);
             out.push(Finding { fix, ..about_result(rule, session, index, severity, message.to_string()) });
@@ -122,9 +122,9 @@ fn astray(session: &Session<'_>, out: &mut FindingSink<'_>) {
         if session.is_live(to) || hangs_there || !session.in_context(from) || session.superseded(to) {
             continue;
         }
-        let at = session.entry(to).parent_at;
+        let at = session.entry(to).parent_at();
         let id = session.entry(from).id.map(|id| session.transcript.ids.text(id));
-        let pure = session.entry(to).kind == Kind::Message(Role::Tool) && !session.shares_its_id(to);
+        let pure = session.kind(to) == Kind::Message(Role::Tool) && !session.shares_its_id(to);
         let fix = match id.filter(|id| pure && !at.is_empty() && core::str::from_utf8(id).is_ok()) {
             Some(id) => {
                 let mut with = Vec::new();
@@ -140,7 +140,7 @@ fn astray(session: &Session<'_>, out: &mut FindingSink<'_>) {
 
 /// Whether an entry is sent and does not belong to the call's own results.
 pub(crate) fn speaks(session: &Session<'_>, call: u32, entry: u32) -> bool {
-    match session.entry(entry).kind {
+    match session.kind(entry) {
         Kind::Message(Role::Tool) => {
             session.transcript.results_of(entry).any(|result| match session.answers[result] {
                 Answers::Call(other) => session.call(other).entry != call,
@@ -174,7 +174,7 @@ struct AfterCalls {
 
 impl<'a> Pairs<'a> {
     fn new(session: &'a Session<'a>) -> Self {
-        let is_boundary = |&(_, entry): &(usize, &u32)| session.entry(*entry).kind == Kind::Boundary;
+        let is_boundary = |&(_, entry): &(usize, &u32)| session.kind(*entry) == Kind::Boundary;
         let boundaries =
             session.live.iter().enumerate().filter(is_boundary).map(|(place, _)| place).collect();
         Self { session, boundaries, calls: HashMap::new(), pure: None }
@@ -190,12 +190,16 @@ impl<'a> Pairs<'a> {
         })
     }
 
-    fn displaced(&mut self, call: u32, result: u32) -> Option<Displacement> {
-        let (from, to) = (self.session.place(call)?, self.session.place(result)?);
-        if to < from {
-            return Some(Displacement::BeforeCall);
+    /// Whether a result is displaced in this way.
+    fn is_displaced(&mut self, call: u32, result: u32, how: Displacement) -> bool {
+        let (Some(from), Some(to)) = (self.session.place(call), self.session.place(result)) else {
+            return false;
+        };
+        match how {
+            Displacement::BeforeCall => to < from,
+            // Nearly all come right after their call.
+            Displacement::AfterOthers => to > from + 1 && self.after(call, from).speaker < to,
         }
-        (self.after(call, from).speaker < to).then_some(Displacement::AfterOthers)
     }
 
     fn is_pure(&mut self, entry: u32, call: u32) -> bool {
@@ -207,8 +211,8 @@ impl<'a> Pairs<'a> {
             Answers::Call(other) => session.call(other).entry == call,
             _ => false,
         };
-        let pure = session.entry(entry).kind == Kind::Message(Role::Tool)
-            && session.transcript.results_of(entry).all(own);
+        let pure =
+            session.kind(entry) == Kind::Message(Role::Tool) && session.transcript.results_of(entry).all(own);
         self.pure = Some((entry, call, pure));
         pure
     }
@@ -243,6 +247,6 @@ fn last_in_place(session: &Session<'_>, call: u32) -> u32 {
     let rest = session.place(call).map_or(&[][..], |place| &session.live[place + 1..]);
     let with_call = |entry: u32| session.in_context(entry) == session.in_context(call);
     let in_place = rest.iter().take_while(|&&entry| !speaks(session, call, entry) && with_call(entry));
-    let results = in_place.filter(|&&entry| session.entry(entry).kind == Kind::Message(Role::Tool));
+    let results = in_place.filter(|&&entry| session.kind(entry) == Kind::Message(Role::Tool));
     results.last().copied().unwrap_or(call)
 }

@@ -54,11 +54,15 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    let several = session.ids_of_several_calls();
+    if !several.contains(&true) {
+        return Ok(());
+    }
     let mut first: HashMap<Id, (u32, u32)> = HashMap::new();
     for &entry in &session.live {
         for call in session.transcript.calls_of(entry) {
             let call = call as u32;
-            let Some(id) = session.call(call).key else { continue };
+            let Some(id) = session.call(call).key.filter(|id| several[id.index()]) else { continue };
             let Some((earlier, count)) = first.get_mut(&id) else {
                 first.insert(id, (call, 1));
                 continue;
@@ -116,17 +120,19 @@ fn rename(session: &Session<'_>, call: u32, count: u32) -> Result<Fix, Fault> {
     let Some(new) = free else { return Ok(Fix::held(Held::Tangled)) };
     let mut with = Vec::new();
     quote(&new, &mut with);
-    let mut ops = vec![Op::Replace { at: found.id_at, with: with.clone() }];
+    let mut ops = vec![Op::Replace { at: found.id_at(), with: with.clone() }];
     if let Some(result) = session.result_of(call) {
         if session.result(result).entry == found.entry {
             // If both are in one record, it may name the id at other places too.
             return Ok(Fix::held(Held::Tangled));
         }
-        let places = core::iter::once(session.result(result).call_at).chain(again(session, result)?);
+        let places = core::iter::once(session.result(result).call_at()).chain(again(session, result)?);
         let places = places.chain(start(session, call, result));
         ops.extend(places.map(|at| Op::Replace { at, with: with.clone() }));
     }
-    Ok(Fix::guarded(Guard::RewritesIds, ops))
+    // One of them is too far away.
+    let is_lost = |op: &Op| matches!(op, Op::Replace { at, .. } if at.is_empty());
+    Ok(if ops.iter().any(is_lost) { Fix::held(Held::Tangled) } else { Fix::guarded(Guard::RewritesIds, ops) })
 }
 
 /// Where a record marks the start of the call's tool, if it certainly means this call: between the call and its result,

@@ -85,7 +85,7 @@ fn said(session: &Session<'_>, issues: &[ContentIssue]) -> Result<Option<Finding
     if blocks.is_empty() {
         return Ok(None);
     }
-    let fix = match session.entry(entry).kind {
+    let fix = match session.kind(entry) {
         // If all of the message is empty, it is M1.
         Kind::Message(Role::Assistant) if is_empty_entry(session, entry) && is_empty_turn(session, entry) => {
             return Ok(None);

@@ -42,7 +42,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         if run.is_empty() && session.entry(entry).stop != StopReason::Aborted {
             continue;
         }
-        match session.entry(entry).kind {
+        match session.kind(entry) {
             Kind::Message(Role::Assistant) if is_empty_entry(session, entry) => {}
             Kind::Message(_) | Kind::Boundary => match words(session, entry)? {
                 Some(words) => {

@@ -30,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
-    for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.half_pairs) {
+    for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.half_pairs()) {
         let sent = session.in_context(index) && session.shape.sent_as_written;
         let severity = if sent { Severity::Error } else { Severity::Note };
         let fix = if entry.span.len() > LINE_BYTES_MAX {

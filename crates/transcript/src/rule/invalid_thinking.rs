@@ -81,7 +81,7 @@ pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
 /// or a user spoke after the message began.
 fn is_over(session: &Session<'_>, entry: u32, after: &[u32]) -> bool {
     if session.format.shape != Shape::Graph {
-        return after.iter().any(|&other| session.entry(other).kind == Kind::Message(Role::Tool));
+        return after.iter().any(|&other| session.kind(other) == Kind::Message(Role::Tool));
     }
     let turn = session.turn(entry);
     let first = session.model_order().iter().copied().find(|&other| session.turn(other) == turn);

@@ -2,7 +2,7 @@
 
 use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about_call, severity_in_context};
 use crate::format::{Format, Shape};
-use crate::model::entry::Call;
+use crate::model::entry::{Call, ToolResult};
 use crate::model::finding::{Finding, Fix, Op};
 use crate::model::transcript::Transcript;
 use crate::session::Session;
@@ -46,16 +46,16 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let known: HashSet<&[u8]> = calls.iter().map(name).filter(|name| is_plain(name)).collect();
     for (index, call) in calls.iter().enumerate().filter(|(_, call)| !is_plain(name(call))) {
         // Codex's special kinds of calls have no name and need none.
-        if call.name_at.is_empty() && session.format.shape == Shape::Log {
+        if call.name_at().is_empty() && session.format.shape == Shape::Log {
             continue;
         }
         let trimmed = name(call).trim_ascii();
         let left = trimmed.iter().rposition(|byte| *byte > b' ').map_or(0, |last| last + 1);
         let left = &trimmed[..left];
         let mut fix = Fix::NONE;
-        if known.contains(left) && !call.name_at.is_empty() {
+        if known.contains(left) && !call.name_at().is_empty() {
             fix = Fix::safe(renamed(session, index, left));
-        } else if session.transcript.in_database && !call.name_at.is_empty() {
+        } else if session.transcript.in_database && !call.name_at().is_empty() {
             fix = Fix::safe(renamed(session, index, &spelled(left)));
         }
         let severity = severity_in_context(session, call.entry);
@@ -80,10 +80,10 @@ fn renamed(session: &Session<'_>, call: usize, name: &[u8]) -> Vec<Op> {
     quote(name, &mut with);
     let found = &session.transcript.calls[call];
     let result = session.result_of(call as u32).map(|result| session.result(result));
-    let result = result.filter(|result| result.name == found.name).map(|result| result.name_at);
-    let other = result.filter(|at| !at.is_empty() && *at != found.name_at);
+    let result = result.filter(|result| result.name == found.name).map(ToolResult::name_at);
+    let other = result.filter(|at| !at.is_empty() && *at != found.name_at());
     let replace = |at| Op::Replace { at, with: with.clone() };
-    core::iter::once(found.name_at).chain(other).map(replace).collect()
+    core::iter::once(found.name_at()).chain(other).map(replace).collect()
 }
 
 /// Whether APIs accept this name of a tool.

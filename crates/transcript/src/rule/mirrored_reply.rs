@@ -67,7 +67,7 @@ fn said_before(session: &Session<'_>, before: &[u32], entry: u32) -> Result<bool
         return Ok(false);
     }
     for &earlier in before.iter().rev() {
-        match session.entry(earlier).kind {
+        match session.kind(earlier) {
             Kind::Message(Role::User) | Kind::Boundary => break,
             Kind::Message(Role::Assistant) if is_mirror(session, earlier) => {}
             Kind::Message(Role::Assistant) if holds(session, earlier, &own)? => return Ok(true),

@@ -38,7 +38,7 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
-    let spoken = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let spoken = |&entry: &u32| session.kind(entry) == Kind::Message(Role::Assistant);
     let first = session.sent().find(spoken);
     let severity = session.format.content.begins_with_user;
     if let Some((severity, entry)) = severity.zip(call_first(session)) {
@@ -61,7 +61,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
 fn call_first(session: &Session<'_>) -> Option<u32> {
     let calls = |entry: u32| !session.transcript.calls_of(entry).is_empty();
     for entry in session.sent() {
-        match session.entry(entry).kind {
+        match session.kind(entry) {
             // A replaced list of messages is not a message itself.
             Kind::Boundary if session.format.shape == Shape::Upserts => {}
             Kind::Message(Role::User) | Kind::Note | Kind::Boundary => return None,

@@ -45,7 +45,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         return Ok(());
     }
     for entry in session.sent() {
-        if session.entry(entry).kind != Kind::Message(Role::Assistant) {
+        if session.kind(entry) != Kind::Message(Role::Assistant) {
             continue;
         }
         if let Some((chars, fix)) = shorten_message(session, entry, limit)? {

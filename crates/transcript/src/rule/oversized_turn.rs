@@ -67,10 +67,12 @@ pub(super) fn by_turn(session: &Session<'_>) -> Vec<(u32, usize)> {
         // Results of repeated answers count too. Otherwise this finding could appear only after another fix.
         if let Answers::Call(call) | Answers::Again(call) = *answers {
             let entry = session.call(call).entry;
-            if !matches!(session.entry(entry).kind, Kind::Message(_)) {
+            if !matches!(session.kind(entry), Kind::Message(_)) {
                 continue;
             }
-            members.push((*first.entry(session.turn(entry)).or_insert(entry), index));
+            let is_alone = session.is_each_a_turn();
+            let first = if is_alone { entry } else { *first.entry(session.turn(entry)).or_insert(entry) };
+            members.push((first, index));
         }
     }
     members.sort_unstable();

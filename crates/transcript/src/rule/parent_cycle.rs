@@ -34,7 +34,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let live = session.is_live(entry);
         let severity = if live { Severity::Error } else { Severity::Warning };
         let before = dangling_parent::nearest_before(session, entry);
-        let at = session.entry(entry).parent_at;
+        let at = session.entry(entry).parent_at();
         let fix = match before {
             Some(before) => match dangling_parent::link(session, entry, before) {
                 Fix { ops, .. } if !ops.is_empty() => Fix::safe(ops),

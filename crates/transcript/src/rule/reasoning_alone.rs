@@ -61,6 +61,6 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
 /// nothing that belongs to the entry can follow.
 fn after_in_log(session: &Session<'_>, entry: u32) -> Option<Kind> {
     let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
-    let mut kinds = behind.iter().map(|&other| session.entry(other).kind);
+    let mut kinds = behind.iter().map(|&other| session.kind(other));
     kinds.find(|kind| matches!(kind, Kind::Message(_))).filter(|_| session.format.shape == Shape::Log)
 }

@@ -99,7 +99,7 @@ pub(super) fn removals<'s>(
 
 /// Removes results from an entry, and the entry if nothing else is left. The results are in order.
 fn drop_results(session: &Session<'_>, entry: u32, results: &[usize]) -> Fix {
-    let Kind::Message(role) = session.entry(entry).kind else {
+    let Kind::Message(role) = session.kind(entry) else {
         // The entry is a whole conversation, and the result only part of one of its messages.
         return Fix::held(Held::Tangled);
     };

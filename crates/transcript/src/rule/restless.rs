@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     for &entry in &session.live {
-        if session.entry(entry).kind != Kind::Message(Role::Assistant) {
+        if session.kind(entry) != Kind::Message(Role::Assistant) {
             continue;
         }
         let doc = json::parse(session.source, session.entry(entry).span)?;

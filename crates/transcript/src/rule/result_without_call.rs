@@ -85,7 +85,7 @@ fn split_by_boundary(session: &Session<'_>, result: usize, call: u32) -> bool {
 
 /// Moves the start of what the last compaction keeps to the entry of the call.
 fn keep_more(session: &Session<'_>, call: u32) -> Fix {
-    let boundary = session.live.iter().rev().find(|&&entry| session.entry(entry).kind == Kind::Boundary);
+    let boundary = session.live.iter().rev().find(|&&entry| session.kind(entry) == Kind::Boundary);
     let entry = session.call(call).entry;
     let (Some(&boundary), Some(id)) = (boundary, session.entry(entry).id) else {
         return Fix::held(Held::Tangled);
@@ -119,7 +119,7 @@ impl HiddenCalls {
         let mut nameless = session.transcript.calls.iter().filter(nameless).peekable();
         let above = session.live.first().and_then(|&first| dangling_parent::nearest_before(session, first));
         let cut_off = session.is_cut_off() && above.is_some();
-        let is_boundary = |&entry: &u32| session.entry(entry).kind == Kind::Boundary;
+        let is_boundary = |&entry: &u32| session.kind(entry) == Kind::Boundary;
         Self {
             of_nameless_result: cut_off || nameless.peek().is_some(),
             of_named_result: cut_off || nameless.any(|call| session.in_context(call.entry)),

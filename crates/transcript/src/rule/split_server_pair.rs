@@ -156,7 +156,7 @@ fn pull_up(session: &Session<'_>, call: u32, result: &ContentIssue) -> Result<Fi
     let alone = arrays.any(|list| list.items().map(json::Value::span).eq([result.block]));
     let (from, to) = (session.place(call).unwrap_or(0), session.place(entry).unwrap_or(0));
     let between = session.live.get(from..to).unwrap_or_default();
-    let compacted = between.iter().any(|&entry| session.entry(entry).kind == Kind::Boundary);
+    let compacted = between.iter().any(|&entry| session.kind(entry) == Kind::Boundary);
     // A running agent may make this entry the parent of its next one.
     let held = session.is_newest(entry) && session.entry(entry).id.is_some();
     if session.shares_its_id(entry) || session.shares_its_id(call) {
@@ -182,7 +182,7 @@ fn relinked(session: &Session<'_>, call: u32, result: u32) -> Option<Vec<Op>> {
     let last = session.parent(result).filter(|_| first != result)?;
     let link = |entry: u32, to: u32| {
         let id = session.transcript.id_text(session.entry(to).id);
-        let at = session.entry(entry).parent_at;
+        let at = session.entry(entry).parent_at();
         let mut with = Vec::new();
         literal::quote(id, &mut with);
         (!at.is_empty() && core::str::from_utf8(id).is_ok()).then_some(Op::Replace { at, with })

@@ -40,7 +40,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let Some(last) = session.last_boundary().filter(|&last| is_alone(session, last)) else { return Ok(()) };
     // A compaction on an abandoned branch belongs to that branch.
     let superseded = |&entry: &u32| {
-        session.entry(entry).kind == Kind::Boundary && session.is_live(entry) && is_replaced(session, entry)
+        session.kind(entry) == Kind::Boundary && session.is_live(entry) && is_replaced(session, entry)
     };
     dead_weight::report(&RULE, session, (0..last).filter(superseded), "compactions before the last one", out);
     Ok(())

@@ -34,7 +34,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     for (index, call) in session.transcript.calls.iter().enumerate() {
         let id = session.transcript.id_text(call.id);
         let strange = session.format.has_plain_ids && !is_taken(id);
-        let lacking = id.is_empty() && call.id_at.len() <= 2 && session.format.calls_have_ids;
+        let lacking = id.is_empty() && call.id_at().len() <= 2 && session.format.calls_have_ids;
         if lacking || strange {
             let sent = session.in_context(call.entry);
             let severity = match (sent, lacking) {

@@ -70,7 +70,7 @@ pub(crate) fn last_words(session: &Session<'_>) -> Result<Option<String>, Fault>
 }
 
 fn last_answer(session: &Session<'_>) -> Option<u32> {
-    let spoke = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let spoke = |&entry: &u32| session.kind(entry) == Kind::Message(Role::Assistant);
     session.live.iter().rev().copied().find(spoke)
 }
 

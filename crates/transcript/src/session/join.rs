@@ -43,6 +43,8 @@ impl<'a> Session<'a> {
             by_id: vec![NONE; transcript.ids.len()],
             parents: Vec::new(),
             repeats_ids: false,
+            kinds: Vec::with_capacity(transcript.entries.len()),
+            groups: false,
             shared: vec![false; transcript.ids.len()],
             labelled: vec![false; transcript.ids.len()],
             result_of: vec![NONE; transcript.calls.len()],
@@ -56,6 +58,8 @@ impl<'a> Session<'a> {
             runs: Vec::new(),
         };
         for (index, entry) in (0..).zip(&transcript.entries) {
+            session.kinds.push(entry.kind);
+            session.groups |= entry.group.is_some();
             if let Some(id) = entry.id {
                 if session.by_id[id.index()] != NONE {
                     session.shared[id.index()] = true;

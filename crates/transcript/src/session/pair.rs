@@ -91,10 +91,10 @@ impl Session<'_> {
             let all = 0..self.transcript.entries.len() as u32;
             all.filter(|&entry| !self.superseded(entry)).collect()
         } else {
-            self.live.clone()
+            core::mem::take(&mut self.live)
         };
         let mut uses = UsesById::new(self.transcript.ids.len());
-        for entry in order {
+        for &entry in &order {
             for call in self.transcript.calls_of(entry) {
                 let Some(id) = self.call(call as u32).key else { continue };
                 uses.uses_of(id).open(call as u32, |call| self.turn(self.call(call).entry));
@@ -103,7 +103,7 @@ impl Session<'_> {
                 let found = self.result(result);
                 // It may name an id that is too long to be kept. Two bytes are an empty literal.
                 self.answers[result] =
-                    if found.call_at.len() > 2 { Answers::Unseen } else { Answers::Nothing };
+                    if found.call_at().len() > 2 { Answers::Unseen } else { Answers::Nothing };
                 let Some(id) = found.key else { continue };
                 self.answers[result] = Answers::Nothing;
                 let uses = uses.uses_of(id);
@@ -121,6 +121,9 @@ impl Session<'_> {
                     uses.rare().early.push(result as u32);
                 }
             }
+        }
+        if !everywhere {
+            self.live = order;
         }
         // Results that stood before their call.
         let rare = uses.all.into_iter().filter_map(|uses| Some((uses.single, uses.answered, uses.rare?)));

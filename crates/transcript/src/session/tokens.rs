@@ -137,22 +137,32 @@ pub(crate) fn model_of<'s>(session: &'s Session<'_>) -> &'s [u8] {
 /// The estimated tokens of a context of which only a part stays: first of what always stays, and then for each of these
 /// entries, in model order, of that entry and all after it.
 pub(crate) fn tokens_from(session: &Session<'_>, entries: &[u32]) -> (u64, Vec<u64>) {
-    let costs = Costs::new(session, Rates::for_session(session));
-    let stays = |entry: u32| session.entry(entry).kind == Kind::Message(Role::System);
+    let rates = Rates::for_session(session);
+    let costs: Vec<(u32, u64)> = costs_of_sent(session, rates).collect();
+    let stays = |entry: u32| session.kind(entry) == Kind::Message(Role::System);
     let (mut fixed, mut sum, mut from) = (0, 0, alloc::vec![0; session.transcript.entries.len()]);
-    for &(entry, cost) in costs.each.iter().rev() {
+    for &(entry, cost) in costs.iter().rev() {
         *(if stays(entry) { &mut fixed } else { &mut sum }) += cost;
         from[entry as usize] = sum;
     }
     let tokens = |&entry: &u32| from[entry as usize].div_ceil(rates::UNIT);
-    (costs.rates.base + fixed.div_ceil(rates::UNIT), entries.iter().map(tokens).collect())
+    (rates.base + fixed.div_ceil(rates::UNIT), entries.iter().map(tokens).collect())
 }
 
-/// What each entry in context is estimated at.
+/// What each entry in context is estimated at, in the order of the model.
+fn costs_of_sent(session: &Session<'_>, rates: Rates) -> impl Iterator<Item = (u32, u64)> {
+    let instructs = |&entry: &u32| session.in_context(entry) && rates::is_instructions(session.entry(entry));
+    let system = session.model_order().iter().rev().copied().find(instructs);
+    session.sent().map(move |entry| {
+        let instructs = Some(entry) == system;
+        let all = Entries::from_session(session);
+        (entry, if instructs { Rates::instructions(session, entry) } else { rates.entry(all, entry) })
+    })
+}
+
+/// The same, summed up.
 struct Costs {
     rates: Rates,
-    /// In the order of the model.
-    each: Vec<(u32, u64)>,
     /// In the order of the file: the cost of each entry together with all after it.
     after: Vec<(u32, u64)>,
     /// The same for those that share a message, among themselves.
@@ -161,16 +171,8 @@ struct Costs {
 
 impl Costs {
     fn new(session: &Session<'_>, rates: Rates) -> Self {
-        let instructs =
-            |&entry: &u32| session.in_context(entry) && rates::is_instructions(session.entry(entry));
-        let system = session.model_order().iter().rev().copied().find(instructs);
-        let cost = |entry| {
-            let instructs = Some(entry) == system;
-            let all = Entries::from_session(session);
-            (entry, if instructs { Rates::instructions(session, entry) } else { rates.entry(all, entry) })
-        };
-        let each: Vec<(u32, u64)> = session.sent().map(cost).collect();
-        let mut after = each.clone();
+        let mut after: Vec<(u32, u64)> = Vec::with_capacity(session.live.len());
+        after.extend(costs_of_sent(session, rates));
         after.sort_unstable();
         let group = |&(entry, cost): &(u32, u64)| Some((session.entry(entry).group?, entry, cost));
         let mut after_in_group: Vec<_> = after.iter().filter_map(group).collect();
@@ -183,7 +185,7 @@ impl Costs {
                 after_in_group[at - 1].2 += after_in_group[at].2;
             }
         }
-        Self { rates, each, after, after_in_group }
+        Self { rates, after, after_in_group }
     }
 
     /// All of it, in thousandths of a token.
@@ -228,8 +230,7 @@ struct Newest {
 impl Newest {
     fn find(session: &Session<'_>) -> Result<Self, Fault> {
         // What a log was taken back to is shorter than what was counted before.
-        let back =
-            |&entry: &u32| session.entry(entry).kind == Kind::Leaf && !session.format.shape.has_parents();
+        let back = |&entry: &u32| session.kind(entry) == Kind::Leaf && !session.format.shape.has_parents();
         let from = last_boundary(session)?.max(session.live.iter().copied().filter(back).max());
         let mut found = Self { left: SEARCH_BYTES_MAX, ..Self::default() };
         let mut answered = false;
@@ -268,12 +269,11 @@ fn window_in_error(all: Entries<'_>, entry: &Entry) -> Result<Option<u64>, Fault
 
 /// The last compaction of the live branch, by its place in the file; in a list, our message that stands for others.
 fn last_boundary(session: &Session<'_>) -> Result<Option<u32>, Fault> {
-    let boundary = session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary);
+    let boundary = session.live.iter().copied().filter(|&entry| session.kind(entry) == Kind::Boundary);
     if let Some(boundary) = boundary.max() {
         return Ok(Some(boundary));
     }
-    let speaks =
-        |&entry: &u32| matches!(session.entry(entry).kind, Kind::Message(Role::User | Role::Assistant));
+    let speaks = |&entry: &u32| matches!(session.kind(entry), Kind::Message(Role::User | Role::Assistant));
     let Some(first) = session.sent().find(speaks) else { return Ok(None) };
     Ok(stands_for_others(session, first)?.then_some(first))
 }
@@ -291,7 +291,7 @@ fn may_count(format: &Format, found: &Entry) -> bool {
 
 /// Whether an entry is not a message of another branch.
 fn is_of_branch(session: &Session<'_>, entry: u32) -> bool {
-    session.entry(entry).kind == Kind::Opaque || session.is_live(entry)
+    session.kind(entry) == Kind::Opaque || session.is_live(entry)
 }
 
 /// What an entry says about its request.
@@ -319,7 +319,7 @@ fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<(Option<u
         return Ok((None, None));
     }
     let (mut first, mut gone, mut later) = (None, 0_u64, 0);
-    for &(entry, _) in &costs.each {
+    for entry in session.sent() {
         let omitted = omitted_in(Entries::from_session(session), costs.rates, entry)?;
         if entry >= at {
             later += omitted;

@@ -8,6 +8,7 @@ use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
 use crate::model::transcript::Transcript;
 use crate::read::salvage::{self, DamagedLine};
+use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashMap;
@@ -56,6 +57,10 @@ pub struct Session<'a> {
     pub(super) shared: Vec<bool>,
     /// Whether there is one.
     pub(super) repeats_ids: bool,
+    /// What each entry is. Kept apart because nearly every rule asks that of all of them.
+    pub(super) kinds: Vec<Kind>,
+    /// Whether an entry names the message that it is a part of.
+    pub(super) groups: bool,
     /// Ids that labels point at.
     pub(super) labelled: Vec<bool>,
     pub(super) result_of: Vec<u32>,
@@ -130,6 +135,11 @@ impl<'a> Session<'a> {
         &self.transcript.entries[index as usize]
     }
 
+    /// What an entry is.
+    pub fn kind(&self, index: u32) -> Kind {
+        self.kinds[index as usize]
+    }
+
     /// A call by index.
     pub fn call(&self, index: u32) -> &'a Call {
         &self.transcript.calls[index as usize]
@@ -155,7 +165,7 @@ impl<'a> Session<'a> {
 
     /// Whether an entry is a whole conversation: a line of a data set.
     pub fn is_whole_conversation(&self, entry: u32) -> bool {
-        self.format.results.of_conversations() && self.entry(entry).kind == Kind::Note
+        self.format.results.of_conversations() && self.kind(entry) == Kind::Note
     }
 
     /// The position of an entry on the live branch.
@@ -245,7 +255,7 @@ impl<'a> Session<'a> {
 
     /// What the last message of the branch waits for. Notes and boundaries after it are no answers.
     pub fn awaits(&self) -> Option<Awaits> {
-        let message = |&entry: &u32| match self.entry(entry).kind {
+        let message = |&entry: &u32| match self.kind(entry) {
             Kind::Message(role @ (Role::User | Role::Assistant | Role::Tool)) => Some((role, entry)),
             _ => None,
         };
@@ -269,14 +279,30 @@ impl<'a> Session<'a> {
 
     /// A key for the turn of the model that an entry belongs to. Entries of one message share it.
     pub fn turn(&self, entry: u32) -> u64 {
-        let own = self.entry(entry).group.map(|group| group.index() as u64);
+        let group = if self.groups { self.entry(entry).group } else { None };
+        let own = group.map(|group| group.index() as u64);
         let first = self.runs.get(entry as usize).copied().unwrap_or(entry);
         own.unwrap_or((1 << 40) + u64::from(first))
     }
 
+    /// Whether each entry is a turn of its own.
+    pub(crate) fn is_each_a_turn(&self) -> bool {
+        !self.groups && self.runs.is_empty()
+    }
+
+    /// For each id, whether several calls in the file have it.
+    pub(crate) fn ids_of_several_calls(&self) -> Vec<bool> {
+        let ids = self.transcript.ids.len();
+        let (mut once, mut several) = (vec![false; ids], vec![false; ids]);
+        for key in self.transcript.calls.iter().filter_map(|call| call.key) {
+            several[key.index()] |= core::mem::replace(&mut once[key.index()], true);
+        }
+        several
+    }
+
     /// The last compaction of the branch.
     pub fn last_boundary(&self) -> Option<u32> {
-        self.model_order().iter().rev().copied().find(|&entry| self.entry(entry).kind == Kind::Boundary)
+        self.model_order().iter().rev().copied().find(|&entry| self.kind(entry) == Kind::Boundary)
     }
 
     /// Why nothing of the file may be changed, if that is so.
@@ -356,7 +382,7 @@ impl<'a> Session<'a> {
         let mut spoken = [LastSpoken::default(); 2];
         for &entry in self.model_order().iter().rev() {
             let (last, at) = (&mut spoken[self.side(entry)], self.at(entry));
-            match self.entry(entry).kind {
+            match self.kind(entry) {
                 Kind::Message(Role::User | Role::System) => last.user = last.user.max(at),
                 Kind::Message(Role::Assistant) => match last.model {
                     None => last.model = Some((self.turn(entry), at)),
@@ -376,7 +402,7 @@ impl<'a> Session<'a> {
         self.model_order().iter().rev().copied().find(|&entry| {
             let beside = !self.runs.is_empty() && self.entry(entry).is_sidechain;
             let speaks =
-                matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System));
+                matches!(self.kind(entry), Kind::Message(Role::Assistant | Role::User | Role::System));
             speaks && !beside
         })
     }

@@ -267,7 +267,7 @@ impl Cutter<'_> {
     fn group(&self, range: Range<usize>, rest: bool) -> Result<Chunk, Fault> {
         let mut group = Chunk::default();
         for &entry in &self.context.entries[range] {
-            if rest && self.session.entry(entry).kind == Kind::Message(Role::System) {
+            if rest && self.session.kind(entry) == Kind::Message(Role::System) {
                 continue;
             }
             group.add(self.message(entry)?);
@@ -413,7 +413,8 @@ impl Cutter<'_> {
         let transcript = self.session.transcript;
         let calls = &transcript.calls[transcript.calls_of(entry)];
         let begun = calls.partition_point(|call| call.block.start <= at.start);
-        let call = calls[..begun].last().filter(|call| call.name_at.is_empty() && call.block.contains(at))?;
+        let call =
+            calls[..begun].last().filter(|call| call.name_at().is_empty() && call.block.contains(at))?;
         Some(String::from_utf8_lossy(transcript.id_text(call.name)).into_owned())
             .filter(|name| !name.is_empty())
     }

@@ -308,7 +308,7 @@ fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<usize, 
 /// Whether the message at a position is the user's.
 fn is_person(session: &Session<'_>, context: &Context, at: usize) -> bool {
     let entry = context.entries[at];
-    session.entry(entry).kind == Kind::Message(Role::User) && session.transcript.results_of(entry).is_empty()
+    session.kind(entry) == Kind::Message(Role::User) && session.transcript.results_of(entry).is_empty()
 }
 
 /// The position from which on this many messages stay.
@@ -383,7 +383,7 @@ impl<'a> Suits<'a> {
             on_chain[entry as usize] = true;
         }
         let speaks =
-            |&entry: &u32| matches!(session.entry(entry).kind, Kind::Message(Role::User | Role::Assistant));
+            |&entry: &u32| matches!(session.kind(entry), Kind::Message(Role::User | Role::Assistant));
         let last = context.entries.iter().rposition(speaks).unwrap_or(0);
         let mut end = 0;
         let highest = context.entries.iter().map(|&entry| {
@@ -420,7 +420,7 @@ impl<'a> Suits<'a> {
                 named
                     && own_line
                     && self.on_chain[entry as usize]
-                    && !found.parent_at.is_empty()
+                    && !found.parent_at().is_empty()
                     && in_order()
             }
             Compacts::Before | Compacts::InPlace => own_line,
@@ -495,7 +495,7 @@ fn insert(
     if let Some(parent) = hung {
         let mut with = Vec::new();
         quote(parent.as_bytes(), &mut with);
-        steps.push(Op::Replace { at: session.entry(first).parent_at, with });
+        steps.push(Op::Replace { at: session.entry(first).parent_at(), with });
     }
     if compacts == Compacts::InPlace {
         let goes = |&&entry: &&u32| Context::counts(session, entry);

@@ -138,7 +138,7 @@ fn lines_of(session: &Session<'_>, id: Id) -> Vec<u64> {
 fn build(session: &Session<'_>, dialect: RequestDialect) -> Vec<Vec<u32>> {
     let mut live: Vec<u32> = session.sent().collect();
     // The summary of a compaction comes first, whatever the compaction keeps.
-    let boundary = live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
+    let boundary = live.iter().rposition(|&entry| session.kind(entry) == Kind::Boundary);
     if let Some(at) = boundary.filter(|_| session.shape.summary_first) {
         live[..=at].rotate_right(1);
     }

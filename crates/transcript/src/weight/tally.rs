@@ -242,7 +242,7 @@ impl<'a> Tally<'a> {
         let mut context = 0;
         for entry in entries {
             let turn = &mut weight.turns[self.turn_of[entry as usize] as usize];
-            let boundary = self.session.entry(entry).kind == Kind::Boundary;
+            let boundary = self.session.kind(entry) == Kind::Boundary;
             if !self.seen(entry) {
             } else if boundary && Some(entry) == self.boundary {
                 let kept = (0..entry).filter(|&kept| self.session.in_context(kept) && self.seen(kept));

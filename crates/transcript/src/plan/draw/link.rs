@@ -23,14 +23,17 @@ impl Drawing<'_> {
 
     /// Links the branch in its new order, and the children of entries that go.
     fn link_branch(&mut self) {
+        if self.lines.is_empty() && self.moves.is_empty() && self.drop.is_empty() {
+            return self.move_targets(&[]);
+        }
         let mut following: BTreeMap<u32, Vec<BranchNode>> = BTreeMap::new();
-        for (index, line) in self.lines.iter().enumerate() {
+        for (index, line) in (0..).zip(&self.lines) {
             following.entry(line.after).or_default().push(BranchNode::New(index));
         }
         for (&entry, &after) in &self.moves {
             following.entry(after).or_default().push(BranchNode::Old(entry));
         }
-        let mut order: Vec<BranchNode> = Vec::new();
+        let mut order: Vec<BranchNode> = Vec::with_capacity(self.session.live.len() + self.lines.len());
         for &entry in &self.session.live {
             if !self.drop.contains(&entry) && !self.moves.contains_key(&entry) {
                 order.push(BranchNode::Old(entry));
@@ -42,7 +45,7 @@ impl Drawing<'_> {
             match node {
                 BranchNode::New(index) => {
                     if let Some(parent) = before {
-                        self.parents[index] = self.id_of(parent);
+                        self.parents[index as usize] = self.id_of(parent);
                     }
                 }
                 BranchNode::Old(entry) => {
@@ -62,12 +65,12 @@ impl Drawing<'_> {
     fn id_of(&self, node: BranchNode) -> Vec<u8> {
         match node {
             BranchNode::Old(entry) => self.session.transcript.id_text(self.session.entry(entry).id).to_vec(),
-            BranchNode::New(index) => self.lines[index].id.as_bytes().to_vec(),
+            BranchNode::New(index) => self.lines[index as usize].id.as_bytes().to_vec(),
         }
     }
 
     fn relink(&mut self, entry: u32, parent: Option<BranchNode>) {
-        let at = self.session.entry(entry).parent_at;
+        let at = self.session.entry(entry).parent_at();
         let id = parent.map(|parent| self.id_of(parent)).unwrap_or_default();
         let mut with = Vec::new();
         if id.is_empty() {
@@ -120,6 +123,9 @@ impl Drawing<'_> {
     /// that count lines count anew. A compaction whose first entry moves keeps what it kept after that one: the
     /// entry may have gone to a call that the compaction leaves out.
     fn move_targets(&mut self, order: &[BranchNode]) {
+        if !self.session.transcript.has_targets() {
+            return;
+        }
         for (index, entry) in (0..).zip(&self.session.transcript.entries) {
             let pointer = self.session.transcript.target_of(index);
             if let Some(kept) = pointer.index {
@@ -176,9 +182,9 @@ impl Drawing<'_> {
     /// In a log each entry names the one before it. Where that goes, or a line is added after it, the entry names what is
     /// before it now.
     fn link_log(&mut self) {
-        let mut newest: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut newest: BTreeMap<u32, u32> = BTreeMap::new();
         for index in 0..self.lines.len() {
-            if let Some(before) = newest.insert(self.lines[index].after, index) {
+            if let Some(before) = newest.insert(self.lines[index].after, index as u32) {
                 self.parents[index] = self.id_of(BranchNode::New(before));
             }
         }
@@ -198,7 +204,7 @@ impl Drawing<'_> {
     /// agent's own results.
     fn link_graph(&mut self) -> Result<(), Fault> {
         for entry in self.orphaned() {
-            let at = self.session.entry(entry).parent_at;
+            let at = self.session.entry(entry).parent_at();
             if self.replace.iter().any(|(chosen, _)| *chosen == at) {
                 // A fix has chosen another parent.
                 continue;
@@ -206,9 +212,9 @@ impl Drawing<'_> {
             match self.surviving_parent(entry) {
                 Ok(parent) => self.relink(entry, Some(BranchNode::Old(parent))),
                 Err(topmost) => {
-                    let written = self.session.entry(topmost).parent_at;
+                    let written = self.session.entry(topmost).parent_at();
                     let with = if written.is_empty() { b"null".to_vec() } else { self.literal(written)? };
-                    self.replace.push((self.session.entry(entry).parent_at, with));
+                    self.replace.push((self.session.entry(entry).parent_at(), with));
                 }
             }
         }

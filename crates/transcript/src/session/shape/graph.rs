@@ -59,7 +59,7 @@ impl Session<'_> {
         self.rank = self.ranks(&chain, &live);
         let rank = |entry: u32| self.rank[entry as usize];
         // The agent walks up as far as a compaction, so its descendants are loaded even if their lines come before it.
-        let boundaries = live.iter().copied().filter(|&entry| self.entry(entry).kind == Kind::Boundary);
+        let boundaries = live.iter().copied().filter(|&entry| self.kind(entry) == Kind::Boundary);
         let boundary = boundaries.max_by_key(|&entry| rank(entry));
         for &entry in live.iter().filter(|&&entry| boundary.is_none_or(|from| rank(entry) >= rank(from))) {
             self.context[entry as usize] = true;

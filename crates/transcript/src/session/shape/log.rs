@@ -12,7 +12,7 @@ impl Session<'_> {
     /// older state.
     fn join_log(&mut self) {
         self.join_list();
-        let of_kind = |kind: Kind| self.live.iter().rposition(|&entry| self.entry(entry).kind == kind);
+        let of_kind = |kind: Kind| self.live.iter().rposition(|&entry| self.kind(entry) == kind);
         let boundary = of_kind(Kind::Boundary).filter(|&at| of_kind(Kind::Leaf).is_none_or(|back| back < at));
         for &entry in &self.live[..boundary.unwrap_or(0)] {
             self.context[entry as usize] = false;

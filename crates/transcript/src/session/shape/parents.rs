@@ -24,6 +24,10 @@ impl Session<'_> {
     /// goes forward, that of the first entry is wrong.
     pub(crate) fn circles(&self) -> Vec<u32> {
         const NEW: u32 = 0;
+        // Nearly everywhere all links go back.
+        if (0..).zip(&self.parents).all(|(index, &parent)| parent == NONE || parent < index) {
+            return Vec::new();
+        }
         let mut walk = vec![NEW; self.transcript.entries.len()];
         let mut circles = Vec::new();
         for start in 0..self.transcript.entries.len() as u32 {
@@ -43,7 +47,7 @@ impl Session<'_> {
 
     /// The entry whose link is wrong in a cycle, which goes from child to parent.
     fn wrongly_linked(&self, mut circle: Vec<u32>) -> u32 {
-        let is_result = |entry: u32| self.entry(entry).kind == Kind::Message(Role::Tool);
+        let is_result = |entry: u32| self.kind(entry) == Kind::Message(Role::Tool);
         // Other results may be between a result and its call, so start at an entry that is none and go down.
         circle.reverse();
         let spoken = circle.iter().position(|&entry| !is_result(entry)).unwrap_or(0);

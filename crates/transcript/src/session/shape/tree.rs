@@ -35,7 +35,7 @@ impl Session<'_> {
                 .collect()
         };
         self.set_live(live);
-        let boundary = self.live.iter().rposition(|&entry| self.entry(entry).kind == Kind::Boundary);
+        let boundary = self.live.iter().rposition(|&entry| self.kind(entry) == Kind::Boundary);
         let from = boundary.map_or(0, |at| self.kept_from(at));
         for &entry in &self.live[from..] {
             self.context[entry as usize] = true;

@@ -50,7 +50,7 @@ impl Session<'_> {
                 _ => {}
             }
         }
-        order.retain(|&entry| self.entry(entry).kind != Kind::Opaque);
+        order.retain(|&entry| self.kind(entry) != Kind::Opaque);
         for &entry in &order {
             self.context[entry as usize] = true;
         }

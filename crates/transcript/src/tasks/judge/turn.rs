@@ -78,7 +78,7 @@ fn speaking(session: &Session<'_>) -> Result<Option<bool>, Feature> {
     if session.format.shape != Shape::Log {
         return Ok(None);
     }
-    let model = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let model = |&&entry: &&u32| session.kind(entry) == Kind::Message(Role::Assistant);
     let run =
         || session.live.iter().rev().take_while(model).map(|&entry| session.entry(entry).group.is_some());
     if run().any(|named| named) && run().any(|named| !named) {
