@@ -61,6 +61,8 @@ DAMAGES = {
         "row that is no JSON": "accepted 4/3/5/4, 1 image",
         "tool name ba sh<x>": "accepted 4/3/5/5, 1 image",
         "branched, dangling parentId": "accepted 3/2/3/2",
+        "leaf is an older event": "accepted 4/3/5/5, 1 image",
+        "identity of a result is gone": "accepted 4/3/5/5, 1 image",
         "compacted, dangling parentId": "accepted 5/3/2/1",
         "reset, dangling parentId": "accepted 2/1/1/0",
     },

@@ -16,8 +16,8 @@ OPENCLAW = {
     "row that is no JSON": ("B9", True),
     "tool name ba sh<x>": ("P10", True),
     "header is gone": ("B10", True),
-    "leaf is an older event": ("", True),
-    "identity of a result is gone": ("", True),
+    "leaf is an older event": ("B9", True),
+    "identity of a result is gone": ("B9", True),
 }
 OPENCODE = {
     "completed to running": ("P1", False),
@@ -29,11 +29,7 @@ OPENCODE = {
 # What Tailor does not say yet, or says otherwise. A gap that closes fails, so that this stays true.
 GAPS = {
     ("openclaw", "result twice"),  # an error, as in a transcript of pi; OpenClaw sends it once
-    ("openclaw", "leaf is an older event"),  # `doctor` says so: see BESIDE
-    ("openclaw", "identity of a result is gone"),
 }
-# Damage in the tables beside the events, and the column or table that `tailor doctor` names.
-BESIDE = {"leaf is an older event": "leaf_event_id", "identity of a result is gone": "transcript_event_identities"}
 
 
 class Told:
@@ -129,11 +125,8 @@ def found(tailor, path, session, wanted, before):
     return None
 
 
-def beside(tailor, path, session, trial):
-    """What is wrong with what `tailor doctor` says of a session that other tables contradict; of a whole one, with any word."""
-    told = Told(tailor, "doctor", "--json", path)
-    remarks = [remark for line in told.lines() if line["type"] == "database" for remark in line["remarks"]]
-    mine = [remark for remark in remarks if remark.startswith("sessions ")]
-    if trial is None:
-        return f"doctor contradicts what its owner wrote: {mine}" if mine else ""
-    return "" if any(session in remark and BESIDE[trial] in remark for remark in mine) else f"doctor does not name it: {remarks}"
+def unreadable(tailor, path, sessions):
+    """What is wrong with what is said of whole sessions: that their owner could not go on from a row."""
+    said = {label: [f["message"] for f in findings(tailor, path, session) if f["code"] == "B9"] for label, session in sessions.items()}
+    wrong = {label: messages for label, messages in said.items() if messages}
+    return f"rows are said to be unreadable: {wrong}" if wrong else ""

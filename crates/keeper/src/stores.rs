@@ -26,6 +26,7 @@ mod opencode;
 mod projection;
 mod prune;
 mod rows;
+mod slices;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -46,22 +47,18 @@ use crate::snapshot::real_path_in;
 use crate::stop::Stop;
 use crate::store::{IN_DATABASE, may_be_read, session_path, split};
 use database::{Database, is_foreign};
-use kind::{Mend, Query, RowKey, RowTrouble, StoreKind};
+use kind::{Mend, PAGE_ROWS, RowKey, RowTrouble, StoreKind};
 use kinds::KINDS;
-use lines::{RecordLines, RowStamp, Want};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Result as SqlResult, Statement};
-use std::collections::{HashMap, HashSet};
+use lines::{RecordLines, Want};
+use rusqlite::{ErrorCode, Result as SqlResult};
+use slices::fill;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Span;
 
-/// How long one transaction may take.
-const SLICE_MAX: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(1) };
 /// How often a session is read from the start again because its rows changed.
 const TRIES: usize = 3;
-/// How often changed rows are read again. During a turn a few rows change each time.
-const ROUNDS: usize = 10;
 
 /// The sessions in a database; the file itself if it is not a known store.
 pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<FoundFile, Error>> {
@@ -117,9 +114,29 @@ fn list(file: &Path) -> Result<Option<Sessions>, Error> {
 }
 
 fn listed(database: &Database, kind: &StoreKind) -> SqlResult<Sessions> {
-    let all = |sql: &str| -> SqlResult<Sessions> {
-        let mut statement = database.connection.prepare(sql)?;
-        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    // Each page is a transaction of its own.
+    let all = |own: &str| -> SqlResult<Sessions> {
+        let page = |from: &str| {
+            format!(
+                "WITH s(id, written) AS ({own}) SELECT id, written FROM s {from} ORDER BY id LIMIT {PAGE_ROWS}"
+            )
+        };
+        let (first, next) = (page(""), page("WHERE id > ?1"));
+        let mut all = Sessions::new();
+        loop {
+            let known = all.len();
+            let mut statement = database.connection.prepare(if known == 0 { &first } else { &next })?;
+            if let Some((id, _)) = all.last() {
+                statement.raw_bind_parameter(1, id)?;
+            }
+            let mut rows = statement.raw_query();
+            while let Some(row) = rows.next()? {
+                all.push((row.get(0)?, row.get(1)?));
+            }
+            if all.len() < known + PAGE_ROWS {
+                return Ok(all);
+            }
+        }
     };
     // What one table cannot give may be in another.
     all(kind.sessions).or_else(|error| all(kind.sessions_by_rows).map_err(|_| error))
@@ -248,13 +265,13 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
     for _ in 0..TRIES {
         let mut lines = RecordLines::new(want)?;
         match fill(database, kind, session, &mut lines) {
-            Ok(true) if lines.is_empty() && lines.lost.is_empty() => {
+            Ok(()) if lines.is_empty() && lines.lost.is_empty() => {
                 let path = session_path(file, session);
                 return Err(Error::new(&path, Error::OPEN, io::ErrorKind::NotFound.into()).into());
             }
-            Ok(true) => return Ok(Some(stored(database, kind, (file, session), lines)?)),
-            Ok(false) => {}
+            Ok(()) => return Ok(Some(stored(database, kind, (file, session), lines)?)),
             Err(RowTrouble::Database(error)) => return Err(fail(error)),
+            Err(RowTrouble::Rewritten) => {}
             Err(RowTrouble::Output(cause)) => return Err(crate::content::no_temporary(cause).into()),
         }
     }
@@ -284,106 +301,4 @@ fn stored(
     let (file, session) = (file.to_path_buf(), session.to_string());
     let remark = database.lost_log().or_else(|| database.untried(kind));
     Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })
-}
-
-/// Reads all rows of a session as of one instant. Returns `false` if they were rewritten in the meantime.
-///
-/// A long session takes several transactions. The last one reads again the rows that were added or changed since they were
-/// read.
-fn fill(
-    database: &Database,
-    kind: &StoreKind,
-    session: &str,
-    lines: &mut RecordLines,
-) -> Result<bool, RowTrouble> {
-    let connection = &database.connection;
-    let salvages = lines.want == Want::Copy;
-    let mark = || {
-        database.mark(kind, session).or_else(|error| if salvages { Ok(String::new()) } else { Err(error) })
-    };
-    if !connection.is_autocommit() {
-        connection.execute_batch("ROLLBACK")?;
-    }
-    connection.execute_batch("BEGIN")?;
-    let mut since = Instant::now();
-    let before = mark()?;
-    let query = Query { connection, session, salvages };
-    let mut order = (kind.keys)(&query)?;
-    let mut reader = (kind.reader)(connection)?;
-    let mut stamps = Stamps::prepare(connection, kind)?;
-    let renew = || -> Result<bool, RowTrouble> {
-        connection.execute_batch("ROLLBACK; BEGIN")?;
-        Ok(mark()? == before)
-    };
-    let mut stale: Option<HashSet<RowKey>> = None;
-    for _ in 0..ROUNDS {
-        let mut is_cut = false;
-        for key in order.iter().copied().filter(|key| stale.as_ref().is_none_or(|stale| stale.contains(key)))
-        {
-            if since.elapsed() > SLICE_MAX {
-                if !renew()? {
-                    return Ok(false);
-                }
-                (since, is_cut) = (Instant::now(), true);
-            }
-            lines.begin(key);
-            lines.stamps.extend(stamps.at(key, salvages)?);
-            match reader.row(key, lines) {
-                Err(RowTrouble::Database(error)) if salvages => lines.lose(format!("row {}: {error}", key.1)),
-                done => done?,
-            }
-        }
-        if !is_cut {
-            lines.arrange(&order)?;
-            drop(reader);
-            // In a damaged database every transaction fails.
-            let _ = connection.execute_batch("ROLLBACK");
-            return Ok(true);
-        }
-        if !renew()? {
-            return Ok(false);
-        }
-        order = (kind.keys)(&query)?;
-        stale = Some(stamps.stale(&order, lines, salvages)?);
-        // However long this took, the rest is read in the same transaction.
-        since = Instant::now();
-    }
-    Ok(false)
-}
-
-/// Queries for the versions of rows.
-struct Stamps<'c>(Vec<Statement<'c>>);
-
-impl<'c> Stamps<'c> {
-    fn prepare(connection: &'c Connection, kind: &StoreKind) -> SqlResult<Self> {
-        kind.stamps.iter().map(|sql| connection.prepare(sql)).collect::<SqlResult<_>>().map(Self)
-    }
-
-    /// The version of a row; `None` if rows of this kind never change.
-    fn at(&mut self, (table, row): RowKey, salvages: bool) -> SqlResult<Option<RowStamp>> {
-        let Some(statement) = self.0.get_mut(usize::from(table)) else { return Ok(None) };
-        match statement.query_row([row], |row| Ok((row.get(0)?, row.get(1)?))).optional() {
-            Err(_) if salvages => Ok(Some((None, None))),
-            found => Ok(Some(found?.unwrap_or_default())),
-        }
-    }
-
-    /// The rows that have changed since they were read, or were not read.
-    fn stale(&mut self, order: &[RowKey], lines: &RecordLines, salvages: bool) -> SqlResult<HashSet<RowKey>> {
-        let stamps = lines.stamps.iter().map(Some).chain(std::iter::repeat(None));
-        let read: HashMap<RowKey, Option<&RowStamp>> =
-            lines.rows.iter().zip(stamps).map(|((key, _), stamp)| (*key, stamp)).collect();
-        let mut stale = HashSet::new();
-        for key in order {
-            let is_same = match read.get(key) {
-                Some(Some(stamp)) => self.at(*key, salvages)?.as_ref() == Some(stamp),
-                Some(None) => true,
-                None => false,
-            };
-            if !is_same {
-                stale.insert(*key);
-            }
-        }
-        Ok(stale)
-    }
 }

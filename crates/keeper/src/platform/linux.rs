@@ -43,6 +43,10 @@ impl System for This {
         process::holders(file)
     }
 
+    fn holders_at(_: &Path, file: FileId) -> Vec<Holder> {
+        process::holders(file)
+    }
+
     fn sync(file: &File) -> io::Result<()> {
         writing::sync(file)
     }

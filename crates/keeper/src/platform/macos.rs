@@ -19,9 +19,10 @@ use super::seen::Holder;
 use super::system::System;
 use super::{unix, writing};
 use crate::identity::FileId;
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,7 +35,11 @@ impl System for This {
     }
 
     fn holders(file: &File, id: FileId) -> Vec<Holder> {
-        process::holders(file, id)
+        process::holders(id, || rustix::fs::getpath(file).ok())
+    }
+
+    fn holders_at(path: &Path, id: FileId) -> Vec<Holder> {
+        process::holders(id, || CString::new(path.as_os_str().as_bytes()).ok())
     }
 
     fn sync(file: &File) -> io::Result<()> {

@@ -48,6 +48,12 @@ pub(crate) trait System {
         Vec::new()
     }
 
+    /// The same for the file at a path, which is not opened.
+    #[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "only databases must not be opened"))]
+    fn holders_at(_: &Path, _: FileId) -> Vec<Holder> {
+        Vec::new()
+    }
+
     /// Makes a file durable.
     fn sync(file: &File) -> io::Result<()>;
 

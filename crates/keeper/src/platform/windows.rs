@@ -33,13 +33,18 @@ use super::system::System;
 use crate::identity::FileId;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 /// This system. Names cannot be exchanged atomically here.
 pub(crate) struct This;
 
 impl System for This {
     fn holders(file: &File, _: FileId) -> Vec<Holder> {
-        process::holders(file)
+        metadata::path_of(file).map(|path| process::holders(&path)).unwrap_or_default()
+    }
+
+    fn holders_at(path: &Path, _: FileId) -> Vec<Holder> {
+        process::holders(path)
     }
 
     fn sync(file: &File) -> io::Result<()> {

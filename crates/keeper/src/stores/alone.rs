@@ -9,7 +9,6 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::folder::Folder;
 use crate::identity::FileId;
-use crate::platform::files::temporary;
 use crate::platform::metadata;
 use crate::platform::owner::number;
 use crate::platform::{System, This};
@@ -53,10 +52,9 @@ impl Alone {
 pub(super) fn nobody_seen(file: &Path) -> Result<(), Stop> {
     let fail = |cause| Error::new(file, Error::OPEN, cause);
     let id = FileId::from_metadata(&metadata::at(file).map_err(fail)?);
-    // Do not open the file itself here: closing it would release SQLite's locks.
-    let any = temporary().map_err(fail)?;
     let own = std::process::id();
-    let other = This::holders(&any, id).into_iter().find(|holder| holder.pid != own);
+    // Do not open the file here: closing it would release SQLite's locks.
+    let other = This::holders_at(file, id).into_iter().find(|holder| holder.pid != own);
     other.map_or(Ok(()), |holder| Err(Deferral::Open { pid: holder.pid, name: holder.name }.into()))
 }
 

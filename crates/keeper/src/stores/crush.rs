@@ -2,9 +2,10 @@
 //! the newest summary are no longer sent; only an export contains them.
 
 use super::chat::{ChatMessage, ChatRows, image, list, part};
-use super::kind::{Query, RowKey, RowTrouble, StoreKind};
+use super::kind::{EachRow, Query, RowOrder, RowTrouble, StoreKind};
 use super::lines::RecordLines;
-use rusqlite::{Result as SqlResult, Row};
+use super::rows::first;
+use rusqlite::Row;
 use serde_json::{Value, json};
 
 pub(super) const KIND: StoreKind = StoreKind {
@@ -26,7 +27,6 @@ pub(super) const KIND: StoreKind = StoreKind {
         let row = "SELECT rowid, role, parts FROM messages WHERE rowid = ?1";
         Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
-    checks: &[],
     fillers: &[(
         "files",
         "a copy of each version of a file that Crush edited. To be rid of them, delete old sessions in Crush",
@@ -34,19 +34,23 @@ pub(super) const KIND: StoreKind = StoreKind {
     mend: None,
 };
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
+fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
     const SUMMARISES: &str =
         "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = 'summary_message_id'";
     const SUMMARY: &str = "SELECT m.rowid FROM sessions AS s JOIN messages AS m ON m.id = s.summary_message_id \
                            WHERE s.id = ?1 AND m.session_id = s.id";
-    let mut rows =
-        query.rows("SELECT rowid FROM messages WHERE session_id = ?1 ORDER BY created_at ASC, rowid ASC")?;
+    const ALL: RowOrder = RowOrder::all("messages WHERE session_id = ?1", &["created_at", "rowid"]);
     let summarises: i64 = query.connection.query_row(SUMMARISES, [], |row| row.get(0))?;
-    if !query.salvages && summarises > 0 {
-        let summary = query.rows(SUMMARY)?.first().and_then(|own| rows.iter().position(|row| row == own));
-        rows.drain(..summary.unwrap_or(0));
-    }
-    Ok(rows.into_iter().map(|row| (0, row)).collect())
+    let mut begin: Option<i64> = if !query.salvages && summarises > 0 {
+        first(query.connection, SUMMARY, &[&query.session])?
+    } else {
+        None
+    };
+    query.each(0, &ALL, &mut |key| {
+        // What is before the summary is not sent.
+        begin = begin.filter(|begin| *begin != key.1);
+        if begin.is_none() { each(key) } else { Ok(()) }
+    })
 }
 
 fn read(row: &Row<'_>, out: &mut RecordLines) -> Result<(), RowTrouble> {

@@ -47,7 +47,6 @@ pub fn measure_store(file: &Path) -> Result<Option<Fill>, Error> {
     measured.remark(kind);
     if measured.is_exact {
         measured.remarks.extend(damaged_indexes(&database.connection, &measured));
-        measured.remarks.extend(contradictions(&database.connection, kind));
     }
     measured.remarks.extend(database.lost_log());
     Ok(Some(measured))
@@ -93,18 +92,6 @@ impl Fill {
         }
         self.remarks = remarks;
     }
-}
-
-/// Which sessions the tables beside their rows contradict. What such a table does not have is not asked.
-fn contradictions(connection: &Connection, kind: &StoreKind) -> Vec<String> {
-    let sessions = |sql: &str| -> SqlResult<Vec<String>> {
-        connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
-    };
-    let said = |(sql, why): &(&str, &str)| {
-        let found = sessions(sql).ok().filter(|found| !found.is_empty())?;
-        Some(format!("sessions {}: {why}; tailor export still prints all of each", found.join(", ")))
-    };
-    kind.checks.iter().filter_map(said).collect()
 }
 
 /// What is wrong with indexes for searching: SQLite checks them against the rows, which takes about a second for each 16 MB.

@@ -2,9 +2,9 @@
 //! of OpenAI's API. What Goose hides from the model (`agentVisible`, parts for people) is only in an export.
 
 use super::chat::{ChatMessage, ChatRows, image, list, part};
-use super::kind::{Query, RowKey, RowTrouble, StoreKind};
+use super::kind::{EachRow, Query, RowOrder, RowTrouble, StoreKind};
 use super::lines::{RecordLines, Want};
-use rusqlite::{Result as SqlResult, Row};
+use rusqlite::Row;
 use serde_json::Value;
 
 pub(super) const KIND: StoreKind = StoreKind {
@@ -26,19 +26,18 @@ pub(super) const KIND: StoreKind = StoreKind {
         let row = "SELECT id, role, content_json FROM messages WHERE id = ?1";
         Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
-    checks: &[],
     fillers: &[],
     mend: None,
 };
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
-    let sql = if query.salvages {
-        "SELECT id FROM messages WHERE session_id = ?1 ORDER BY created_timestamp ASC, id ASC"
+fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
+    let rows = if query.salvages {
+        "messages WHERE session_id = ?1"
     } else {
-        "SELECT id FROM messages WHERE session_id = ?1 AND coalesce(CASE WHEN json_valid(metadata_json) THEN \
-         json_extract(metadata_json, '$.agentVisible') END, 1) ORDER BY created_timestamp ASC, id ASC"
+        "messages WHERE session_id = ?1 AND coalesce(CASE WHEN json_valid(metadata_json) THEN \
+         json_extract(metadata_json, '$.agentVisible') END, 1)"
     };
-    Ok(query.rows(sql)?.into_iter().map(|row| (0, row)).collect())
+    query.each(0, &RowOrder::all(rows, &["created_timestamp", "id"]), each)
 }
 
 fn read(row: &Row<'_>, out: &mut RecordLines) -> Result<(), RowTrouble> {

@@ -1,9 +1,9 @@
 //! Hermes: `state.db`, with a message of OpenAI's API in the columns of each row of `messages`. It is written as in Hermes' own
 //! archives. Retracted messages (`active = 0`) are only in an export.
 
-use super::kind::{Query, RowKey, RowReader, RowTrouble, StoreKind};
+use super::kind::{EachRow, Query, RowKey, RowOrder, RowReader, RowTrouble, StoreKind};
 use super::lines::RecordLines;
-use rusqlite::{Result as SqlResult, Statement};
+use rusqlite::Statement;
 
 const SESSION: u8 = 0;
 const MESSAGE: u8 = 1;
@@ -41,21 +41,19 @@ pub(super) const KIND: StoreKind = StoreKind {
             message: connection.prepare(message)?,
         }))
     },
-    checks: &[],
     fillers: &[],
     mend: None,
 };
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
-    let own = query.rows("SELECT rowid FROM sessions WHERE id = ?1")?;
+fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
     // An export holds all of them.
-    let sql = if query.salvages {
-        "SELECT id FROM messages WHERE session_id = ?1 ORDER BY id ASC"
+    let rows = if query.salvages {
+        "messages WHERE session_id = ?1"
     } else {
-        "SELECT id FROM messages WHERE session_id = ?1 AND active = 1 ORDER BY id ASC"
+        "messages WHERE session_id = ?1 AND active = 1"
     };
-    let messages = query.rows(sql)?.into_iter().map(|row| (MESSAGE, row));
-    Ok(own.into_iter().map(|row| (SESSION, row)).chain(messages).collect())
+    query.each(SESSION, &RowOrder::all("sessions WHERE id = ?1", &["id"]), each)?;
+    query.each(MESSAGE, &RowOrder::all(rows, &["id"]), each)
 }
 
 struct HermesRows<'c> {

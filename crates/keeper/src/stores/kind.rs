@@ -2,9 +2,10 @@
 
 use super::lines::RecordLines;
 use super::rows::{RowCell, RowCells, RowEdit, RowLayout};
-use rusqlite::{Connection, Result as SqlResult, ToSql};
+use rusqlite::{Connection, Result as SqlResult, Statement, ToSql};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -29,13 +30,11 @@ pub(super) struct StoreKind {
     pub(super) version: Option<&'static str>,
     /// The tested versions.
     pub(super) tried: &'static [&'static str],
-    /// The rows of a session, in the order of the conversation.
-    pub(super) keys: fn(&Query<'_>) -> SqlResult<Vec<RowKey>>,
+    /// Takes the rows of a session, in the order of the conversation.
+    pub(super) keys: fn(&Query<'_>, EachRow<'_>) -> Result<(), RowTrouble>,
     pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn RowReader + 'c>>,
     /// Tables without sessions that may fill the database: what they hold, and what to do about it.
     pub(super) fillers: &'static [(&'static str, &'static str)],
-    /// Queries for sessions that their owner cannot send although their rows are whole, and why.
-    pub(super) checks: &'static [(&'static str, &'static str)],
     /// How its rows are written; `None` if they are only read.
     pub(super) mend: Option<&'static Mend>,
 }
@@ -69,6 +68,8 @@ pub(super) struct Mend {
     pub(super) blank: fn(&mut Value) -> Option<()>,
     /// The JSON of a row, or what is read instead if its owner cannot read it.
     pub(super) read: fn(&[RowCell]) -> Option<Vec<u8>>,
+    /// The lines that may stand for a row that is whole but that its owner cannot use, because of what is beside it.
+    pub(super) lines: fn(&[RowCell]) -> Vec<String>,
     /// Replaces the JSON of a row.
     pub(super) put: fn(&mut [RowCell], &str),
     /// Reconstructs the JSON of an unreadable row from other rows.
@@ -156,6 +157,8 @@ pub(super) trait RowReader {
 pub(super) enum RowTrouble {
     Database(rusqlite::Error),
     Output(io::Error),
+    /// They were rewritten between two transactions.
+    Rewritten,
 }
 
 impl From<rusqlite::Error> for RowTrouble {
@@ -170,45 +173,142 @@ impl From<io::Error> for RowTrouble {
     }
 }
 
+/// Takes a row.
+pub(super) type EachRow<'e> = &'e mut dyn FnMut(RowKey) -> Result<(), RowTrouble>;
+
+/// Rows of a table in an order in which reading can go on after any of them.
+pub(super) struct RowOrder {
+    /// The table, and a condition with the parameter `?1`.
+    pub(super) rows: &'static str,
+    /// The columns by which they are ordered, of which no two rows have the same values.
+    pub(super) by: &'static [&'static str],
+    /// Which of them are taken; an expression.
+    pub(super) only: &'static str,
+}
+
+/// How many rows of an order are read at once.
+pub(super) const PAGE_ROWS: usize = if cfg!(test) { 100 } else { 10_000 };
+
 /// The session to read.
 pub(super) struct Query<'q> {
     pub(super) connection: &'q Connection,
     pub(super) session: &'q str,
     /// Whether to go on if the database is damaged.
     pub(super) salvages: bool,
+    /// Told after so many rows were read, where the transaction may end and another one begin.
+    pub(super) pause: &'q dyn Fn(usize) -> Result<(), RowTrouble>,
+    /// Statements that are used again: there is one for each message.
+    pub(super) statements: RefCell<HashMap<String, Statement<'q>>>,
 }
 
 impl Query<'_> {
-    /// The rowids from a query whose parameter is the session; in a damaged database, those that are readable from either end.
-    pub(super) fn rows(&self, sql: &str) -> SqlResult<Vec<i64>> {
-        self.rows_of(sql, &self.session)
+    /// Takes the rows of a table of this session.
+    pub(super) fn each(&self, table: u8, order: &RowOrder, each: EachRow<'_>) -> Result<(), RowTrouble> {
+        self.rows_of(order, &self.session, &mut |row| each((table, row)))
     }
 
-    pub(super) fn rows_of(&self, sql: &str, of: &dyn ToSql) -> SqlResult<Vec<i64>> {
-        let (mut rows, error) = self.as_far_as(sql, of)?;
+    /// Takes the rowids; in a damaged database, those that are readable from either end.
+    pub(super) fn rows_of(
+        &self,
+        order: &RowOrder,
+        of: &dyn ToSql,
+        each: &mut dyn FnMut(i64) -> Result<(), RowTrouble>,
+    ) -> Result<(), RowTrouble> {
+        let mut known = HashSet::new();
+        let error = self.as_far_as(order, true, of, &mut |row| {
+            if self.salvages {
+                known.insert(row);
+            }
+            each(row)
+        })?;
         match error {
-            Some(error) if !self.salvages => Err(error),
-            None => Ok(rows),
+            None => Ok(()),
+            Some(error) if !self.salvages => Err(error.into()),
             Some(_) => {
-                let (mut end, _) = self.as_far_as(&sql.replace(" ASC", " DESC"), of)?;
-                let known: HashSet<i64> = rows.iter().copied().collect();
-                end.retain(|row| !known.contains(row));
-                rows.extend(end.into_iter().rev());
-                Ok(rows)
+                let mut end = Vec::new();
+                self.as_far_as(order, false, of, &mut |row| {
+                    end.extend(Some(row).filter(|row| !known.contains(row)));
+                    Ok(())
+                })?;
+                end.into_iter().rev().try_for_each(each)
             }
         }
     }
 
-    fn as_far_as(&self, sql: &str, of: &dyn ToSql) -> SqlResult<(Vec<i64>, Option<rusqlite::Error>)> {
-        let mut statement = self.connection.prepare(sql)?;
-        let mut found = statement.query([of])?;
-        let mut rows = Vec::new();
+    /// Takes the rowids up to the end, or to where the database is damaged.
+    fn as_far_as(
+        &self,
+        order: &RowOrder,
+        ascends: bool,
+        of: &dyn ToSql,
+        each: &mut dyn FnMut(i64) -> Result<(), RowTrouble>,
+    ) -> Result<Option<rusqlite::Error>, RowTrouble> {
+        let (mut after, mut read): (RowCells, usize) = (Vec::new(), 0);
         loop {
-            match found.next().and_then(|row| row.map(|row| row.get(0)).transpose()) {
-                Ok(Some(row)) => rows.push(row),
-                Ok(None) => return Ok((rows, None)),
-                Err(error) => return Ok((rows, Some(error))),
+            let mut page = RowPage::default();
+            let error = self.page(&order.sql(ascends, &after, read), of, &mut after, &mut page).err();
+            read += page.read;
+            (self.pause)(page.read)?;
+            page.rows.into_iter().try_for_each(&mut *each)?;
+            if page.read < PAGE_ROWS || error.is_some() {
+                return Ok(error);
             }
         }
+    }
+
+    /// Reads rowids after some values, which become those of the last row.
+    fn page(&self, sql: &str, of: &dyn ToSql, after: &mut RowCells, page: &mut RowPage) -> SqlResult<()> {
+        let known = self.statements.borrow_mut().remove(sql);
+        let mut statement = known.map_or_else(|| self.connection.prepare(sql), Ok)?;
+        let count = statement.column_count();
+        statement.raw_bind_parameter(1, of)?;
+        for at in 2..=statement.parameter_count() {
+            statement.raw_bind_parameter(at, &after[at - 2])?;
+        }
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            page.read += 1;
+            if row.get(count - 1)? {
+                page.rows.push(row.get(0)?);
+            }
+            if page.read == PAGE_ROWS {
+                *after =
+                    (1..count - 1).map(|at| row.get_ref(at).map(RowCell::from)).collect::<SqlResult<_>>()?;
+            }
+        }
+        drop(rows);
+        self.statements.borrow_mut().insert(sql.to_string(), statement);
+        Ok(())
+    }
+}
+
+/// Rowids that are taken, and how many rows were read for that.
+#[derive(Default)]
+struct RowPage {
+    rows: Vec<i64>,
+    read: usize,
+}
+
+impl RowOrder {
+    pub(super) const fn all(rows: &'static str, by: &'static [&'static str]) -> Self {
+        Self { rows, by, only: "1" }
+    }
+
+    /// A query for rowids, and for the values by which they are ordered.
+    fn sql(&self, ascends: bool, after: &[RowCell], read: usize) -> String {
+        let (than, way) = if ascends { (">", "ASC") } else { ("<", "DESC") };
+        let (all, columns, only) = (self.rows, self.by.join(", "), self.only);
+        let ordered: Vec<String> = self.by.iter().map(|column| format!("{column} {way}")).collect();
+        let ordered = ordered.join(", ");
+        // Nothing comes after an unknown value.
+        let (from, skipped) = if after.is_empty() || after.contains(&RowCell::Null) {
+            (String::new(), read)
+        } else {
+            let marks: Vec<String> = (2..).take(after.len()).map(|mark| format!("?{mark}")).collect();
+            (format!(" AND ({columns}) {than} ({})", marks.join(", ")), 0)
+        };
+        format!(
+            "SELECT rowid, {columns}, {only} FROM {all}{from} ORDER BY {ordered} LIMIT {PAGE_ROWS} OFFSET {skipped}"
+        )
     }
 }

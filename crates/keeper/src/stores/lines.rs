@@ -21,8 +21,8 @@ pub(super) enum Want {
     Copy,
 }
 
-/// Two numbers, one of which changes when a row does.
-pub(super) type RowStamp = (Option<i64>, Option<i64>);
+/// A number that changes when a row does.
+pub(super) type RowStamp = u64;
 
 /// Records, one a line.
 pub(super) struct RecordLines {
@@ -88,14 +88,21 @@ impl RecordLines {
         }
         let ends = self.rows.iter().skip(1).map(|(_, start)| *start).chain([self.bytes]);
         // The last version counts.
-        let spans: HashMap<RowKey, (u64, u64)> =
-            self.rows.iter().zip(ends).map(|((key, start), end)| (*key, (*start, end))).collect();
+        let spans: HashMap<RowKey, (usize, u64, u64)> = self
+            .rows
+            .iter()
+            .zip(ends)
+            .enumerate()
+            .map(|(n, ((key, start), end))| (*key, (n, *start, end)))
+            .collect();
         self.out.flush()?;
         let mut old = self.out.get_ref().try_clone()?;
         let mut new = BufWriter::with_capacity(BUFFER_BYTES, temporary()?);
-        let (mut rows, mut bytes, mut at) = (Vec::with_capacity(order.len()), 0, None);
+        let (mut rows, mut stamps) = (Vec::with_capacity(order.len()), Vec::new());
+        let (mut bytes, mut at) = (0, None);
         for key in order {
-            let Some((start, end)) = spans.get(key) else { continue };
+            let Some((n, start, end)) = spans.get(key) else { continue };
+            stamps.extend(self.stamps.get(*n));
             if at != Some(*start) {
                 old.seek(SeekFrom::Start(*start))?;
             }
@@ -103,8 +110,13 @@ impl RecordLines {
             bytes += io::copy(&mut (&old).take(end - start), &mut new)?;
             at = Some(*end);
         }
-        (self.out, self.rows, self.bytes) = (new, rows, bytes);
+        (self.out, self.rows, self.stamps, self.bytes) = (new, rows, stamps, bytes);
         Ok(())
+    }
+
+    /// The rows as they are known now, to compare them with those of a later transaction.
+    pub(super) fn known(&self) -> KnownRows {
+        KnownRows { next: 0, count: self.rows.len(), found: 0, places: None }
     }
 
     /// Notes a row that cannot be read.
@@ -130,5 +142,35 @@ impl RecordLines {
             file.set_modified(written).map_err(no_temporary)?;
         }
         Ok(file)
+    }
+}
+
+/// Rows that were read, and are looked up in about the same order.
+pub(super) struct KnownRows {
+    next: usize,
+    count: usize,
+    found: usize,
+    /// Built once a row is not where it was.
+    places: Option<HashMap<RowKey, usize>>,
+}
+
+impl KnownRows {
+    /// The stamp that a row had; `None` if it was not read.
+    pub(super) fn stamp(&mut self, key: RowKey, lines: &RecordLines) -> Option<RowStamp> {
+        let rows = &lines.rows[..self.count];
+        if rows.get(self.next).is_none_or(|(next, _)| *next != key) && self.next < self.count {
+            let all = || rows.iter().enumerate().map(|(at, (key, _))| (*key, at)).collect();
+            self.next = *self.places.get_or_insert_with(all).get(&key)?;
+        } else if self.next == self.count {
+            return None;
+        }
+        let at = self.next;
+        (self.next, self.found) = (at + 1, self.found + 1);
+        lines.stamps.get(at).copied()
+    }
+
+    /// Whether some rows were not looked up.
+    pub(super) fn lacks_some(&self) -> bool {
+        self.found < self.count
     }
 }

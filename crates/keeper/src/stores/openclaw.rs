@@ -2,9 +2,11 @@
 //! are compressed and their length is recorded. If it is wrong, OpenClaw does not load the session.
 
 use super::alone::openclaws_lock;
-use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts};
-use super::lines::RecordLines;
-use super::projection;
+use super::kind::{
+    EachRow, Mend, Query, RowKey, RowOrder, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts,
+};
+use super::lines::{RecordLines, Want};
+use super::projection::{self, Flaw, SessionIndex};
 use super::rows::{self, RowCell, RowLayout};
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
@@ -31,22 +33,14 @@ pub(super) const KIND: StoreKind = StoreKind {
     version: Some("SELECT CAST(schema_version AS TEXT) FROM schema_meta WHERE meta_key = 'primary'"),
     tried: &["23"],
     keys,
-    reader: |connection| Ok(Box::new(Events { row: connection.prepare(ROW)? })),
-    checks: &[
-        (
-            "SELECT session_id FROM (SELECT session_id, seq FROM transcript_events WHERE seq > 0 EXCEPT \
-             SELECT session_id, seq FROM transcript_event_identities) GROUP BY session_id",
-            "an event is not in transcript_event_identities, so OpenClaw sends nothing that came before it, and the API may refuse \
-             the rest",
-        ),
-        (
-            "SELECT s.session_id FROM session_transcript_index_state AS s WHERE s.needs_rebuild = 0 AND s.leaf_event_id IS NOT \
-             (SELECT i.event_id FROM session_transcript_active_events AS a JOIN transcript_event_identities AS i \
-             ON i.session_id = a.session_id AND i.seq = a.event_seq WHERE a.session_id = s.session_id \
-             ORDER BY a.active_position DESC LIMIT 1)",
-            "leaf_event_id in session_transcript_index_state is not the last live event, so each turn fails",
-        ),
-    ],
+    reader: |connection| {
+        Ok(Box::new(Events {
+            connection,
+            row: connection.prepare(ROW)?,
+            session: String::new(),
+            index: None,
+        }))
+    },
     fillers: &[(
         "trajectory_runtime_events",
         "a diagnostic log of each run, which no request needs. OPENCLAW_TRAJECTORY=0 in the gateway's environment ends it, and \
@@ -73,6 +67,11 @@ const MEND: Mend = Mend {
     read: |cells| {
         said(&cells[1], &cells[2], &cells[3], &cells[4])
             .map(|said| said.unwrap_or_else(|(why, _)| why.into_bytes()))
+    },
+    lines: |cells| {
+        let seq = cells[1].as_integer().unwrap_or(-1);
+        let text = said(&cells[1], &cells[2], &cells[3], &cells[4]).and_then(Result::ok);
+        text.map_or(Vec::new(), |text| Flaw::ALL.map(|flaw| flaw.line(seq, &text)).into())
     },
     // The row is always written uncompressed: only OpenClaw knows what else belongs to a compressed one.
     put: |cells, text| {
@@ -141,7 +140,7 @@ fn known(at: &RowPlace<'_>) -> SqlResult<Option<String>> {
     let id: Option<String> =
         rows::first(at.connection, ID, &[&at.session, &cells[1].as_integer().unwrap_or(-1)])?;
     let is_own = |event: &Value| id.as_ref().is_none_or(|id| event["id"] == id.as_str());
-    if let Some(Err((_, Some(text)))) = said(&cells[1], &cells[2], &cells[3], &cells[4])
+    if let Some(Ok(text) | Err((_, Some(text)))) = said(&cells[1], &cells[2], &cells[3], &cells[4])
         && whole(&cells).is_some_and(|event| is_own(&event))
     {
         return Ok(String::from_utf8(text).ok());
@@ -174,28 +173,41 @@ fn seal(connection: &Connection, session: &str) -> SqlResult<()> {
     connection.execute(TOUCH, params![session, now]).map(drop)
 }
 
-const ROW: &str =
-    "SELECT seq, event_json, event_zstd, event_utf8_bytes FROM transcript_events WHERE rowid = ?1";
+const ROW: &str = "SELECT seq, event_json, event_zstd, event_utf8_bytes, session_id FROM transcript_events WHERE rowid = ?1";
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
-    let rows = query.rows("SELECT rowid FROM transcript_events WHERE session_id = ?1 ORDER BY seq ASC")?;
-    Ok(rows.into_iter().map(|row| (0, row)).collect())
+fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
+    query.each(EVENTS, &RowOrder::all("transcript_events WHERE session_id = ?1", &["seq"]), each)
 }
 
 struct Events<'c> {
+    connection: &'c Connection,
     row: Statement<'c>,
+    /// The session of the row before, and what other tables say of it.
+    session: String,
+    index: Option<SessionIndex<'c>>,
 }
 
 impl RowReader for Events<'_> {
     fn row(&mut self, (_, row): RowKey, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let mut rows = self.row.query([row])?;
         let Some(row) = rows.next()? else { return Ok(()) };
+        let (seq, session) = (row.get(0)?, row.get_ref(4)?.as_str().unwrap_or_default());
+        if out.want == Want::Records && session != self.session {
+            self.session = session.to_string();
+            // What cannot be asked is not said.
+            self.index = SessionIndex::read(self.connection, session).unwrap_or(None);
+        }
+        let mut write = |text: &[u8]| -> Result<(), RowTrouble> {
+            let flaw = self.index.as_mut().and_then(|index| index.flaw(session, seq).unwrap_or(None));
+            let line = flaw.map(|flaw| flaw.line(seq, text));
+            Ok(out.record(&[line.as_ref().map_or(text, |line| line.as_bytes())])?)
+        };
         if let ValueRef::Text(text) = row.get_ref(1)? {
-            return Ok(out.record(&[text])?);
+            return write(text);
         }
         let cell = |at| row.get_ref(at).map(RowCell::from);
         match said(&cell(0)?, &RowCell::Null, &cell(2)?, &cell(3)?) {
-            Some(Ok(text)) => out.record(&[&text])?,
+            Some(Ok(text)) => write(&text)?,
             Some(Err((why, text))) => out.unreadable(why, text.as_deref())?,
             None => {}
         }

@@ -1,7 +1,10 @@
 //! OpenCode, and Kilo, which is built on it: rows of `message`, and rows of `part` with the parts of each message. The JSON of a
 //! row is in `data` of its record, unchanged; the other columns identify the row.
 
-use super::kind::{Mend, Query, RowKey, RowPlace, RowReader, RowTrouble, Snapshots, StoreKind, blank_texts};
+use super::kind::{
+    EachRow, Mend, Query, RowKey, RowOrder, RowPlace, RowReader, RowTrouble, Snapshots, StoreKind,
+    blank_texts,
+};
 use super::lines::RecordLines;
 use super::rows::{self, RowCell, RowLayout};
 use rusqlite::types::ValueRef;
@@ -54,7 +57,6 @@ pub(super) const KIND: StoreKind = StoreKind {
             speaker: (String::new(), None),
         }))
     },
-    checks: &[],
     fillers: &[(
         "event",
         "a copy of a part or a message for each change of it, of which OpenCode needs none to go on; with OpenCode stopped, \
@@ -87,6 +89,7 @@ const MEND: Mend = Mend {
         RowCell::Text(data) | RowCell::Blob(data) => Some(data.clone()),
         _ => Some(b"null".to_vec()),
     },
+    lines: |_| Vec::new(),
     put: |cells, text| cells[2] = RowCell::text(text),
     known,
     links: None,
@@ -148,21 +151,31 @@ fn is_sendable(part: &str) -> bool {
     part["type"].is_string() && (state["status"] != "completed" || state["output"].is_string())
 }
 
-fn keys(query: &Query<'_>) -> SqlResult<Vec<RowKey>> {
-    const MESSAGES: &str =
-        "SELECT rowid FROM message WHERE session_id = ?1 ORDER BY time_created ASC, id ASC";
-    const PARTS: &str = "SELECT rowid FROM part WHERE message_id = (SELECT id FROM message WHERE rowid = ?1) \
-                         ORDER BY id ASC";
-    const OTHERS: &str = "SELECT rowid FROM part WHERE session_id = ?1 AND NOT EXISTS \
-                          (SELECT 1 FROM message WHERE message.id = part.message_id) ORDER BY id ASC";
-    let own = query.rows("SELECT rowid FROM session WHERE id = ?1")?;
-    let mut keys: Vec<RowKey> = own.into_iter().map(|row| (SESSION, row)).collect();
-    for message in query.rows(MESSAGES)? {
-        keys.push((MESSAGE, message));
-        keys.extend(query.rows_of(PARTS, &message)?.into_iter().map(|row| (PART, row)));
-    }
-    keys.extend(query.rows(OTHERS)?.into_iter().map(|row| (PART, row)));
-    Ok(keys)
+fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
+    const OWN: RowOrder = RowOrder::all("session WHERE id = ?1", &["id"]);
+    const MESSAGES: RowOrder = RowOrder::all("message WHERE session_id = ?1", &["time_created", "id"]);
+    const PARTS: RowOrder =
+        RowOrder::all("part WHERE message_id = (SELECT id FROM message WHERE rowid = ?1)", &["id"]);
+    // Parts whose message is gone.
+    const ALONE: RowOrder = RowOrder {
+        rows: "part WHERE session_id = ?1",
+        by: &["rowid"],
+        only: "NOT EXISTS (SELECT 1 FROM message WHERE message.id = part.message_id)",
+    };
+    query.each(SESSION, &OWN, each)?;
+    query.each(MESSAGE, &MESSAGES, &mut |message| {
+        each(message)?;
+        query.rows_of(&PARTS, &message.1, &mut |row| each((PART, row)))
+    })?;
+    let mut alone: Vec<(Option<String>, i64)> = Vec::new();
+    query.each(PART, &ALONE, &mut |(_, row)| {
+        (query.pause)(1)?;
+        let id = rows::first(query.connection, "SELECT id FROM part WHERE rowid = ?1", &[&row]);
+        alone.push((if query.salvages { id.unwrap_or(None) } else { id? }, row));
+        Ok(())
+    })?;
+    alone.sort_unstable();
+    alone.into_iter().try_for_each(|(_, row)| each((PART, row)))
 }
 
 struct OpenCodeRows<'c> {

@@ -9,7 +9,7 @@ use super::kind::{Around, Turned, Unlinked};
 use super::openclaw::{ACTIVE, IDENTITIES, STATE, event_of, layout};
 use super::rows::{RowCell, RowCells, RowEdit, first};
 use jiff::Timestamp;
-use rusqlite::{Connection, Result as SqlResult};
+use rusqlite::{Connection, Result as SqlResult, Statement, params};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
@@ -42,15 +42,22 @@ pub(super) fn links(connection: &Connection, session: &str, turned: &[Turned]) -
     for event in turned {
         turn.take(connection, session, event)?;
     }
+    let state = layout(STATE).rows(connection, "session_id = ?1", &[&session])?.pop();
+    let state = state.filter(|state| state[3] == RowCell::Integer(0));
+    let leaf = state.as_ref().map(|state| wrong_leaf(connection, session, state)).transpose()?.flatten();
     if turn.gone.is_empty() && turn.parents.is_empty() {
+        if let (Some(state), Some((_, leaf))) = (state, leaf) {
+            let mut now = state.clone();
+            (now[2], now[6]) = (RowCell::text(&leaf), RowCell::Integer(Timestamp::now().as_millisecond()));
+            turn.around.after.push(RowEdit { layout: STATE, old: Some(state), new: Some(now) });
+        }
         return Ok(turn.around);
     }
-    let state = layout(STATE).rows(connection, "session_id = ?1", &[&session])?.pop();
-    let state = state.filter(|state| state[3] == RowCell::Integer(0)).ok_or(REBUILD)?;
+    let state = state.ok_or(REBUILD)?;
     let order = "session_id = ?1 ORDER BY active_position";
     let old = layout(ACTIVE).rows(connection, order, &[&session])?;
     let live = turn.live(connection, session, &old)?.ok_or(REBUILD)?;
-    Ok(turn.finish(connection, session, (state, old), &live)?.ok_or(REBUILD)?)
+    Ok(turn.finish(connection, session, (state, old), leaf.is_some(), &live)?.ok_or(REBUILD)?)
 }
 
 impl EventChanges {
@@ -62,7 +69,13 @@ impl EventChanges {
         let said = |name| event.new.as_ref().and_then(|new: &Value| new.get(name)?.as_str());
         let Some(own) = own else {
             // The header has no parent.
-            return if seq == 0 && said("type") == Some("session") { Ok(()) } else { Err(REBUILD.into()) };
+            if seq == 0 && said("type") == Some("session") {
+                return Ok(());
+            }
+            let new = event.new.as_ref().ok_or(REBUILD)?;
+            let new = identity(connection, session, seq, new)?.ok_or(REBUILD)?;
+            self.around.after.push(RowEdit { layout: IDENTITIES, old: None, new: Some(new) });
+            return Ok(());
         };
         if event.new.is_none() {
             self.gone.insert(seq, own[ID].as_text().unwrap_or_default().to_string());
@@ -156,6 +169,7 @@ impl EventChanges {
         connection: &Connection,
         session: &str,
         (state, old): (RowCells, Vec<RowCells>),
+        is_wrong: bool,
         live: &[i64],
     ) -> SqlResult<Option<Around>> {
         const OWN: &str =
@@ -184,9 +198,10 @@ impl EventChanges {
             ]);
         }
         let mut leaf = state[2].clone();
-        if self.gone.values().any(|id| leaf.as_text() == Some(id)) {
+        if is_wrong || self.gone.values().any(|id| leaf.as_text() == Some(id)) {
             let last = old.last().and_then(|row| row[2].as_integer());
-            let own = live.last().filter(|_| last.is_some_and(|last| self.gone.contains_key(&last)));
+            let own =
+                live.last().filter(|_| is_wrong || last.is_some_and(|last| self.gone.contains_key(&last)));
             let Some(id) =
                 own.map(|seq| first::<String>(connection, OWN, &[&session, seq])).transpose()?.flatten()
             else {
@@ -304,4 +319,94 @@ fn open_call(connection: &Connection, session: &str, own: &RowCells) -> SqlResul
         before = parent[PARENT].as_text().map(str::to_string);
     }
     Ok(None)
+}
+
+/// What the tables beside the events say of a session. One whose tables are built anew has none.
+pub(super) struct SessionIndex<'c> {
+    identity: Statement<'c>,
+    /// The last live event, if OpenClaw takes another one for it.
+    wrong_leaf: Option<i64>,
+    /// How many more events without identity are said.
+    left: usize,
+}
+
+/// How many events without identity are said. If there are more, they are said once these have been mended.
+const UNKNOWN_MAX: usize = 1_000;
+
+/// Why OpenClaw cannot go on from an event although its row is whole.
+#[derive(Clone, Copy)]
+pub(super) enum Flaw {
+    /// What comes before the event is not sent, and the API may refuse the rest.
+    NoIdentity,
+    /// Each turn fails.
+    WrongLeaf,
+}
+
+impl Flaw {
+    pub(super) const ALL: [Self; 2] = [Self::NoIdentity, Self::WrongLeaf];
+
+    /// The line that stands for the event. It changes with the event.
+    pub(super) fn line(self, seq: i64, text: &[u8]) -> String {
+        let what = match self {
+            Self::NoIdentity => {
+                "it is not in transcript_event_identities, so nothing that came before it is sent"
+            }
+            Self::WrongLeaf => {
+                "it is the last live one, and leaf_event_id in session_transcript_index_state is another, so each turn fails"
+            }
+        };
+        format!("event {seq}: {what} (text {})", &blake3::hash(text).to_hex()[..16])
+    }
+}
+
+impl<'c> SessionIndex<'c> {
+    pub(super) fn read(connection: &'c Connection, session: &str) -> SqlResult<Option<Self>> {
+        const TABLES: &str = "SELECT count(*) FROM sqlite_schema WHERE name IN ('transcript_event_identities', \
+             'session_transcript_active_events', 'session_transcript_index_state')";
+        if connection.query_row(TABLES, [], |row| row.get::<_, i64>(0))? < 3 {
+            return Ok(None);
+        }
+        let state =
+            layout(STATE).rows(connection, "session_id = ?1 AND needs_rebuild = 0", &[&session])?.pop();
+        let Some(state) = state else { return Ok(None) };
+        let identity = connection.prepare(
+            "SELECT 1 FROM transcript_event_identities WHERE session_id = ?1 AND seq = ?2 LIMIT 1",
+        )?;
+        let wrong_leaf = wrong_leaf(connection, session, &state)?.map(|(seq, _)| seq);
+        Ok(Some(Self { identity, wrong_leaf, left: UNKNOWN_MAX }))
+    }
+
+    /// What is wrong about an event.
+    pub(super) fn flaw(&mut self, session: &str, seq: i64) -> SqlResult<Option<Flaw>> {
+        if seq > 0 && self.left > 0 && !self.identity.exists(params![session, seq])? {
+            self.left -= 1;
+            return Ok(Some(Flaw::NoIdentity));
+        }
+        Ok(self.wrong_leaf.filter(|last| *last == seq).map(|_| Flaw::WrongLeaf))
+    }
+}
+
+/// The last live event and its id, if OpenClaw takes another one for it.
+fn wrong_leaf(connection: &Connection, session: &str, state: &RowCells) -> SqlResult<Option<(i64, String)>> {
+    const LAST: &str = "SELECT event_seq FROM session_transcript_active_events WHERE session_id = ?1 \
+                        ORDER BY active_position DESC LIMIT 1";
+    let Some(last) = first::<i64>(connection, LAST, &[&session])? else { return Ok(None) };
+    let event = event_of(connection, session, last)?;
+    let id = event.as_ref().and_then(|event| event["id"].as_str());
+    Ok(id.filter(|id| state[2].as_text() != Some(id)).map(|id| (last, id.to_string())))
+}
+
+/// The identity of an event that has none; `None` if it cannot get one.
+fn identity(connection: &Connection, session: &str, seq: i64, event: &Value) -> SqlResult<Option<RowCells>> {
+    const CREATED: &str = "SELECT created_at FROM transcript_events WHERE session_id = ?1 AND seq = ?2";
+    let said = |value: &Value| value.as_str().map_or(RowCell::Null, RowCell::text);
+    let (id, kind) = (said(&event["id"]), said(&event["type"]));
+    let taken = layout(IDENTITIES).rows(connection, "session_id = ?1 AND event_id = ?2", &[&session, &id])?;
+    if id == RowCell::Null || kind == RowCell::Null || !taken.is_empty() {
+        return Ok(None);
+    }
+    let created = first::<i64>(connection, CREATED, &[&session, &seq])?.unwrap_or(0);
+    let key = said(&event["message"]["idempotencyKey"]);
+    let (parent, seq) = (said(&event["parentId"]), RowCell::Integer(seq));
+    Ok(Some(vec![RowCell::text(session), id, seq, kind, parent, key, RowCell::Integer(created)]))
 }

@@ -1,14 +1,15 @@
 //! Rows that an owner keeps beside its sessions and that newer rows supersede are taken out, and the file is made smaller.
 //!
 //! Nobody else has the database open from the first look to the last commit. The rows of a session go to a run of their own in
-//! the vault before the first of them is deleted, so `tailor undo` puts them back, session by session. Each transaction takes a
+//! the vault before the first of them is deleted, so `tailor undo` puts them back, session by session. Those of sessions that are
+//! gone go with the first session. Each transaction takes a
 //! moment at most. A death between two of them leaves rows that the next prune takes out and that an undo leaves alone.
 
 use super::alone::Alone;
 use super::database::{Database, is_foreign};
 use super::kind::{Mend, Snapshots, StoreKind};
 use super::kinds::KINDS;
-use super::rows::{RowCells, RowEdit, RowLayout};
+use super::rows::{RowCells, RowEdit, RowLayout, first};
 use super::write::BATCH_BYTES;
 use super::{Sessions, listed};
 use crate::deferral::Deferral;
@@ -40,8 +41,10 @@ pub fn prune(path: &Path, vault: Option<&Vault>) -> Result<Pruned, Stop> {
     let (file, only) = place(path)?;
     let (pruning, sessions) = Pruning::open(&file, vault.is_none())?;
     let mut done = Pruned::default();
-    for (session, _) in sessions.into_iter().filter(|(id, _)| only.as_ref().is_none_or(|only| only == id)) {
-        pruning.session(&session, vault, &mut done)?;
+    let gone = if only.is_none() { pruning.gone(&sessions)? } else { Vec::new() };
+    let chosen = sessions.iter().filter(|(id, _)| only.as_ref().is_none_or(|only| only == id));
+    for (n, (session, _)) in chosen.enumerate() {
+        pruning.session(session, if n == 0 { &gone } else { &[] }, vault, &mut done)?;
     }
     pruning.end()?;
     let database = &pruning.database;
@@ -151,9 +154,36 @@ impl Pruning {
         self.database.stop(Database::WRITE, error)
     }
 
-    /// Takes out what is superseded in a session, or counts it if there is no vault.
-    fn session(&self, session: &str, vault: Option<&Vault>, done: &mut Pruned) -> Result<(), Stop> {
-        let (superseded, bytes) = self.superseded(session).map_err(|error| self.fail(error))?;
+    /// The sessions that have rows here and are not in the list, because they or their messages were deleted.
+    fn gone(&self, sessions: &Sessions) -> Result<Vec<String>, Stop> {
+        let known: HashSet<&str> = sessions.iter().map(|(id, _)| id.as_str()).collect();
+        let next = format!("SELECT min(aggregate_id) FROM {} WHERE aggregate_id > ?1", self.layout.table);
+        let (mut gone, mut at) = (Vec::new(), String::new());
+        let ask = |at: &str| first::<String>(&self.database.connection, &next, &[&at]);
+        while let Some(id) = ask(&at).map_err(|error| self.fail(error))? {
+            gone.extend(Some(&id).filter(|id| !known.contains(id.as_str())).cloned());
+            at = id;
+        }
+        Ok(gone)
+    }
+
+    /// Takes out what is superseded in a session, or counts it if there is no vault. What sessions had that are gone is kept
+    /// with it, because nothing can be put back to these.
+    fn session(
+        &self,
+        session: &str,
+        gone: &[String],
+        vault: Option<&Vault>,
+        done: &mut Pruned,
+    ) -> Result<(), Stop> {
+        let (mut superseded, mut bytes) = (Vec::new(), 0);
+        for id in [session].into_iter().chain(gone.iter().map(String::as_str)) {
+            let (rows, length) = self.superseded(id).map_err(|error| self.fail(error))?;
+            done.sessions += u64::from(!rows.is_empty());
+            superseded.extend(rows);
+            bytes += length;
+        }
+        superseded.sort_unstable();
         if superseded.is_empty() {
             return Ok(());
         }
@@ -172,7 +202,6 @@ impl Pruning {
             }
             done.runs.push(run.name().to_string());
         }
-        done.sessions += 1;
         done.rows += superseded.len() as u64;
         done.bytes += bytes;
         Ok(())
@@ -205,7 +234,6 @@ impl Pruning {
                 }
             }
         }
-        found.sort_unstable();
         Ok((found, bytes))
     }
 

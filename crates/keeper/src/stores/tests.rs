@@ -4,6 +4,7 @@ mod alone;
 mod bad;
 mod others;
 mod prune;
+mod slices;
 mod write;
 
 use super::{ExportedSession, export, sessions};

@@ -12,7 +12,7 @@
 use super::Stored;
 use super::alone::{Alone, nobody_seen};
 use super::database::Database;
-use super::kind::{Around, Mend, Query, RowKey, RowPlace, Turned, Unlinked};
+use super::kind::{Around, Mend, Query, RowKey, RowPlace, RowTrouble, Turned, Unlinked};
 use super::kinds::KINDS;
 use super::rows::{self, MadeEdit, RowEdit, RowLayout};
 use crate::content::no_temporary;
@@ -25,6 +25,7 @@ use crate::step::{Step, before};
 use crate::stop::Stop;
 use crate::vault::{RowsKept, RowsMade, Run};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Seek, Write};
 use std::ops::Range;
@@ -273,7 +274,11 @@ impl RowsWork<'_> {
         let found = rows::at(layout, connection, &stored.session, row).map_err(|error| self.fail(error))?;
         let record = stored.bytes(self.texts.old, change.old)?;
         let at = (self.mend.json)(&record).ok_or_else(beyond)?;
-        let is_read = |cells: &rows::RowCells| (self.mend.read)(cells).as_deref() == record.get(at.clone());
+        let is_read = |cells: &rows::RowCells| {
+            let known = record.get(at.clone());
+            (self.mend.read)(cells).as_deref() == known
+                || (self.mend.lines)(cells).iter().any(|line| Some(line.as_bytes()) == known)
+        };
         let old = found.filter(is_read).ok_or_else(|| Stop::from(Deferral::Changed))?;
         let Some(span) = change.new else { return Ok(RowEdit { layout: number, old: Some(old), new: None }) };
         let new = stored.bytes(self.texts.new, span)?;
@@ -289,7 +294,9 @@ impl RowsWork<'_> {
         }
         let new = exact.unwrap_or_else(|| {
             let mut cells = old.clone();
-            (self.mend.put)(&mut cells, text);
+            if !is_wanted(&old) {
+                (self.mend.put)(&mut cells, text);
+            }
             cells
         });
         Ok(RowEdit { layout: number, old: Some(old), new: Some(new) })
@@ -421,8 +428,22 @@ impl RowsWork<'_> {
         }
         if self.texts.only_if_still || self.is_alone {
             let (connection, session) = (&database.connection, stored.session.as_str());
-            let query = Query { connection, session, salvages: false };
-            if (stored.kind.keys)(&query).map_err(fail)?.len() != stored.rows.len() {
+            let query = Query {
+                connection,
+                session,
+                salvages: false,
+                pause: &|_| Ok(()),
+                statements: RefCell::default(),
+            };
+            let mut count = 0;
+            let counted = (stored.kind.keys)(&query, &mut |_| {
+                count += 1;
+                Ok(())
+            });
+            if let Err(RowTrouble::Database(error)) = counted {
+                return Err(fail(error));
+            }
+            if count != stored.rows.len() {
                 return Err(Deferral::Changed.into());
             }
         }

@@ -2,7 +2,7 @@
 //! OpenAI's API, one by one.
 
 use super::chat::{ChatMessage, ChatRows, image, part};
-use super::kind::{RowTrouble, StoreKind};
+use super::kind::{RowOrder, RowTrouble, StoreKind};
 use super::lines::RecordLines;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -26,15 +26,11 @@ pub(super) const KIND: StoreKind = StoreKind {
     ],
     version: None,
     tried: &[],
-    keys: |query| {
-        let rows = query.rows("SELECT rowid FROM threads WHERE id = ?1")?;
-        Ok(rows.into_iter().map(|row| (0, row)).collect())
-    },
+    keys: |query, each| query.each(0, &RowOrder::all("threads WHERE id = ?1", &["id"]), each),
     reader: |connection| {
         let row = "SELECT id, data_type, data FROM threads WHERE rowid = ?1";
         Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
-    checks: &[],
     fillers: &[],
     mend: None,
 };

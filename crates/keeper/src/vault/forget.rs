@@ -2,12 +2,14 @@
 
 use super::file::is_wiped;
 use super::record::StoredFrame;
-use super::{LOCK, Vault, all_names, open_run};
+use super::{LOCK, OriginalText, Purpose, Vault, all_names, open_run};
 use crate::error::Error;
 use crate::folder::Folder;
 use crate::platform::{FileExt, OFlags, System, This};
+use serde_json::Value;
+use std::collections::HashSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 /// How many bytes are overwritten with one write.
@@ -24,7 +26,9 @@ pub struct Forgotten {
 
 impl Vault {
     /// Overwrites the text whose hash begins with these hex digits in every run that kept it. The records stay, so that
-    /// everything else of these runs can still be put back. What runs that died left behind is removed.
+    /// everything else of these runs can still be put back. What runs that died left behind is removed. Rows of a store are
+    /// kept whole: all rows of a run go if one holds the text, and those of a prune also if another run of the same session
+    /// kept the text, because they may hold a part of it.
     ///
     /// # Errors
     ///
@@ -41,18 +45,30 @@ impl Vault {
         lock.lock().map_err(fail)?;
         let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(forgotten) };
         remove_unfinished(&runs).map_err(fail)?;
-        let mut failed = None;
-        for (run, folder) in all_names(&runs).map_err(fail)? {
-            let wiped = runs
-                .child(&folder)
-                .and_then(|folder| folder.map_or(Ok(false), |folder| wipe(&folder, &run, &forgotten.id)));
-            match wiped {
-                Ok(wiped) => forgotten.runs += u64::from(wiped),
-                Err(cause) => {
-                    failed.get_or_insert(Error::new(&runs.path_of(&folder).join(&run), VERB, cause));
+        let (mut failed, mut sessions, mut wiped) = (None, HashSet::new(), HashSet::new());
+        let mut each = |wipe: &mut dyn FnMut(&Folder, &str, &str) -> io::Result<bool>| -> Result<(), Error> {
+            for (run, name) in all_names(&runs).map_err(fail)? {
+                let folder = runs.child(&name);
+                match folder.and_then(|folder| folder.map_or(Ok(false), |folder| wipe(&folder, &name, &run)))
+                {
+                    Ok(true) => drop(wiped.insert((name, run))),
+                    Ok(false) => {}
+                    Err(cause) => {
+                        failed.get_or_insert(Error::new(&runs.path_of(&name).join(&run), VERB, cause));
+                    }
                 }
             }
-        }
+            Ok(())
+        };
+        // The rows first: once the text is gone, nothing says what to look for.
+        let sought = Sought::text(self, &forgotten.id);
+        each(&mut |folder, name, run| {
+            sessions.extend(keeps(folder, run, &forgotten.id)?.then(|| name.to_string()));
+            Ok(false)
+        })?;
+        each(&mut |folder, name, run| wipe_rows(folder, run, sessions.contains(name), &sought))?;
+        each(&mut |folder, _, run| wipe(folder, run, &forgotten.id))?;
+        forgotten.runs = wiped.len() as u64;
         failed.map_or(Ok(forgotten), Err)
     }
 }
@@ -66,6 +82,67 @@ fn remove_unfinished(runs: &Folder) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a run kept the text with this hash, even if it was overwritten since.
+fn keeps(folder: &Folder, run: &str, id: &str) -> io::Result<bool> {
+    let Some((file, _)) = open_run(folder, run, OFlags::RDONLY)? else { return Ok(false) };
+    let record = super::file::read_index(&Arc::new(file), run)?;
+    Ok(record.texts.iter().any(|stored| stored.hash.to_string() == id))
+}
+
+/// Overwrites the rows that a run kept if one holds the text, or if they were pruned from a session that had it.
+fn wipe_rows(folder: &Folder, run: &str, had_it: bool, sought: &Sought) -> io::Result<bool> {
+    let Some((file, _)) = open_run(folder, run, OFlags::RDWR)? else { return Ok(false) };
+    let file = Arc::new(file);
+    let record = super::file::read_index(&file, run)?;
+    let Some(rows) = record.rows else { return Ok(false) };
+    if is_wiped(&file, &rows.frame)? {
+        return Ok(false);
+    }
+    let mut goes = had_it && record.purpose == Some(Purpose::Prune);
+    if !goes {
+        for line in BufReader::new(OriginalText::open(&file, &rows.frame)?).lines() {
+            goes |= sought.is_in(&serde_json::from_str(&line?)?);
+        }
+    }
+    if goes {
+        overwrite(&file, &rows.frame)?;
+    }
+    Ok(goes)
+}
+
+/// Shorter texts are in too many rows by chance.
+const SOUGHT_BYTES_MIN: usize = 8;
+
+/// A text to look for in rows: as it was kept, and as it is in JSON.
+struct Sought(Vec<String>);
+
+impl Sought {
+    /// Nothing if the text is gone everywhere, or too short.
+    fn text(vault: &Vault, id: &str) -> Self {
+        let mut text = String::new();
+        let read = vault.text(id).map(|mut kept| kept.read_to_string(&mut text));
+        if !matches!(read, Ok(Ok(_))) || text.len() < SOUGHT_BYTES_MIN {
+            return Self(Vec::new());
+        }
+        let inner = serde_json::from_str(&format!("\"{text}\"")).ok();
+        Self([text].into_iter().chain(inner).collect())
+    }
+
+    fn is_in(&self, value: &Value) -> bool {
+        match value {
+            Value::String(held) => {
+                let is_there = |text: &String| held.contains(text.as_str());
+                let json = || serde_json::from_str::<Value>(held).ok();
+                self.0.iter().any(is_there)
+                    || held.starts_with(['{', '[']) && json().is_some_and(|json| self.is_in(&json))
+            }
+            Value::Array(values) => values.iter().any(|value| self.is_in(value)),
+            Value::Object(values) => values.values().any(|value| self.is_in(value)),
+            _ => false,
+        }
+    }
 }
 
 /// Overwrites the text with this hash in the file of a run, if it is there.

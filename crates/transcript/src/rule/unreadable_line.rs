@@ -7,7 +7,7 @@ use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use spans::source::{Fault, Span, read_span};
 
 pub(super) static RULE: Rule = Rule {
@@ -50,10 +50,16 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let bytes = damaged.damage.span.len();
         let message = match damaged.damage.kind {
             _ if damaged.cause == DamageCause::Name => "a field name was overwritten".to_string(),
-            _ if damaged.lines > 1 => format!("{} lines of {bytes} bytes hold no record", damaged.lines),
-            DamageKind::NotJson(at) => {
-                format!("line of {bytes} bytes is not a JSON object (from byte {at})")
+            DamageKind::NotJson(at)
+                if session.transcript.in_database
+                    && damaged.lines == 1
+                    && at == damaged.damage.span.start
+                    && bytes <= SAID_MAX =>
+            {
+                said(session, damaged.damage.span)?.unwrap_or_else(|| not_json(bytes, at))
             }
+            _ if damaged.lines > 1 => format!("{} lines of {bytes} bytes hold no record", damaged.lines),
+            DamageKind::NotJson(at) => not_json(bytes, at),
             DamageKind::Nul(at) => format!("line of {bytes} bytes holds NUL bytes (from byte {at})"),
             _ => format!("line of {bytes} bytes holds too many values or records to look into"),
         };
@@ -70,6 +76,20 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         out.push(finding);
     }
     corrupted(session, out)
+}
+
+fn not_json(bytes: u64, at: u64) -> String {
+    format!("line of {bytes} bytes is not a JSON object (from byte {at})")
+}
+
+/// What stands in the place of a row says what is wrong with it.
+const SAID_MAX: u64 = 250;
+
+fn said(session: &Session<'_>, at: Span) -> Result<Option<String>, Fault> {
+    let line = String::from_utf8(read_span(session.source, at)?).ok();
+    Ok(line.filter(|line| {
+        line.starts_with("event ") && !line.contains(|char| matches!(char, '{' | '\0'..='\x1f'))
+    }))
 }
 
 /// Puts in the place of a record what is known of it.

@@ -9,7 +9,8 @@ use crate::platform::seen::{Holder, ProcessState, printable, with_mapped};
 use libc::{c_char, c_int, c_void, proc_bsdinfo, proc_fdinfo, proc_vnodepathinfo, vnode_info};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-use std::fs::{self, File, Metadata};
+use std::ffi::{CStr, CString};
+use std::fs::{self, Metadata};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::unix::ffi::OsStrExt;
@@ -78,15 +79,14 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
 }
 
 /// The processes that have a file open or mapped, as far as they are visible, including ourselves.
-pub(super) fn holders(file: &File, id: FileId) -> Vec<Holder> {
+pub(super) fn holders(id: FileId, path: impl FnOnce() -> Option<CString>) -> Vec<Holder> {
     let open = all().filter_map(|pid| holder(pid, id)).collect();
-    with_mapped(open, users(file), name)
+    with_mapped(open, path().map(|path| users(&path)).unwrap_or_default(), name)
 }
 
 /// The processes that use a file by the name that it has now: also those that have mapped it and closed it. Empty if the system
 /// does not say. If another file has the name by then, some are named that do not matter, and are waited for.
-fn users(file: &File) -> Vec<u32> {
-    let Ok(path) = rustix::fs::getpath(file) else { return Vec::new() };
+fn users(path: &CStr) -> Vec<u32> {
     filled(|buffer, bytes| {
         // SAFETY: the path ends with 0, and the buffer has this many bytes.
         unsafe { proc_listpidspath(ALL_PROCESSES, 0, path.as_ptr(), NOT_FOR_EVENTS, buffer.cast(), bytes) }

@@ -7,9 +7,9 @@ use super::owner::User;
 pub use crate::platform::nothing::process::lock_holder;
 pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
 use crate::platform::seen::{Holder, ProcessState, printable};
-use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
+use std::path::Path;
 use std::ptr::{null, null_mut};
 use windows_sys::Win32::Foundation::{
     ERROR_INVALID_PARAMETER, ERROR_MORE_DATA, ERROR_SUCCESS, INVALID_HANDLE_VALUE, WAIT_OBJECT_0,
@@ -90,8 +90,7 @@ pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
 
 /// The other processes that have a file open, according to the Restart Manager. It does not say how they opened it, so
 /// all may write.
-pub(super) fn holders(file: &File) -> Vec<Holder> {
-    let Ok(path) = metadata::path_of(file) else { return Vec::new() };
+pub(super) fn holders(path: &Path) -> Vec<Holder> {
     let holder = |found: &RM_PROCESS_INFO| {
         let name = of_buffer(&found.strAppName).to_string_lossy().into_owned();
         Holder { pid: found.Process.dwProcessId, name: printable(name.as_bytes()), writes: true }

@@ -1,7 +1,7 @@
 //! Rows come, go and are linked anew while their owner is stopped.
 
 use super::write::{fixed, options, rows, undone};
-use super::{OPENCODE, database, entries, exported, insert, number, openclaw};
+use super::{OPENCODE, database, entries, exported, found, insert, looked, number, openclaw};
 use crate::deferral::Deferral;
 use crate::outcome::Ending;
 use crate::refusal::Refusal;
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use transcript::Severity;
 
 /// The tables beside the events, as OpenClaw makes them.
 const LINKED: &str = "
@@ -244,7 +245,6 @@ fn where_the_index_does_not_fit_openclaw_has_to_build_it() {
     for more in [
         "UPDATE session_transcript_index_state SET needs_rebuild = 1",
         "DELETE FROM session_transcript_index_state",
-        "DELETE FROM transcript_event_identities WHERE seq = 4",
         "ALTER TABLE session_transcript_active_events ADD COLUMN other INTEGER",
     ] {
         let dir = tempfile::tempdir().unwrap();
@@ -344,27 +344,65 @@ fn what_keeps_opencode_from_sending_a_session_is_mended_and_comes_back() {
     }
 }
 
-/// What OpenClaw believes of a session is compared with its events.
+const LEAF: &str = "UPDATE session_transcript_index_state SET leaf_event_id = 'e2'";
+const IDENTITY: &str = "DELETE FROM transcript_event_identities WHERE seq = 3";
+
+/// What OpenClaw believes of a session is compared with its events, said, put right, and comes back.
 #[test]
-fn a_wrong_leaf_and_a_lost_identity_are_named() {
-    for (damage, why) in [
-        ("UPDATE session_transcript_index_state SET leaf_event_id = 'e2'", Some("leaf_event_id")),
-        ("DELETE FROM transcript_event_identities WHERE seq = 3", Some("transcript_event_identities")),
-        ("UPDATE session_transcript_index_state SET needs_rebuild = 1, leaf_event_id = 'e2'", None),
-        ("SELECT 1", None),
+fn a_wrong_leaf_and_a_lost_identity_are_said_and_mended() {
+    for (damage, lines) in [
+        (LEAF.to_string(), vec![6]),
+        (IDENTITY.to_string(), vec![4]),
+        (format!("{IDENTITY}; DELETE FROM transcript_event_identities WHERE seq = 2; {LEAF}"), vec![3, 4, 6]),
+        (format!("UPDATE session_transcript_index_state SET needs_rebuild = 1; {LEAF}; {IDENTITY}"), vec![]),
     ] {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, file) = damaged(dir.path(), "WAL", "");
-        Connection::open(&file).unwrap().execute_batch(damage).unwrap();
-        let remarks = crate::measure_store(&file).unwrap().unwrap().remarks;
-        match why {
-            Some(why) => {
-                assert!(
-                    remarks.len() == 1 && remarks[0].contains("sessions s1: ") && remarks[0].contains(why),
-                    "{remarks:?}"
-                );
-            }
-            None => assert_eq!(remarks, Vec::<String>::new()),
+        let (whole, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (_, whole) = damaged(whole.path(), "WAL", "");
+        let (path, file) = damaged(dir.path(), "WAL", &damage);
+        let before = all(&file);
+        // What hangs on such an event has lost its parent.
+        let said: Vec<_> = found(&path).into_iter().filter(|(code, ..)| *code == "B9").collect();
+        let wanted: Vec<_> = lines.iter().map(|line| ("B9", *line, Severity::Error)).collect();
+        assert_eq!(said, wanted, "{damage}");
+        let told = looked(&path).before.unwrap().findings;
+        for finding in told.iter().filter(|finding| finding.rule.code() == "B9") {
+            let of = if finding.line == 6 { "leaf_event_id" } else { "transcript_event_identities" };
+            assert!(finding.message.contains(of), "{}", finding.message);
         }
+        let (text, lost) = exported(&path);
+        assert_eq!(
+            (text.lines().map(str::to_string).collect(), lost.lost),
+            (entries(), Vec::new()),
+            "{damage}"
+        );
+        if lines.is_empty() {
+            continue;
+        }
+        let outcome = fixed(&path, dir.path());
+        assert_eq!(outcome.ending, Ending::Fixed, "{damage}");
+        let (now, wanted) = (all(&file), all(&whole));
+        for table in &TABLES[1..3] {
+            assert_eq!(now[table], wanted[table], "{damage}");
+        }
+        assert_eq!(projected(&file), projected(&whole), "{damage}");
+        assert!(found(&path).iter().all(|(.., severity)| *severity != Severity::Error), "{damage}");
+        assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Undone, "{damage}");
+        assert!(all(&file) == before, "{damage}");
+    }
+}
+
+/// The same together with a repair that links rows anew.
+#[test]
+fn a_wrong_leaf_and_a_lost_identity_are_mended_with_links() {
+    for more in [LEAF, "DELETE FROM transcript_event_identities WHERE seq = 4"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, file) = damaged(dir.path(), "WAL", &format!("{DANGLING}; {more}"));
+        let before = all(&file);
+        assert_eq!(fixed(&path, dir.path()).ending, Ending::Fixed, "{more}");
+        let (live, (.., leaf)) = projected(&file);
+        assert!(leaf == "e5" && live.last() == Some(&5), "{live:?} {leaf}");
+        assert!(found(&path).iter().all(|(.., severity)| *severity != Severity::Error), "{more}");
+        assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Undone, "{more}");
+        assert!(all(&file) == before, "{more}");
     }
 }

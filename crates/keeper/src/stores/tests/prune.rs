@@ -1,7 +1,7 @@
 //! Superseded events go and come back, and the file is made smaller.
 
 use super::OPENCODE;
-use super::write::{options, rows, undone};
+use super::write::{fixed, options, rows, undone};
 use crate::deferral::Deferral;
 use crate::outcome::Ending;
 use crate::refusal::Refusal;
@@ -10,8 +10,8 @@ use crate::step::fault::{StepFault, with};
 use crate::stop::Stop;
 use crate::store::session_path;
 use crate::{Extent, Pruned, Vault, prune, undo, vacuum};
-use rusqlite::Connection;
 use rusqlite::types::Value;
+use rusqlite::{Connection, params};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ INSERT INTO event SELECT 'evt_' || (199 - n), 'ses_1', n, iif(n < 180, 'message.
 INSERT INTO event VALUES ('x1', 'ses_1', 200, 'message.part.updated.1', 'no JSON'), ('x2', 'ses_1', 201, 'message.part.removed.1', '{}'),
   ('x3', 'ses_1', 202, 'message.part.updated.2', '{\"part\":{\"id\":\"prt_1\"}}'), ('x4', 'ses_1', 203, 'message.updated.1', '{}'),
   ('y1', 'ses_2', 1, 'message.updated.1', '{\"info\":{\"id\":\"msg_1\"}}'), ('y2', 'ses_2', 2, 'message.updated.1', '{\"info\":{\"id\":\"msg_1\"}}'),
-  ('z1', 'gone', 1, 'message.updated.1', '{\"info\":{\"id\":\"msg_1\"}}');
+  ('z1', 'gone', 1, 'message.updated.1', '{\"info\":{\"id\":\"msg_1\"}}'), ('z2', 'gone', 2, 'message.updated.1', '{\"info\":{\"id\":\"msg_1\"}}');
 ";
 /// What docs/stores.md says was tried.
 const TRIED: &str = "DELETE FROM event WHERE json_valid(data) AND type IN ('message.part.updated.1', 'message.updated.1') AND rowid NOT IN (
@@ -80,7 +80,7 @@ fn superseded_events_go_and_come_back_byte_for_byte() {
         let by_hand = Connection::open(&copy).unwrap();
         let gone = by_hand.execute(TRIED, []).unwrap();
         let counted = prune(&file, None).unwrap();
-        assert_eq!((counted.sessions, counted.rows), (2, gone as u64));
+        assert_eq!((counted.sessions, counted.rows), (3, gone as u64), "one of them is gone");
         assert!(all(&file) == before);
         let done = pruned(&file, dir.path());
         assert_eq!((done.rows, done.bytes, done.runs.len()), (counted.rows, counted.bytes, 2));
@@ -219,4 +219,42 @@ fn vacuum_is_refused_where_there_is_no_room_for_it() {
     pruned(&file, dir.path());
     vacuum(&file).unwrap();
     assert!(fs::metadata(&file).unwrap().len() < 1 << 20);
+}
+
+/// What other runs kept of the session goes as a whole, because it may hold a part of the text; what was kept of another session
+/// goes if it holds the text.
+#[test]
+fn a_text_that_is_forgotten_is_gone_from_the_events_that_are_kept() {
+    for in_fork in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = store(dir.path(), "WAL", 40);
+        let output = "a line \\\"quoted\\\"\\n".repeat(4_000);
+        let part = format!(
+            r#"{{"type":"tool","tool":"ls","callID":"c1","state":{{"status":"completed","input":{{}},"output":"{output}"}}}}"#
+        );
+        let events = Connection::open(&file).unwrap();
+        events.execute("UPDATE part SET data = ?1 WHERE id = 'prt_2'", [&part]).unwrap();
+        let held = if in_fork { part } else { "{}".to_string() };
+        for (n, id) in [(3, "f1"), (4, "f2")] {
+            let event = format!(r#"{{"part":{{"id":"prt_9","state":{held}}}}}"#);
+            let add = "INSERT INTO event VALUES (?1, 'ses_2', ?2, 'message.part.updated.1', ?3)";
+            events.execute(add, params![id, n, event]).unwrap();
+        }
+        drop(events);
+        pruned(&file, dir.path());
+        assert_eq!(fixed(&session_path(&file, "ses_1"), dir.path()).ending, Ending::Fixed);
+        let cut = format!("{:?}", all(&file)[2]);
+        let id: String =
+            cut.split("tailor show ").nth(1).unwrap().chars().take_while(char::is_ascii_hexdigit).collect();
+        let vault = Vault::new(dir.path().join("vault"));
+        assert_eq!(vault.forget(&id).unwrap().runs, if in_fork { 3 } else { 2 });
+        assert_eq!(vault.forget(&id).unwrap().runs, 0);
+        let other = undo(&session_path(&file, "ses_2"), None, &options(dir.path()), None, Extent::Whole);
+        match other {
+            Err(error) => {
+                assert!(in_fork && error.to_string().contains("tailor forget removed it"), "{error}");
+            }
+            Ok(outcome) => assert!(!in_fork && outcome.ending == Ending::Undone, "{:?}", outcome.ending),
+        }
+    }
 }
