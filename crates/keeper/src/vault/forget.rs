@@ -115,19 +115,34 @@ fn wipe_rows(folder: &Folder, run: &str, had_it: bool, sought: &Sought) -> io::R
 /// Shorter texts are in too many rows by chance.
 const SOUGHT_BYTES_MIN: usize = 8;
 
+/// Of a longer text its beginning is looked for, for it may be longer than memory.
+const SOUGHT_BYTES_MAX: u64 = 1 << 20;
+
+/// The longest escape: a pair of surrogates.
+const ESCAPE_BYTES_MAX: usize = 12;
+
 /// A text to look for in rows: as it was kept, and as it is in JSON.
 struct Sought(Vec<String>);
 
 impl Sought {
     /// Nothing if the text is gone everywhere, or too short.
     fn text(vault: &Vault, id: &str) -> Self {
-        let mut text = String::new();
-        let read = vault.text(id).map(|mut kept| kept.read_to_string(&mut text));
-        if !matches!(read, Ok(Ok(_))) || text.len() < SOUGHT_BYTES_MIN {
+        let mut bytes = Vec::new();
+        let read = vault.text(id).map(|kept| kept.take(SOUGHT_BYTES_MAX).read_to_end(&mut bytes));
+        if matches!(read, Ok(Ok(_))) { Self::beginning(&bytes) } else { Self(Vec::new()) }
+    }
+
+    /// The text that begins with these bytes, which may end within a character or an escape.
+    fn beginning(bytes: &[u8]) -> Self {
+        let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        if text.len() < SOUGHT_BYTES_MIN {
             return Self(Vec::new());
         }
-        let inner = serde_json::from_str(&format!("\"{text}\"")).ok();
-        Self([text].into_iter().chain(inner).collect())
+        let mut shorter = (0..=ESCAPE_BYTES_MAX).filter_map(|less| text.get(..text.len().checked_sub(less)?));
+        let inner: Option<String> =
+            shorter.find_map(|text| serde_json::from_str(&format!("\"{text}\"")).ok());
+        let inner = inner.filter(|text| text.len() >= SOUGHT_BYTES_MIN);
+        Self([text.to_string()].into_iter().chain(inner).collect())
     }
 
     fn is_in(&self, value: &Value) -> bool {
@@ -175,4 +190,21 @@ fn overwrite(file: &File, stored: &StoredFrame) -> io::Result<()> {
     // A first byte of 0 marks the text as gone. It is written last, so that this is true even after a power cut.
     file.write_all_at(&[0], start)?;
     This::sync(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_by_its_beginning_wherever_that_was_cut() {
+        let whole = r#"a line \"quoted\" \ud83d\ude00 and \u00e9 more é"#;
+        let row = serde_json::json!({ "data": format!(r#"{{"text":"{whole}"}}"#) });
+        let other = serde_json::json!({ "data": "a line of another text" });
+        for end in SOUGHT_BYTES_MIN..=whole.len() {
+            let sought = Sought::beginning(&whole.as_bytes()[..end]);
+            assert!(sought.is_in(&row), "{end}");
+            assert!(!sought.is_in(&other), "{end}");
+        }
+    }
 }

@@ -88,7 +88,10 @@ const SAID_MAX: u64 = 250;
 fn said(session: &Session<'_>, at: Span) -> Result<Option<String>, Fault> {
     let line = String::from_utf8(read_span(session.source, at)?).ok();
     Ok(line.filter(|line| {
-        line.starts_with("event ") && !line.contains(|char| matches!(char, '{' | '\0'..='\x1f'))
+        let number =
+            line.strip_prefix("event ").and_then(|rest| rest.split_once(": ")).map(|(number, _)| number);
+        number.is_some_and(|number| number.parse::<u64>().is_ok())
+            && !line.contains(|char| matches!(char, '{' | '\0'..='\x1f'))
     }))
 }
 
