@@ -173,9 +173,9 @@ impl Deferral {
     /// What the user can quit so that it can be done now.
     fn held_by(&self) -> Option<&str> {
         match self {
+            Self::Busy { lock: Self::DATABASE, .. } | Self::HeldOpen => Some("that program"),
             Self::InUse { agent, .. } | Self::Busy { agent, .. } | Self::Unprovable { agent } => Some(agent),
             Self::Open { name, .. } | Self::Remembered { name, .. } => Some(name),
-            Self::HeldOpen => Some("that program"),
             Self::OldFileOpen => Some("the agent"),
             Self::Growing { .. }
             | Self::MayRun { .. }
@@ -259,6 +259,7 @@ impl Deferral {
             Self::InUse { agent, pid, status: Some(status) } => {
                 write!(f, "{agent} is using it (process {pid}, {status})")
             }
+            Self::Busy { lock: Self::DATABASE, .. } => f.write_str("another program has locked its database"),
             Self::Busy { agent, lock } => write!(f, "{agent} holds its {lock}"),
             Self::Open { pid, name } => write!(f, "process {pid} ({name}) has it open for writing"),
             Self::Unseen { processes, quiet, wanted } => {

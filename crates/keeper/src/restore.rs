@@ -128,6 +128,18 @@ impl RestoredText {
         Ok(way)
     }
 
+    /// Restores all places of a run over rows, which go back row by row: their records may stand anywhere in the text of
+    /// `bytes` now, because a record also shows what other rows say.
+    pub(crate) fn by_rows(target: &Record, bytes: u64) -> Self {
+        let places = target.edits.iter();
+        let length = places
+            .clone()
+            .fold(bytes, |length, change| (length + change.length_before()).saturating_sub(change.length));
+        let changes = places.map(|_| RecordedChange::nothing(0)).collect();
+        let parts = vec![RestoredPart::Kept(Span::new(0, bytes))];
+        Self { parts, length, left_to: target.bytes_after.min(bytes), restored: target.edits(), changes }
+    }
+
     /// Restores these places. What was removed from the others (`None`) does not come back.
     fn with(target: &Record, places: &[Option<u64>], source: &dyn Source) -> Self {
         let mut way = Self { parts: Vec::new(), length: 0, left_to: 0, restored: 0, changes: Vec::new() };

@@ -75,7 +75,18 @@ fn find(
     let runs = Runs::choose(vault, content, run)?;
     // If the vault cannot be read, reading the texts fails later with a better message.
     let forgotten = vault.forgotten(&runs.target).unwrap_or_default();
-    let way = content.read(|source| RestoredText::back(&runs, extent, &forgotten, source))?;
+    let back = |extent| content.read(|source| RestoredText::back(&runs, extent, &forgotten, source));
+    let way = if runs.target.is_of_rows() {
+        match back(Extent::Whole) {
+            Err(Stop::Refused(Refusal::ChangedSince { .. })) => {
+                RestoredText::by_rows(&runs.target, content.bytes())
+            }
+            Err(_) => back(extent)?,
+            Ok(way) => way,
+        }
+    } else {
+        back(extent)?
+    };
     let now = content.read(|source| examine(source, options.policy.choose(source)?))?;
     signed_since(&runs, &way, &now, options).map_or(Ok(()), Err)?;
     let (facts, binds) = (now.facts, now.binds);

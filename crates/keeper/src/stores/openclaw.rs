@@ -202,7 +202,9 @@ impl RowReader for Events<'_> {
             let line = flaw.map(|flaw| flaw.line(seq, text));
             Ok(out.record(&[line.as_ref().map_or(text, |line| line.as_bytes())])?)
         };
-        if let ValueRef::Text(text) = row.get_ref(1)? {
+        if let ValueRef::Text(text) = row.get_ref(1)?
+            && !is_blank(text)
+        {
             return write(text);
         }
         let cell = |at| row.get_ref(at).map(RowCell::from);
@@ -221,7 +223,7 @@ type RowReading = Result<Vec<u8>, (String, Option<Vec<u8>>)>;
 fn said(seq: &RowCell, text: &RowCell, packed: &RowCell, recorded: &RowCell) -> Option<RowReading> {
     let seq = seq.as_integer()?;
     Some(match (text, packed) {
-        (RowCell::Text(text), _) => Ok(text.clone()),
+        (RowCell::Text(text), _) if !is_blank(text) => Ok(text.clone()),
         (_, RowCell::Blob(packed)) => match unpack(packed) {
             Ok(text) if *recorded == RowCell::integer(text.len()) => Ok(text),
             Ok(text) => {
@@ -231,8 +233,13 @@ fn said(seq: &RowCell, text: &RowCell, packed: &RowCell, recorded: &RowCell) -> 
             }
             Err(error) => Err((format!("event {seq}: event_zstd does not decode: {error}"), None)),
         },
-        _ => Err((format!("event {seq}: neither event_json nor event_zstd"), None)),
+        _ => Err((format!("event {seq}: neither event_json nor event_zstd holds anything"), None)),
     })
+}
+
+/// Whether there is nothing in a text. As a line it would not be a record, and nothing would be said of it.
+fn is_blank(text: &[u8]) -> bool {
+    text.trim_ascii_start().is_empty()
 }
 
 /// The text of a compressed row. The result is limited: a few bytes can claim any length.

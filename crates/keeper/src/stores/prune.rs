@@ -18,6 +18,7 @@ use crate::found::Pruned;
 use crate::identity::FileId;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
+use crate::snapshot::real_path_in;
 use crate::step::{Step, before};
 use crate::stop::Stop;
 use crate::store::{session_path, split};
@@ -92,8 +93,7 @@ const VACUUM: &str = "make the database smaller";
 /// The database that a path stands for, and the session.
 fn place(path: &Path) -> Result<(PathBuf, Option<String>), Stop> {
     let (file, session) = split(path).map_or((path, None), |(file, id)| (file, Some(id.to_string())));
-    let file = metadata::real_path(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
-    Ok((file, session))
+    Ok((real_path_in(file, None)?, session))
 }
 
 /// How long a database is, and how much of it is free.

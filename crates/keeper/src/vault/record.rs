@@ -349,6 +349,11 @@ impl Record {
         self.edits.len()
     }
 
+    /// Whether it changed rows with their owner stopped. They tell by themselves whether they are as it left them.
+    pub(crate) fn is_of_rows(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.is_alone)
+    }
+
     /// Whether it was undone: its file says so, or one of these later runs does.
     pub fn is_undone<'r>(&self, later: impl IntoIterator<Item = &'r Self>) -> bool {
         self.state == RunState::Undone

@@ -90,6 +90,9 @@ const DANGLING_REBUILT: &str = "DELETE FROM transcript_events WHERE seq = 3; DEL
 const LENGTH: &str = "UPDATE transcript_events SET event_utf8_bytes = event_utf8_bytes + 7 WHERE seq = 3";
 const NO_JSON: &str = "UPDATE transcript_events SET event_json = '{\"type\":\"mess', event_zstd = NULL, navigation_json = NULL \
     WHERE seq = 3";
+/// An empty text is no JSON either, and in a transcript it would be no record at all.
+const NO_TEXT: &str =
+    "UPDATE transcript_events SET event_json = ' ', event_zstd = NULL, navigation_json = NULL WHERE seq = 3";
 const NO_FRAME: &str = "UPDATE transcript_events SET event_zstd = x'0102' WHERE seq = 3";
 
 /// What is live, in its order, and how many events and messages that is said to be.
@@ -113,6 +116,7 @@ fn what_keeps_openclaw_from_loading_a_session_is_mended_and_comes_back_byte_for_
             (DANGLING_REBUILT, vec![1, 2, 4, 5]),
             (LENGTH, vec![1, 2, 3, 4, 5]),
             (NO_JSON, vec![1, 2, 3, 4, 5]),
+            (NO_TEXT, vec![1, 2, 3, 4, 5]),
             (NO_FRAME, vec![1, 2, 3, 4, 5]),
         ] {
             let dir = tempfile::tempdir().unwrap();
@@ -130,7 +134,7 @@ fn what_keeps_openclaw_from_loading_a_session_is_mended_and_comes_back_byte_for_
                 assert_eq!(entry["parentId"], parent, "{damage}");
                 parent = entry["id"].clone();
             }
-            if damage == NO_JSON || damage == NO_FRAME {
+            if [NO_JSON, NO_TEXT, NO_FRAME].contains(&damage) {
                 assert!(
                     text.contains(r#""toolCallId":"c1""#) && text.contains("could not be read"),
                     "{text}"
@@ -346,6 +350,41 @@ fn what_keeps_opencode_from_sending_a_session_is_mended_and_comes_back() {
 
 const LEAF: &str = "UPDATE session_transcript_index_state SET leaf_event_id = 'e2'";
 const IDENTITY: &str = "DELETE FROM transcript_event_identities WHERE seq = 3";
+
+/// In the record of a part is the role that its message says, so once a message is put right the records behind it stand elsewhere.
+#[test]
+fn rows_come_back_wherever_their_records_stand_by_then() {
+    const EVENT: &str = "CREATE TABLE event (id text PRIMARY KEY, aggregate_id text NOT NULL, seq integer NOT NULL, type text NOT NULL, \
+        data text NOT NULL); INSERT INTO event VALUES ('evt_1', 'ses_1', 1, 'message.updated.1', '{\"sessionID\":\"ses_1\",\"info\":\
+        {\"id\":\"msg_2\",\"sessionID\":\"ses_1\",\"role\":\"assistant\",\"modelID\":\"claude-opus-4-6\"}}'); \
+        UPDATE message SET data = '{' WHERE id = 'msg_2'";
+    for extent in [Extent::Whole, Extent::Possible] {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, file) = opencode(dir.path(), r#"{"type":"tool","#);
+        Connection::open(&file).unwrap().execute_batch(EVENT).unwrap();
+        let all = || ["message", "part"].map(|table| rows(&Connection::open(&file).unwrap(), table));
+        let before = all();
+        assert_eq!(fixed(&path, dir.path()).ending, Ending::Fixed);
+        let mended = all();
+        assert!(mended[0] != before[0] && mended[1] != before[1]);
+        assert!(found(&path).iter().all(|(code, ..)| *code != "B9"), "{:?}", found(&path));
+        // A row that somebody has changed since stays, and the others with it.
+        let change = |data: &str| {
+            let store = Connection::open(&file).unwrap();
+            store.execute("UPDATE part SET data = ?1 WHERE id = 'prt_2'", [data]).unwrap();
+        };
+        let own = part(&file).to_string();
+        change(r#"{"type":"text","text":"other"}"#);
+        let other = all();
+        assert!(matches!(undone(&path, dir.path(), extent).ending, Ending::Refused(_)));
+        assert!(all() == other);
+        change(&own);
+        assert!(all() == mended);
+        let outcome = undone(&path, dir.path(), extent);
+        assert_eq!((outcome.ending, outcome.places_left), (Ending::Undone, 0));
+        assert!(all() == before);
+    }
+}
 
 /// What OpenClaw believes of a session is compared with its events, said, put right, and comes back.
 #[test]

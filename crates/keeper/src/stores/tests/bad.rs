@@ -1,12 +1,12 @@
 //! Stores where something around them is in the way: links, media that nobody may write, full disks, other versions.
 
-use super::{entries, exported, found, openclaw};
+use super::{OPENCODE, database, entries, exported, found, openclaw};
 use crate::options::{Mode, Options};
 use crate::outcome::Ending;
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::store::{beside, session_path};
-use crate::{Vault, export, maintain};
+use crate::{Vault, export, maintain, prune, vacuum};
 use std::fs;
 #[cfg(target_os = "linux")]
 use std::io::Write;
@@ -56,6 +56,17 @@ fn a_link_to_a_store_is_followed_within_its_folder_only() {
     assert!(matches!(refused, Stop::Refused(Refusal::LinkOutOfRoot)), "{refused}");
     let ending = fix(&session_path(&far, "s1"), &dir.path().join("vault")).unwrap();
     assert_eq!(ending, Ending::Refused(Refusal::LinkOutOfRoot));
+    let (file, _store) = database(&inside, "opencode.db", OPENCODE, "WAL");
+    let (near, far) = (inside.join("near.db"), outside.join("far.db"));
+    fs::remove_file(&near).unwrap();
+    fs::remove_file(&far).unwrap();
+    std::os::unix::fs::symlink(&file, &near).unwrap();
+    std::os::unix::fs::symlink(&file, &far).unwrap();
+    let vault = Vault::new(dir.path().join("vault"));
+    for refused in [prune(&far, None), prune(&far, Some(&vault)), vacuum(&far)] {
+        assert!(matches!(refused, Err(Stop::Refused(Refusal::LinkOutOfRoot))), "{refused:?}");
+    }
+    assert!(!matches!(prune(&near, None), Err(Stop::Refused(Refusal::LinkOutOfRoot))));
 }
 
 /// A file system that is mounted for a test.
