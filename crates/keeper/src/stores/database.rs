@@ -25,6 +25,9 @@ const NO_TABLES: &str = "the list of its tables is damaged, so nothing can be fo
 /// What to do if the log cannot be created.
 const NO_PLACE: &str = "SQLite needs the -shm file that belongs to its -wal, or a place to make one: copy the database and its \
                         -wal together to a folder of yours, and read that";
+/// What to do if a program died in the middle of a transaction. Without its journal the database would be read half written.
+const UNFINISHED: &str = "a program died in the middle of a transaction, and its -journal says how to take that back; SQLite does it \
+                          once a program that may write opens the database: start its owner, or run: sqlite3 FILE .tables";
 
 pub(super) struct Database {
     pub(super) connection: Connection,
@@ -51,6 +54,9 @@ impl Database {
             _ => return Ok(Self { connection, file: real, unlocked: None, lacks_log }),
         };
         drop(connection);
+        if beside(&real, "-journal").symlink_metadata().is_ok() {
+            return Err(fail(error).with_way_out(UNFINISHED));
+        }
         // Without a log, and without permission to create one, no locks are needed: no process has the database open.
         let before = metadata::at(&real).map_err(|cause| Error::new(file, VERB, cause))?;
         if has_log(&real) {

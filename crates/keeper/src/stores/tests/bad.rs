@@ -69,6 +69,41 @@ fn a_link_to_a_store_is_followed_within_its_folder_only() {
     assert!(!matches!(prune(&near, None), Err(Stop::Refused(Refusal::LinkOutOfRoot))));
 }
 
+/// A program that dies while it writes leaves pages of an unfinished transaction, and a journal that takes them back.
+#[test]
+fn an_unfinished_transaction_is_named_and_its_rows_are_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, store) = openclaw(dir.path(), "DELETE", "s1", &entries());
+    let path = session_path(&file, "s1");
+    let old = exported(&path).0;
+    let (dead, dead_path) =
+        (dir.path().join("dead.sqlite"), session_path(&dir.path().join("dead.sqlite"), "s1"));
+    // What does not fit is written before the end of the transaction.
+    let half = "PRAGMA cache_size = 1; BEGIN; CREATE TABLE filler (data BLOB); \
+                UPDATE transcript_events SET event_json = '{\"type\":\"custom\",\"id\":\"half\"}' WHERE event_zstd IS NULL; \
+                WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 99) INSERT INTO filler SELECT zeroblob(9000) FROM n";
+    store.execute_batch(half).unwrap();
+    for end in ["", "-journal"] {
+        fs::copy(beside(&file, end), beside(&dead, end)).unwrap();
+    }
+    let before = ["", "-journal"].map(|end| fs::read(beside(&dead, end)).unwrap());
+    assert!(before[0].windows(6).any(|bytes| bytes == b"\"half\""), "nothing was written yet");
+    let errors = [
+        export(&dead_path).err().unwrap().to_string(),
+        maintain(&dead_path, None, &Options::default()).err().unwrap().to_string(),
+        fix(&dead_path, &dir.path().join("vault")).unwrap_err(),
+        crate::find(&[&dead]).remove(0).err().unwrap().to_string(),
+    ];
+    assert!(errors.iter().all(|error| error.contains("died in the middle of a transaction")), "{errors:?}");
+    assert!(["", "-journal"].map(|end| fs::read(beside(&dead, end)).unwrap()) == before);
+    // Once SQLite has taken it back, all is as it was.
+    let other = rusqlite::Connection::open(&dead).unwrap();
+    other.query_row("SELECT count(*) FROM transcript_events", [], |_| Ok(())).unwrap();
+    drop(other);
+    assert_eq!(exported(&dead_path).0, old);
+    assert_eq!(fix(&dead_path, &dir.path().join("vault")), Ok(Ending::Fixed));
+}
+
 /// A file system that is mounted for a test.
 #[cfg(target_os = "linux")]
 pub(super) struct TestMount<'p>(&'p Path);
