@@ -9,7 +9,7 @@ use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::policies::Policies;
 use crate::snapshot::Snapshot;
 use crate::stop::{Halt, Stop};
-use crate::store::{IN_DATABASE, Store};
+use crate::store::{IN_DATABASE, Store, split};
 use crate::stored::Stored;
 use crate::vault::PackedTexts;
 use crate::{find, packed, stored};
@@ -51,8 +51,11 @@ pub fn maintain_shown<S>(
     if let Some(done) = maintain_stored(path, root, options, &show)? {
         return Ok(done);
     }
-    if let Some(store) = Store::for_path(path) {
-        return Ok((Outcome::without_look(Ending::Unsupported(Unsupported::Store(*store))), None));
+    // A session that could not be opened is in a database whose tables are others.
+    let file = split(path).map(|(file, _)| file);
+    let store = Store::for_path(file.unwrap_or(path)).map(|store| Unsupported::Store(*store));
+    if let Some(why) = store.or(file.map(|_| Unsupported::UnknownFormat)) {
+        return Ok((Outcome::without_look(Ending::Unsupported(why)), None));
     }
     carry(path, root, options, &|content, policies| draw(content, policies, &options.mode, &show))
 }

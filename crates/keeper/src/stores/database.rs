@@ -6,18 +6,25 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
 use crate::platform::metadata::{self, MetadataExt};
+use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::store::beside;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How long to wait for a program that has locked the database.
 const BUSY_MAX: Duration = Duration::from_secs(2);
 
+/// How long a database that was whole counts as whole.
+const WHOLE_FOR: Duration = Duration::from_secs(600);
+/// Up to this length all pages are read at once, which takes less than a second.
+pub(super) const COUNTED_BYTES_MAX: u64 = 256 << 20;
+
 /// What to do about a damaged database.
-const DAMAGED: &str = "the database is damaged, and Tailor leaves it as it is; to print what can still be read of a session, run: \
+pub(super) const DAMAGED: &str = "the database is damaged, and Tailor leaves it as it is; to print what can still be read of a session, run: \
                        tailor export 'FILE#SESSION'";
 /// What to do about a database whose tables cannot be listed.
 const NO_TABLES: &str = "the list of its tables is damaged, so nothing can be found in it, and Tailor leaves it as it is; SQLite may \
@@ -112,6 +119,49 @@ impl Database {
             }
         }
         Ok(None)
+    }
+
+    /// What is wrong with the pages of its tables, if it is so small that all can be read in a moment. Search indexes are left
+    /// out: that takes longer, and no row depends on them.
+    pub(super) fn damage(&self) -> SqlResult<Option<String>> {
+        const TABLES: &str =
+            "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow')";
+        const BYTES: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        let connection = &self.connection;
+        if connection.query_row(BYTES, [], |row| row.get::<_, i64>(0))?.unsigned_abs() > COUNTED_BYTES_MAX {
+            return Ok(None);
+        }
+        let mut tables = connection.prepare(TABLES)?;
+        let tables = tables.query_map([], |row| row.get(0))?.collect::<SqlResult<Vec<String>>>()?;
+        for table in tables {
+            let check = format!("PRAGMA quick_check(\"{}\")", table.replace('"', "\"\""));
+            let said = match connection.query_row(&check, [], |row| row.get::<_, String>(0)) {
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                    error.to_string()
+                }
+                said => said?,
+            };
+            if said != "ok" {
+                return Ok(Some(format!("{table}: {}", said.lines().last().unwrap_or_default())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Refuses a database that is damaged anywhere: nobody knows what a write would do to it. It is looked at once in a while.
+    pub(super) fn is_whole(file: &Path, id: FileId) -> Result<(), Stop> {
+        static WHOLE: Mutex<Vec<(FileId, Instant)>> = Mutex::new(Vec::new());
+        let mut known = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(_, looked)| looked.elapsed() < WHOLE_FOR);
+        if known.iter().any(|(whole, _)| *whole == id) {
+            return Ok(());
+        }
+        let database = Self::open(file)?;
+        match database.damage().map_err(|error| database.stop("look for damage", error))? {
+            None => known.push((id, Instant::now())),
+            Some(said) => return Err(Refusal::StoreStays(format!("{DAMAGED} ({said})")).into()),
+        }
+        Ok(())
     }
 
     /// The verb in errors of writing.

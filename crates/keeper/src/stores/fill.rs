@@ -1,7 +1,6 @@
 //! Measures what fills a database: exactly if it is small, by samples if reading all of it would take too long.
 
-use super::database::Database;
-use super::database::is_foreign;
+use super::database::{COUNTED_BYTES_MAX, DAMAGED, Database, is_foreign};
 use super::kind::StoreKind;
 use super::kinds::KINDS;
 use crate::error::Error;
@@ -12,8 +11,6 @@ use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Statement};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Up to this length all pages are counted, in one transaction of less than a second.
-const COUNTED_BYTES_MAX: u64 = 256 << 20;
 /// How long to take samples, and how many of a table at most.
 const SAMPLE_TIME: Duration = Duration::from_millis(1_500);
 const SAMPLES_MAX: u32 = 400;
@@ -41,13 +38,18 @@ pub fn measure_store(file: &Path) -> Result<Option<Fill>, Error> {
     };
     let length = |path: &Path| metadata::at(path).map_or(0, |there| there.len());
     let log = length(&beside(file, "-wal"));
-    let found = measure(&database.connection, Fill { file: file.to_path_buf(), log, ..Fill::default() });
-    let mut measured = found.map_err(|error| database.error(VERB, error))?;
+    let damage = database.damage().map_err(|error| database.error(VERB, error))?;
+    let known = Fill { file: file.to_path_buf(), log, bytes: length(file), ..Fill::default() };
+    let mut measured = match measure(&database.connection, known.clone()) {
+        Err(_) if damage.is_some() => known,
+        found => found.map_err(|error| database.error(VERB, error))?,
+    };
     measured.agent = kind.agent;
     measured.remark(kind);
     if measured.is_exact {
         measured.remarks.extend(damaged_indexes(&database.connection, &measured));
     }
+    measured.remarks.extend(damage.map(|said| format!("{DAMAGED} ({said})")));
     measured.remarks.extend(database.lost_log());
     Ok(Some(measured))
 }

@@ -137,6 +137,7 @@ impl Pruning {
                 sessions,
             ));
         }
+        Database::is_whole(file, FileId::from_metadata(&found))?;
         let alone = Alone::enter(file, mend)?;
         let database = Database::open_to_write(file, FileId::from_metadata(&found), true)?;
         drop(reading);

@@ -396,6 +396,12 @@ fn what_is_no_store_is_left_to_others() {
     let (path, _store) = database(dir.path(), "opencode.db", &view, "WAL");
     assert!(export(&path).unwrap().is_none());
     assert!(matches!(looked(&path).ending, Ending::Unsupported(Unsupported::Store(_))));
+    let session = session_path(&path, "ses_1");
+    assert!(matches!(looked(&session).ending, Ending::Unsupported(Unsupported::Store(_))));
+    let other = dir.path().join("other.db");
+    fs::copy(&path, &other).unwrap();
+    let session = session_path(&other, "ses_1");
+    assert_eq!(looked(&session).ending, Ending::Unsupported(Unsupported::UnknownFormat));
 }
 
 /// The name of the variable by which the next test knows that it is the other process.

@@ -69,6 +69,37 @@ fn a_link_to_a_store_is_followed_within_its_folder_only() {
     assert!(!matches!(prune(&near, None), Err(Stop::Refused(Refusal::LinkOutOfRoot))));
 }
 
+/// Rows can be read, but nobody knows what a write would do to pages that are damaged.
+#[test]
+fn a_database_that_is_damaged_elsewhere_is_named_and_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, store) = openclaw(dir.path(), "DELETE", "s1", &entries());
+    let other = "CREATE TABLE other (data TEXT); WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 99) \
+                 INSERT INTO other SELECT hex(zeroblob(500)) FROM n";
+    store.execute_batch(other).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'other'";
+    let page: i64 = store.query_row(root, [], |row| row.get(0)).unwrap();
+    drop(store);
+    let (path, vault) = (session_path(&file, "s1"), dir.path().join("vault"));
+    let remarks = |file: &Path| crate::measure_store(file).unwrap().unwrap().remarks;
+    assert_eq!(remarks(&file), Vec::<String>::new());
+    let whole = fs::read(&file).unwrap();
+    let damaged = dir.path().join("damaged.sqlite");
+    let mut bytes = whole.clone();
+    let at = usize::try_from(page - 1).unwrap() * 4096;
+    bytes[at..at + 4096].fill(0x5a);
+    fs::write(&damaged, &bytes).unwrap();
+    assert_eq!(exported(&session_path(&damaged, "s1")).0, exported(&path).0);
+    let said = remarks(&damaged);
+    assert!(said.len() == 1 && said[0].contains("is damaged") && said[0].contains("other: "), "{said:?}");
+    match fix(&session_path(&damaged, "s1"), &vault).unwrap() {
+        Ending::Refused(Refusal::StoreStays(why)) => assert!(why.contains("is damaged"), "{why}"),
+        ending => panic!("{ending:?}"),
+    }
+    assert_eq!(fs::read(&damaged).unwrap(), bytes);
+    assert_eq!(fix(&path, &vault), Ok(Ending::Fixed));
+}
+
 /// A program that dies while it writes leaves pages of an unfinished transaction, and a journal that takes them back.
 #[test]
 fn an_unfinished_transaction_is_named_and_its_rows_are_not_read() {
