@@ -225,6 +225,33 @@ def mended(tailor, agent, kept_home):
     return "; ".join(wrong)
 
 
+def undoubled(tailor, agent, kept_home):
+    """What is wrong with a thread in which a result stands twice, with one number, once `tailor fix` has put spaces in the
+    place of the second: empty if nothing is. Codex, which could not go on before, goes on, also with what it kept of the
+    thread while the line was there; `tailor undo` gives the line back."""
+    restore(agent, kept_home)
+    path, vault = agent.session(), agent.home / "vault"
+    edited(agent, path, double, delete)
+    wrong = []
+    refused, _ = resume(agent, path, 7)
+    wrong += [] if refused.startswith("refused: Duplicate item found") else [f"twice: {refused}"]
+    before = lines_of(path)
+    run = lambda command: reads.Told(tailor, command, "--settle", "0", "--vault", vault, path)
+    told = run("fix")
+    after = lines_of(path)
+    if told.code or len(after) != len(before) - 1 or sum(map(len, after)) != sum(map(len, before)):
+        return f"fix exits {told.code}: {told.out[-300:]} {told.error[-300:]}"
+    came, _ = resume(agent, path, 8)
+    _, shown = resume(agent, path, 9)
+    wrong += [] if came == "accepted 5/3/5/5" else [f"mended: {came}"]
+    forget(agent, lambda db: delete(thread_of(path), db, before, after))
+    _, afresh = resume(agent, path, 10)
+    wrong += [] if plainly(shown) == plainly(afresh)[: len(shown)] else [f"{len(shown)} items are shown, not {len(afresh)}"]
+    told = run("undo")
+    wrong += [] if told.code == 0 and lines_of(path)[: len(before)] == before else [f"undo exits {told.code}: {told.error[-300:]}"]
+    return "; ".join(wrong)
+
+
 def while_loaded(agent, kept_home, edit, beside):
     """A Codex that has the thread open goes on with what it has in memory; the next one gets what is in the rollout."""
     restore(agent, kept_home)

@@ -266,7 +266,7 @@ impl<'a> Drawing<'a> {
         let mut moved: Vec<Span> = self.moves.keys().map(|&entry| self.session.entry(entry).span).collect();
         moved.sort_unstable();
         let inside: Vec<_> = replace.iter().filter(|(at, _)| within(*at, &moved)).cloned().collect();
-        let mut edits: Vec<(u8, Edit)> = self.padding(&replace);
+        let mut edits: Vec<(u8, Edit)> = self.padding(&replace, &gone);
         for (at, with) in replace {
             if !within(at, &gone) {
                 // At one offset, new lines come before the line break that separates glued objects.
@@ -307,12 +307,29 @@ impl<'a> Drawing<'a> {
         Ok(Plan::new(self.session.transcript.bytes, merged, texts))
     }
 
-    /// Spaces after the records that become shorter, if every line has to stay where it is.
-    fn padding(&self, replace: &[(Span, Vec<u8>)]) -> Vec<(u8, Edit)> {
+    /// Spaces after the records that become shorter, and before the lines that are gone, if every line has to stay where it is.
+    fn padding(&self, replace: &[(Span, Vec<u8>)], gone: &[Span]) -> Vec<(u8, Edit)> {
+        let transcript = self.session.transcript;
         let mut shorter: BTreeMap<u64, u64> = BTreeMap::new();
-        for (at, with) in replace.iter().filter(|_| self.session.transcript.offsets.is_some()) {
+        if transcript.offsets.is_none() {
+            return Vec::new();
+        }
+        for (at, with) in replace.iter().filter(|(at, _)| !within(*at, gone)) {
             if let Some(record) = record_of(self.session, *at) {
                 *shorter.entry(record.end).or_default() += at.len().saturating_sub(with.len() as u64);
+            }
+        }
+        let mut lines: Vec<Span> = Vec::new();
+        for line in gone {
+            match lines.last_mut().filter(|last| last.end == line.start) {
+                Some(last) => last.end = line.end,
+                None => lines.push(*line),
+            }
+        }
+        for at in lines {
+            let before = transcript.entries.partition_point(|entry| entry.span.start < at.start);
+            if let Some(record) = transcript.entries[..before].iter().rfind(|entry| !entry.listed) {
+                *shorter.entry(record.span.end).or_default() += at.len();
             }
         }
         let spaces = |(end, count): (u64, u64)| {

@@ -5,6 +5,7 @@ use crate::format::{Format, OutsideCount, ResultPlace};
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::{Held, Op};
 use crate::session::Session;
+use spans::json;
 use spans::source::{Fault, Span, ends_line_at, read_span};
 
 /// Whether records of a format are never added or removed.
@@ -22,10 +23,12 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
     if let Some(why) = session.read_only() {
         return Ok(Some(Held::ReadOnly(why)));
     }
-    if let Some(place) = session.transcript.offsets
-        && !steps.iter().all(|step| stays_in_place(session, step))
-    {
-        return Ok(Some(Held::Offsets(place)));
+    if let Some(place) = session.transcript.offsets {
+        for step in steps {
+            if !stays_in_place(session, step)? {
+                return Ok(Some(Held::Offsets(place)));
+            }
+        }
     }
     let (place, lines, from) = match session.format.counted {
         None => return Ok(None),
@@ -53,16 +56,32 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
     Ok(None)
 }
 
-/// Whether a step changes something within one record, and makes it no longer: then spaces after the record keep all
-/// other lines where they are.
-fn stays_in_place(session: &Session<'_>, step: &Op) -> bool {
-    match step {
+/// Whether a step changes something within one record, and makes it no longer, or takes out one that is numbered as the record
+/// before it: then spaces after the record keep all other lines where they are, and no number is missing.
+fn stays_in_place(session: &Session<'_>, step: &Op) -> Result<bool, Fault> {
+    Ok(match step {
         Op::Keep(_) | Op::DropBlock { .. } => true,
         Op::Cut { at, with, .. } | Op::Replace { at, with } => {
             record_of(session, *at).is_some() && with.len() as u64 <= at.len() && !with.contains(&b'\n')
         }
+        Op::DropEntry(entry) => repeats_a_number(session, *entry)?,
         _ => false,
+    })
+}
+
+/// Whether a record is on the line after a record with the same number.
+fn repeats_a_number(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
+    let entries = &session.transcript.entries[..=entry as usize];
+    let Some((own, before)) = entries.split_last() else { return Ok(false) };
+    let Some(before) = before.iter().rfind(|other| !other.listed) else { return Ok(false) };
+    let number = |at: Span| -> Result<Option<u64>, Fault> {
+        Ok(json::parse(session.source, at)?.as_ref().and_then(|doc| doc.get("ordinal")?.whole()))
+    };
+    if own.listed || own.glued || before.line + 1 != own.line {
+        return Ok(false);
     }
+    let own = number(own.span)?;
+    Ok(own.is_some() && own == number(before.span)?)
 }
 
 /// The record that these bytes are in.
