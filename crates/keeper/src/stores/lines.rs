@@ -1,5 +1,6 @@
 //! The text of a session's rows, in a file without a name.
 
+use super::ahead::ReadAhead;
 use super::kind::RowKey;
 use crate::content::no_temporary;
 use crate::error::Error;
@@ -8,13 +9,20 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::time::SystemTime;
+use transcript::parts::PART_BYTES;
+use transcript::scan::Scanned;
 
 /// How much is written at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// How much is read into entries at once.
+const AHEAD_BYTES: u64 = if cfg!(test) { 128 << 10 } else { PART_BYTES };
+
 /// What the text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
+    /// The same as `Records`, and the entries, which another thread reads meanwhile.
+    Entries,
     /// To be examined: a row that its owner cannot read becomes a line that is not a record.
     Records,
     /// To be exported: all that can be read of such a row.
@@ -38,6 +46,9 @@ pub(super) struct RecordLines {
     pub(super) is_folded: bool,
     /// Rows that could not be read.
     pub(super) lost: Vec<String>,
+    /// Up to where the text is being read into entries, and what reads it.
+    read_to: u64,
+    ahead: Option<ReadAhead>,
 }
 
 impl RecordLines {
@@ -52,6 +63,8 @@ impl RecordLines {
             stamps: Vec::new(),
             is_folded: false,
             lost: Vec::new(),
+            read_to: 0,
+            ahead: None,
         })
     }
 
@@ -79,6 +92,19 @@ impl RecordLines {
             self.out.write_all(rest)?;
         }
         self.out.write_all(b"\n")
+    }
+
+    /// Has what is new read into entries if it is much. It must stay where it is.
+    pub(super) fn read_ahead(&mut self) -> io::Result<()> {
+        if self.want == Want::Entries && self.bytes - self.read_to >= AHEAD_BYTES {
+            self.out.flush()?;
+            if self.ahead.is_none() {
+                self.ahead = Some(ReadAhead::begin(self.out.get_ref())?);
+            }
+            self.ahead.iter().for_each(|ahead| ahead.up_to(self.bytes));
+            self.read_to = self.bytes;
+        }
+        Ok(())
     }
 
     /// Puts the rows into this order. Other rows, and earlier versions of these, are dropped.
@@ -127,7 +153,7 @@ impl RecordLines {
     /// Writes a row that its owner cannot read, and the reason; `there` is its readable part.
     pub(super) fn unreadable(&mut self, why: String, there: Option<&[u8]>) -> io::Result<()> {
         match (self.want, there) {
-            (Want::Records, _) => self.record(&[why.as_bytes()])?,
+            (Want::Entries | Want::Records, _) => self.record(&[why.as_bytes()])?,
             (Want::Copy, Some(there)) => self.record(&[there])?,
             (Want::Copy, None) => {}
         }
@@ -135,13 +161,17 @@ impl RecordLines {
         Ok(())
     }
 
-    /// The file, with the store's modification time.
-    pub(super) fn finish(self, written: Option<SystemTime>) -> Result<File, Error> {
+    /// The file, with the store's modification time, and its entries if they were read.
+    pub(super) fn finish(self, written: Option<SystemTime>) -> Result<(File, Option<Scanned>), Error> {
         let file = self.out.into_inner().map_err(|error| no_temporary(error.into_error()))?;
         if let Some(written) = written {
             file.set_modified(written).map_err(no_temporary)?;
         }
-        Ok(file)
+        let scanned = self.ahead.and_then(|ahead| {
+            ahead.up_to(self.bytes);
+            ahead.finish()
+        });
+        Ok((file, scanned))
     }
 }
 
