@@ -80,7 +80,7 @@ impl FileContent {
                 BYTES_READ.set(BYTES_READ.get() + self.bytes());
                 Some(scanned)
             }
-            None if self.bytes() > PART_BYTES && rayon::current_num_threads() > 1 => self.scan_in_parts()?,
+            None if rayon::current_num_threads() > 1 => self.scan_in_parts()?,
             None => None,
         };
         let read = match read {
@@ -150,14 +150,14 @@ thread_local! {
 }
 
 /// A file of known length, read by offset. What is appended meanwhile is not seen.
-pub(crate) struct FileSource<'a> {
+struct FileSource<'a> {
     file: &'a File,
     bytes: u64,
     cause: RefCell<Option<io::Error>>,
 }
 
 impl<'a> FileSource<'a> {
-    pub(crate) fn new(file: &'a File, bytes: u64) -> Self {
+    fn new(file: &'a File, bytes: u64) -> Self {
         Self { file, bytes, cause: RefCell::new(None) }
     }
 }

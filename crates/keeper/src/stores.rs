@@ -304,11 +304,11 @@ fn stored(
     };
     let written = database.written(kind, session).and_then(time);
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
-    let (text, scanned) = lines.finish(written)?;
-    let content = FileContent {
-        scanned: Mutex::new(scanned),
-        ..FileContent::of_temporary(&session_path(file, session), text)?
-    };
+    let (text, scanner) = lines.finish(written)?;
+    let mut content = FileContent::of_temporary(&session_path(file, session), text)?;
+    if let Some(scanner) = scanner {
+        content.scanned = Mutex::new(Some(content.read(|source| scanner.finish_whole(source))?));
+    }
     let (file, session) = (file.to_path_buf(), session.to_string());
     let remark = database.lost_log().or_else(|| database.untried(kind));
     Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })

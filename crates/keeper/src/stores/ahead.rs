@@ -1,49 +1,47 @@
-//! Reads a text into entries while it is written: another thread reads what is there already.
+//! Reads a text into entries while it is written, in another thread.
 
-use crate::content::FileSource;
-use std::fs::File;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
-use transcript::Span;
-use transcript::parts::Parts;
-use transcript::scan::Scanned;
+use transcript::scan::Scanner;
 
-/// A thread that reads a text up to where it is told.
+/// How many pieces may wait.
+const PIECES_MAX: usize = 4;
+
+/// A thread that reads what it is given.
 pub(super) struct ReadAhead {
-    ends: Sender<u64>,
-    reading: JoinHandle<Option<Scanned>>,
+    pieces: SyncSender<Vec<u8>>,
+    /// Pieces that were read, for their memory.
+    done: Receiver<Vec<u8>>,
+    reading: JoinHandle<Scanner<'static>>,
 }
 
 impl ReadAhead {
-    pub(super) fn begin(text: &File) -> io::Result<Self> {
-        let (text, (ends, told)) = (text.try_clone()?, channel());
-        let reading = Builder::new().spawn(move || read(&text, &told))?;
-        Ok(Self { ends, reading })
+    pub(super) fn begin() -> io::Result<Self> {
+        let ((pieces, given), (back, done)) = (sync_channel::<Vec<u8>>(PIECES_MAX), channel());
+        let read = move || {
+            let mut scanner = Scanner::new();
+            for mut piece in given {
+                scanner.feed(&piece);
+                piece.clear();
+                // What gave it may be done.
+                let _ = back.send(piece);
+            }
+            scanner
+        };
+        Ok(Self { pieces, done, reading: Builder::new().spawn(read)? })
     }
 
-    /// Says up to where there are whole lines.
-    pub(super) fn up_to(&self, end: u64) {
-        // A thread that has given up asks for no more.
-        let _ = self.ends.send(end);
+    /// Takes the next bytes, and gives an empty piece.
+    pub(super) fn take(&self, piece: Vec<u8>) -> Vec<u8> {
+        // A thread that is gone gives no entries.
+        let _ = self.pieces.send(piece);
+        self.done.try_recv().unwrap_or_default()
     }
 
-    /// The entries of what it was told; `None` if the text has to be read again in one piece.
-    pub(super) fn finish(self) -> Option<Scanned> {
-        drop(self.ends);
-        self.reading.join().ok()?
+    /// What read all of it; `None` if the text has to be read again.
+    pub(super) fn finish(self) -> Option<Scanner<'static>> {
+        drop(self.pieces);
+        self.reading.join().ok()
     }
-}
-
-fn read(text: &File, ends: &Receiver<u64>) -> Option<Scanned> {
-    let mut start = ends.recv().ok()?;
-    let mut parts = Parts::begin(&FileSource::new(text, start), start).ok()??;
-    for end in ends {
-        let part = parts.reader().read(&FileSource::new(text, end), Span::new(start, end)).ok()?;
-        if !parts.add(&part) {
-            return None;
-        }
-        start = end;
-    }
-    parts.finish()
 }

@@ -7,16 +7,12 @@ use crate::error::Error;
 use crate::platform::files::temporary;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::time::SystemTime;
-use transcript::parts::PART_BYTES;
-use transcript::scan::Scanned;
+use transcript::scan::Scanner;
 
 /// How much is written at once.
-const BUFFER_BYTES: usize = 256 << 10;
-
-/// How much is read into entries at once.
-const AHEAD_BYTES: u64 = if cfg!(test) { 128 << 10 } else { PART_BYTES };
+const BUFFER_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
 
 /// What the text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +31,9 @@ pub(super) type RowStamp = u64;
 /// Records, one a line.
 pub(super) struct RecordLines {
     pub(super) want: Want,
-    out: BufWriter<File>,
+    file: File,
+    /// What is not in the file yet.
+    end: Vec<u8>,
     /// How many bytes there are.
     bytes: u64,
     /// Where each row begins, in the order in which they were read.
@@ -46,24 +44,21 @@ pub(super) struct RecordLines {
     pub(super) is_folded: bool,
     /// Rows that could not be read.
     pub(super) lost: Vec<String>,
-    /// Up to where the text is being read into entries, and what reads it.
-    read_to: u64,
+    /// What reads it into entries.
     ahead: Option<ReadAhead>,
 }
 
 impl RecordLines {
     pub(super) fn new(want: Want) -> Result<Self, Error> {
-        let file = temporary().map_err(no_temporary)?;
-        let out = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(Self {
             want,
-            out,
+            file: temporary().map_err(no_temporary)?,
+            end: Vec::new(),
             bytes: 0,
             rows: Vec::new(),
             stamps: Vec::new(),
             is_folded: false,
             lost: Vec::new(),
-            read_to: 0,
             ahead: None,
         })
     }
@@ -79,31 +74,42 @@ impl RecordLines {
 
     /// Writes a record. A line break in it, which is legal between the tokens of JSON, becomes a space, so that no byte moves.
     pub(super) fn record(&mut self, parts: &[&[u8]]) -> io::Result<()> {
-        self.bytes += 1;
         for part in parts {
-            self.bytes += part.len() as u64;
             let mut rest = *part;
             while let Some(at) = memchr::memchr(b'\n', rest) {
-                self.out.write_all(&rest[..at])?;
-                self.out.write_all(b" ")?;
+                self.put(&rest[..at])?;
+                self.put(b" ")?;
                 self.is_folded = true;
                 rest = &rest[at + 1..];
             }
-            self.out.write_all(rest)?;
+            self.put(rest)?;
         }
-        self.out.write_all(b"\n")
+        self.put(b"\n")
     }
 
-    /// Has what is new read into entries if it is much. It must stay where it is.
-    pub(super) fn read_ahead(&mut self) -> io::Result<()> {
-        if self.want == Want::Entries && self.bytes - self.read_to >= AHEAD_BYTES {
-            self.out.flush()?;
-            if self.ahead.is_none() {
-                self.ahead = Some(ReadAhead::begin(self.out.get_ref())?);
-            }
-            self.ahead.iter().for_each(|ahead| ahead.up_to(self.bytes));
-            self.read_to = self.bytes;
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.bytes += bytes.len() as u64;
+        while self.end.len() + bytes.len() >= BUFFER_BYTES {
+            let (now, later) = bytes.split_at(BUFFER_BYTES - self.end.len());
+            self.end.extend_from_slice(now);
+            self.write_out()?;
+            bytes = later;
         }
+        self.end.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.end)?;
+        if self.want == Want::Entries {
+            if self.ahead.is_none() {
+                self.ahead = Some(ReadAhead::begin()?);
+            }
+            if let Some(ahead) = &self.ahead {
+                self.end = ahead.take(std::mem::take(&mut self.end));
+            }
+        }
+        self.end.clear();
         Ok(())
     }
 
@@ -121,8 +127,8 @@ impl RecordLines {
             .enumerate()
             .map(|(n, ((key, start), end))| (*key, (n, *start, end)))
             .collect();
-        self.out.flush()?;
-        let mut old = self.out.get_ref().try_clone()?;
+        self.write_out()?;
+        let mut old = &self.file;
         let mut new = BufWriter::with_capacity(BUFFER_BYTES, temporary()?);
         let (mut rows, mut stamps) = (Vec::with_capacity(order.len()), Vec::new());
         let (mut bytes, mut at) = (0, None);
@@ -133,10 +139,16 @@ impl RecordLines {
                 old.seek(SeekFrom::Start(*start))?;
             }
             rows.push((*key, bytes));
-            bytes += io::copy(&mut (&old).take(end - start), &mut new)?;
+            bytes += io::copy(&mut old.take(end - start), &mut new)?;
             at = Some(*end);
         }
-        (self.out, self.rows, self.stamps, self.bytes) = (new, rows, stamps, bytes);
+        self.file = new.into_inner().map_err(IntoInnerError::into_error)?;
+        (self.rows, self.stamps, self.bytes) = (rows, stamps, bytes);
+        // What is being read is another text.
+        self.ahead = None;
+        if self.want == Want::Entries {
+            self.want = Want::Records;
+        }
         Ok(())
     }
 
@@ -161,17 +173,16 @@ impl RecordLines {
         Ok(())
     }
 
-    /// The file, with the store's modification time, and its entries if they were read.
-    pub(super) fn finish(self, written: Option<SystemTime>) -> Result<(File, Option<Scanned>), Error> {
-        let file = self.out.into_inner().map_err(|error| no_temporary(error.into_error()))?;
+    /// The file, with the store's modification time, and what has read its entries if they are wanted.
+    pub(super) fn finish(
+        mut self,
+        written: Option<SystemTime>,
+    ) -> Result<(File, Option<Scanner<'static>>), Error> {
+        self.write_out().map_err(no_temporary)?;
         if let Some(written) = written {
-            file.set_modified(written).map_err(no_temporary)?;
+            self.file.set_modified(written).map_err(no_temporary)?;
         }
-        let scanned = self.ahead.and_then(|ahead| {
-            ahead.up_to(self.bytes);
-            ahead.finish()
-        });
-        Ok((file, scanned))
+        Ok((self.file, self.ahead.and_then(ReadAhead::finish)))
     }
 }
 

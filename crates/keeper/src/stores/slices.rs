@@ -113,7 +113,6 @@ impl Slices<'_> {
                 lines.begin((0, row.get(0)?));
                 after = row.get(1)?;
                 write(row, lines)?;
-                lines.read_ahead()?;
                 // The row, and its identity.
                 is_long = self.is_long(2);
             }

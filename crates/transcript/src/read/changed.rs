@@ -442,21 +442,7 @@ mod tests {
             for part in parts.rest() {
                 parts.add(&reader.read(&text.as_bytes(), part).unwrap());
             }
-            // The same while it grows, line by line.
-            let (mut grown, mut to) = (None::<Parts>, 0);
-            for end in text.match_indices('\n').map(|(at, _)| at + 1).chain([text.len()]) {
-                let so_far = &text.as_bytes()[..end];
-                match &mut grown {
-                    _ if end - to < part_bytes as usize && end < text.len() => continue,
-                    None => grown = Parts::begin(&so_far, end as u64).unwrap(),
-                    Some(grown) => {
-                        let part = Span::new(to as u64, end as u64);
-                        grown.add(&grown.reader().read(&so_far, part).unwrap());
-                    }
-                }
-                to = end;
-            }
-            for read in [parts.finish(), grown.and_then(Parts::finish)].into_iter().flatten() {
+            if let Some(read) = parts.finish() {
                 prop_assert_eq!(spelled(&read), spelled(&whole));
                 let ids = |read: &Scanned| read.transcript.ids.texts().map(<[u8]>::to_vec).collect::<Vec<_>>();
                 prop_assert_eq!(ids(&read), ids(&whole));

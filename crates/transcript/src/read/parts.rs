@@ -30,16 +30,20 @@ pub struct PartReader {
 }
 
 impl Parts {
-    /// Reads the first part. `None` if the format is not known after that.
+    /// Reads the first part. `None` if the source has only one, or its format is not known after that.
     ///
     /// # Errors
     ///
     /// When the source cannot be read.
     pub fn begin(source: &dyn Source, part_bytes: u64) -> Result<Option<Self>, Fault> {
+        let bytes = source.len();
+        if bytes <= part_bytes {
+            return Ok(None);
+        }
         let read = scan::beginning(source, part_bytes)?;
         let Some(format) = read.format.filter(|_| read.undecided.is_none()) else { return Ok(None) };
         let reader = PartReader { format, session: read.transcript.session };
-        Ok(Some(Self { read, reader, bytes: source.len(), part_bytes, fit: true }))
+        Ok(Some(Self { read, reader, bytes, part_bytes, fit: true }))
     }
 
     /// The other parts, in their order.
@@ -54,10 +58,9 @@ impl Parts {
         self.reader
     }
 
-    /// Adds the next part. The source may have become longer up to its end. Returns whether the result is still as if it had been read in one piece.
+    /// Adds the next part. Returns whether the result is still as if it had been read in one piece.
     pub fn add(&mut self, part: &Scanned) -> bool {
         let (own, other) = (&mut self.read.transcript, &part.transcript);
-        self.bytes = self.bytes.max(other.bytes);
         let follows = match (own.ordinals, other.ordinals) {
             (Some((_, last)), Some((first, _))) => last.checked_add(1) == Some(first),
             _ => true,
