@@ -5,6 +5,7 @@ use super::kind::RowKey;
 use crate::content::no_temporary;
 use crate::error::Error;
 use crate::platform::files::temporary;
+use crate::platform::{System, This};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
@@ -13,6 +14,9 @@ use transcript::scan::Scanner;
 
 /// How much is written at once.
 const BUFFER_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
+
+/// For how much room is set aside at once, once there is more than that.
+const ROOM_BYTES: u64 = 32 << 20;
 
 /// What the text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +38,9 @@ pub(super) struct RecordLines {
     file: File,
     /// What is not in the file yet.
     end: Vec<u8>,
-    /// How many bytes there are.
+    /// How many bytes there are, and for how many there is room.
     bytes: u64,
+    room: u64,
     /// Where each row begins, in the order in which they were read.
     pub(super) rows: Vec<(RowKey, u64)>,
     /// The version of each row, if rows of its kind have one.
@@ -55,6 +60,7 @@ impl RecordLines {
             file: temporary().map_err(no_temporary)?,
             end: Vec::new(),
             bytes: 0,
+            room: ROOM_BYTES,
             rows: Vec::new(),
             stamps: Vec::new(),
             is_folded: false,
@@ -100,6 +106,10 @@ impl RecordLines {
     }
 
     fn write_out(&mut self) -> io::Result<()> {
+        if self.bytes >= self.room {
+            self.room = self.bytes + ROOM_BYTES;
+            This::set_room_aside(&self.file, self.bytes, ROOM_BYTES);
+        }
         self.file.write_all(&self.end)?;
         if self.want == Want::Entries {
             if self.ahead.is_none() {
