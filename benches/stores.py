@@ -13,9 +13,11 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+IDS = re.compile(r'\{"type":"(?:session"|[^"]+","id":"([^"]+)","parentId":(?:null|"([^"]+)"))')
 OPENCLAW = """
 CREATE TABLE schema_meta (meta_key TEXT NOT NULL PRIMARY KEY, role TEXT NOT NULL, schema_version INTEGER NOT NULL) STRICT;
 INSERT INTO schema_meta VALUES ('primary', 'agent', 23);
@@ -50,7 +52,7 @@ def openclaw(db, session, entries):
     db.execute("INSERT INTO session_windows VALUES (?, 'k', 7, 9000, NULL)", (session,))
     last = 0
     for seq, (id, parent, entry) in enumerate(entries):
-        db.execute("INSERT INTO transcript_events VALUES (?,?,?,0,NULL,?,NULL)", (session, seq, entry, len(entry)))
+        db.execute("INSERT INTO transcript_events VALUES (?,?,?,0,NULL,?,NULL)", (session, seq, entry, len(entry.encode())))
         if id:
             db.execute("INSERT INTO transcript_event_identities VALUES (?,?,?,'message',?,NULL,0)", (session, id, seq, parent))
             db.execute("INSERT INTO session_transcript_active_events VALUES (?,?,?,?,1)", (session, seq - 1, seq, seq - 1))
@@ -65,22 +67,19 @@ def opencode(db, session, entries):
         if not id:
             continue
         message = f"msg_{session}_{n:08}"
-        db.execute("INSERT INTO message VALUES (?,?,?,9000,?)", (message, session, n, '{"role":"user","agent":"build"}'))
-        text = json.dumps({"type": "text", "text": json.loads(entry)["message"]["content"]})
+        role = "user" if n % 2 else "assistant"
+        db.execute("INSERT INTO message VALUES (?,?,?,9000,?)", (message, session, n, json.dumps({"role": role, "agent": "build"})))
+        text = json.dumps({"type": "text", "text": json.dumps(json.loads(entry).get("message"))})
         db.execute("INSERT INTO part VALUES (?,?,?,?,9000,?)", (f"prt_{session}_{n:08}", message, session, n, text))
 
 
 def entries(session, size):
-    yield None, None, f'{{"type":"session","version":4,"id":"{session}","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}}'
-    written, n, parent = 0, 1, None
-    while written < size:
-        text = f"{n} lines of a listing " * (1200 if n % 10 == 0 else 20)
-        entry = (
-            f'{{"type":"message","id":"e{n}","parentId":{json.dumps(parent)},"timestamp":"2026-07-01T10:00:00.000Z",'
-            f'"message":{{"role":"user","content":"{text}"}}}}'
-        )
-        yield f"e{n}", parent, entry
-        written, n, parent = written + len(entry), n + 1, f"e{n}"
+    """Id, parent and text of each entry, as benches/generate.py makes them."""
+    generate = [sys.executable, os.path.join(HERE, "generate.py"), "pi", str(size), session[1:]]
+    with subprocess.Popen(generate, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        for line in process.stdout:
+            id, parent = IDS.match(line).groups()
+            yield id, parent, line[:-1]
 
 
 def make(folder, owner, size, sessions):
@@ -94,7 +93,7 @@ def make(folder, owner, size, sessions):
         db.execute("BEGIN")
         (openclaw if owner == "openclaw" else opencode)(db, session, entries(session, size // sessions))
         db.execute("COMMIT")
-        with open(os.path.join(folder, "files", f"{session}.jsonl"), "w") as file:
+        with open(os.path.join(folder, "files", f"{session}.jsonl"), "w", encoding="utf-8") as file:
             file.writelines(entry + "\n" for _, _, entry in entries(session, size // sessions))
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use transcript::parts::{PART_BYTES, PartReader, Parts};
 use transcript::scan::{Scanned, scan};
 use transcript::{Fault, Policy, Source, Span};
@@ -22,6 +22,8 @@ pub(crate) struct FileContent {
     pub(crate) path: PathBuf,
     pub(crate) file: File,
     pub(crate) metadata: Metadata,
+    /// The entries, if they were read while the file was written.
+    pub(crate) scanned: Mutex<Option<Scanned>>,
 }
 
 impl FileContent {
@@ -45,7 +47,7 @@ impl FileContent {
     /// A file without a name that has been written already; `name` is for errors.
     pub(crate) fn of_temporary(name: &Path, file: File) -> Result<Self, Error> {
         let metadata = metadata::of_file(&file).map_err(no_temporary)?;
-        Ok(Self { path: name.to_path_buf(), file, metadata })
+        Ok(Self { path: name.to_path_buf(), file, metadata, scanned: Mutex::default() })
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -71,8 +73,17 @@ impl FileContent {
         policies: &Policies,
         work: impl FnOnce(Scanned, &dyn Source, &Arc<Policy>) -> Result<T, E>,
     ) -> Result<T, Stop> {
-        let parted = if rayon::current_num_threads() > 1 { self.scan_in_parts()? } else { None };
-        let read = match parted {
+        let scanned = self.scanned.lock().ok().and_then(|mut scanned| scanned.take());
+        let read = match scanned {
+            Some(scanned) => {
+                // Another thread has read it.
+                BYTES_READ.set(BYTES_READ.get() + self.bytes());
+                Some(scanned)
+            }
+            None if rayon::current_num_threads() > 1 => self.scan_in_parts()?,
+            None => None,
+        };
+        let read = match read {
             Some(read) => read,
             None => self.read(scan)?,
         };

@@ -77,7 +77,7 @@ pub(crate) fn may_be_in_turn(content: &FileContent, facts: &Facts, options: &Opt
 }
 
 fn target<'a>(content: &'a FileContent, facts: &'a Facts, makes_locks: bool) -> GateTarget<'a> {
-    let FileContent { path, file, metadata } = content;
+    let FileContent { path, file, metadata, .. } = content;
     GateTarget { path, file, metadata, facts, makes_locks }
 }
 

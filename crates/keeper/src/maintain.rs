@@ -141,7 +141,7 @@ fn maintain_stored<S>(
 ) -> Result<Option<(Outcome, Option<S>)>, Error> {
     let mut last = None;
     for _ in 0..TRIES {
-        let stored = match stored::open(path, root) {
+        let stored = match stored::open_to_scan(path, root) {
             Ok(None) => return Ok(None),
             Ok(Some(stored)) => stored,
             Err(stop) => return Ok(Some((Outcome::from_result(Err(stop))?, None))),

@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -60,7 +61,8 @@ impl Snapshot {
         let at = metadata.len() - end.len() as u64;
         let got = file.read_at(&mut end, at).map_err(fail)?;
         end.truncate(got);
-        Ok(Self { content: FileContent { path, file, metadata }, place, end, opened })
+        let content = FileContent { path, file, metadata, scanned: Mutex::default() };
+        Ok(Self { content, place, end, opened })
     }
 
     /// Locks the file against other Tailors, until the snapshot is dropped: with `flock`, on the file itself, so that nothing

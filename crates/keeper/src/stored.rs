@@ -3,7 +3,7 @@
 #[cfg(feature = "stores")]
 pub use crate::stores::measure_store;
 #[cfg(feature = "stores")]
-pub(crate) use crate::stores::{Replacing, Stored, open, sessions, whys, written};
+pub(crate) use crate::stores::{Replacing, Stored, open, open_to_scan, sessions, whys, written};
 
 #[cfg(not(feature = "stores"))]
 mod without {
@@ -100,4 +100,4 @@ mod without {
 #[cfg(not(feature = "stores"))]
 pub use without::measure_store;
 #[cfg(not(feature = "stores"))]
-pub(crate) use without::{Replacing, Stored, open, sessions, whys, written};
+pub(crate) use without::{Replacing, Stored, open, open as open_to_scan, sessions, whys, written};

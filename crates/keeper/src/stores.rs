@@ -11,6 +11,7 @@
 //! Each kind of store is one file in `stores/`, with a `StoreKind`: the tables that identify it, and how its rows are read.
 //! If its rows can be written, its `Mend` says how, and `write` does it.
 
+mod ahead;
 mod alone;
 mod chat;
 mod crush;
@@ -54,6 +55,7 @@ use rusqlite::{ErrorCode, Result as SqlResult};
 use slices::fill;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Span;
 
@@ -145,6 +147,11 @@ fn listed(database: &Database, kind: &StoreKind) -> SqlResult<Sessions> {
 /// The session at a path: `FILE#SESSION`, or the only session of a store. `None` if the path is not a session in a store.
 pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
     spool(path, root, Want::Records)
+}
+
+/// The same for [`FileContent::scan`]: what is written is already read into entries.
+pub(crate) fn open_to_scan(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
+    spool(path, root, Want::Entries)
 }
 
 /// A session that was read: its records, one a line.
@@ -297,7 +304,11 @@ fn stored(
     };
     let written = database.written(kind, session).and_then(time);
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
-    let content = FileContent::of_temporary(&session_path(file, session), lines.finish(written)?)?;
+    let (text, scanner) = lines.finish(written)?;
+    let mut content = FileContent::of_temporary(&session_path(file, session), text)?;
+    if let Some(scanner) = scanner {
+        content.scanned = Mutex::new(Some(content.read(|source| scanner.finish_whole(source))?));
+    }
     let (file, session) = (file.to_path_buf(), session.to_string());
     let remark = database.lost_log().or_else(|| database.untried(kind));
     Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })

@@ -15,6 +15,7 @@ use super::seen::Holder;
 use super::system::{LeaseKind, System};
 use super::{unix, writing};
 use crate::identity::FileId;
+use rustix::fs::FallocateFlags;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -49,6 +50,10 @@ impl System for This {
 
     fn sync(file: &File) -> io::Result<()> {
         writing::sync(file)
+    }
+
+    fn set_room_aside(file: &File, at: u64, bytes: u64) {
+        let _ = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, at, bytes);
     }
 
     fn clone_file(from: &File, to: &Path) -> io::Result<File> {

@@ -2,7 +2,7 @@
 
 use super::lines::RecordLines;
 use super::rows::{RowCell, RowCells, RowEdit, RowLayout};
-use rusqlite::{Connection, Result as SqlResult, Statement, ToSql};
+use rusqlite::{Connection, Result as SqlResult, Row, Statement, ToSql};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -150,7 +150,16 @@ pub(super) type RowKey = (u8, i64);
 pub(super) trait RowReader {
     /// Writes the record, or the records, of a row.
     fn row(&mut self, key: RowKey, out: &mut RecordLines) -> Result<(), RowTrouble>;
+
+    /// If the rows are in one table and never change without a rewrite: a query for all of a session (`?1`) after a number
+    /// (`?2`), which yields the rowid, that number and what is written; and what writes the record.
+    fn all(&mut self) -> Option<(&'static str, WriteRow<'_>)> {
+        None
+    }
 }
+
+/// Writes the record of a row.
+pub(super) type WriteRow<'w> = Box<dyn FnMut(&Row<'_>, &mut RecordLines) -> Result<(), RowTrouble> + 'w>;
 
 /// Why a row cannot be read.
 #[derive(Debug)]

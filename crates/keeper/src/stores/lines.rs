@@ -1,20 +1,28 @@
 //! The text of a session's rows, in a file without a name.
 
+use super::ahead::ReadAhead;
 use super::kind::RowKey;
 use crate::content::no_temporary;
 use crate::error::Error;
 use crate::platform::files::temporary;
+use crate::platform::{System, This};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::time::SystemTime;
+use transcript::scan::Scanner;
 
 /// How much is written at once.
-const BUFFER_BYTES: usize = 256 << 10;
+const BUFFER_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
+
+/// For how much room is set aside at once, once there is more than that.
+const ROOM_BYTES: u64 = 32 << 20;
 
 /// What the text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
+    /// The same as `Records`, and the entries, which another thread reads meanwhile.
+    Entries,
     /// To be examined: a row that its owner cannot read becomes a line that is not a record.
     Records,
     /// To be exported: all that can be read of such a row.
@@ -27,9 +35,12 @@ pub(super) type RowStamp = u64;
 /// Records, one a line.
 pub(super) struct RecordLines {
     pub(super) want: Want,
-    out: BufWriter<File>,
-    /// How many bytes there are.
+    file: File,
+    /// What is not in the file yet.
+    end: Vec<u8>,
+    /// How many bytes there are, and for how many there is room.
     bytes: u64,
+    room: u64,
     /// Where each row begins, in the order in which they were read.
     pub(super) rows: Vec<(RowKey, u64)>,
     /// The version of each row, if rows of its kind have one.
@@ -38,20 +49,23 @@ pub(super) struct RecordLines {
     pub(super) is_folded: bool,
     /// Rows that could not be read.
     pub(super) lost: Vec<String>,
+    /// What reads it into entries.
+    ahead: Option<ReadAhead>,
 }
 
 impl RecordLines {
     pub(super) fn new(want: Want) -> Result<Self, Error> {
-        let file = temporary().map_err(no_temporary)?;
-        let out = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(Self {
             want,
-            out,
+            file: temporary().map_err(no_temporary)?,
+            end: Vec::new(),
             bytes: 0,
+            room: ROOM_BYTES,
             rows: Vec::new(),
             stamps: Vec::new(),
             is_folded: false,
             lost: Vec::new(),
+            ahead: None,
         })
     }
 
@@ -66,19 +80,47 @@ impl RecordLines {
 
     /// Writes a record. A line break in it, which is legal between the tokens of JSON, becomes a space, so that no byte moves.
     pub(super) fn record(&mut self, parts: &[&[u8]]) -> io::Result<()> {
-        self.bytes += 1;
         for part in parts {
-            self.bytes += part.len() as u64;
             let mut rest = *part;
             while let Some(at) = memchr::memchr(b'\n', rest) {
-                self.out.write_all(&rest[..at])?;
-                self.out.write_all(b" ")?;
+                self.put(&rest[..at])?;
+                self.put(b" ")?;
                 self.is_folded = true;
                 rest = &rest[at + 1..];
             }
-            self.out.write_all(rest)?;
+            self.put(rest)?;
         }
-        self.out.write_all(b"\n")
+        self.put(b"\n")
+    }
+
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.bytes += bytes.len() as u64;
+        while self.end.len() + bytes.len() >= BUFFER_BYTES {
+            let (now, later) = bytes.split_at(BUFFER_BYTES - self.end.len());
+            self.end.extend_from_slice(now);
+            self.write_out()?;
+            bytes = later;
+        }
+        self.end.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        if self.bytes >= self.room {
+            self.room = self.bytes + ROOM_BYTES;
+            This::set_room_aside(&self.file, self.bytes, ROOM_BYTES);
+        }
+        self.file.write_all(&self.end)?;
+        if self.want == Want::Entries {
+            if self.ahead.is_none() {
+                self.ahead = Some(ReadAhead::begin()?);
+            }
+            if let Some(ahead) = &self.ahead {
+                self.end = ahead.take(std::mem::take(&mut self.end));
+            }
+        }
+        self.end.clear();
+        Ok(())
     }
 
     /// Puts the rows into this order. Other rows, and earlier versions of these, are dropped.
@@ -95,8 +137,8 @@ impl RecordLines {
             .enumerate()
             .map(|(n, ((key, start), end))| (*key, (n, *start, end)))
             .collect();
-        self.out.flush()?;
-        let mut old = self.out.get_ref().try_clone()?;
+        self.write_out()?;
+        let mut old = &self.file;
         let mut new = BufWriter::with_capacity(BUFFER_BYTES, temporary()?);
         let (mut rows, mut stamps) = (Vec::with_capacity(order.len()), Vec::new());
         let (mut bytes, mut at) = (0, None);
@@ -107,10 +149,16 @@ impl RecordLines {
                 old.seek(SeekFrom::Start(*start))?;
             }
             rows.push((*key, bytes));
-            bytes += io::copy(&mut (&old).take(end - start), &mut new)?;
+            bytes += io::copy(&mut old.take(end - start), &mut new)?;
             at = Some(*end);
         }
-        (self.out, self.rows, self.stamps, self.bytes) = (new, rows, stamps, bytes);
+        self.file = new.into_inner().map_err(IntoInnerError::into_error)?;
+        (self.rows, self.stamps, self.bytes) = (rows, stamps, bytes);
+        // What is being read is another text.
+        self.ahead = None;
+        if self.want == Want::Entries {
+            self.want = Want::Records;
+        }
         Ok(())
     }
 
@@ -127,7 +175,7 @@ impl RecordLines {
     /// Writes a row that its owner cannot read, and the reason; `there` is its readable part.
     pub(super) fn unreadable(&mut self, why: String, there: Option<&[u8]>) -> io::Result<()> {
         match (self.want, there) {
-            (Want::Records, _) => self.record(&[why.as_bytes()])?,
+            (Want::Entries | Want::Records, _) => self.record(&[why.as_bytes()])?,
             (Want::Copy, Some(there)) => self.record(&[there])?,
             (Want::Copy, None) => {}
         }
@@ -135,13 +183,16 @@ impl RecordLines {
         Ok(())
     }
 
-    /// The file, with the store's modification time.
-    pub(super) fn finish(self, written: Option<SystemTime>) -> Result<File, Error> {
-        let file = self.out.into_inner().map_err(|error| no_temporary(error.into_error()))?;
+    /// The file, with the store's modification time, and what has read its entries if they are wanted.
+    pub(super) fn finish(
+        mut self,
+        written: Option<SystemTime>,
+    ) -> Result<(File, Option<Scanner<'static>>), Error> {
+        self.write_out().map_err(no_temporary)?;
         if let Some(written) = written {
-            file.set_modified(written).map_err(no_temporary)?;
+            self.file.set_modified(written).map_err(no_temporary)?;
         }
-        Ok(file)
+        Ok((self.file, self.ahead.and_then(ReadAhead::finish)))
     }
 }
 

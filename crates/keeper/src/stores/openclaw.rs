@@ -3,14 +3,14 @@
 
 use super::alone::openclaws_lock;
 use super::kind::{
-    EachRow, Mend, Query, RowKey, RowOrder, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts,
+    EachRow, Mend, Query, RowKey, RowOrder, RowPlace, RowReader, RowTrouble, StoreKind, WriteRow, blank_texts,
 };
 use super::lines::{RecordLines, Want};
 use super::projection::{self, Flaw, SessionIndex};
 use super::rows::{self, RowCell, RowLayout};
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Result as SqlResult, Statement, params};
+use rusqlite::{Connection, Result as SqlResult, Row, Statement, params};
 use serde_json::Value;
 use std::io::{self, Read};
 
@@ -34,12 +34,8 @@ pub(super) const KIND: StoreKind = StoreKind {
     tried: &["23"],
     keys,
     reader: |connection| {
-        Ok(Box::new(Events {
-            connection,
-            row: connection.prepare(ROW)?,
-            session: String::new(),
-            index: None,
-        }))
+        let beside = Beside { connection, session: String::new(), index: None };
+        Ok(Box::new(Events { row: connection.prepare(ROW)?, beside }))
     },
     fillers: &[(
         "trajectory_runtime_events",
@@ -173,16 +169,23 @@ fn seal(connection: &Connection, session: &str) -> SqlResult<()> {
     connection.execute(TOUCH, params![session, now]).map(drop)
 }
 
-const ROW: &str = "SELECT seq, event_json, event_zstd, event_utf8_bytes, session_id FROM transcript_events WHERE rowid = ?1";
+const ROW: &str = "SELECT rowid, seq, event_json, event_zstd, event_utf8_bytes, session_id FROM transcript_events \
+                   WHERE rowid = ?1";
+const ROWS: &str = "SELECT rowid, seq, event_json, event_zstd, event_utf8_bytes, session_id FROM transcript_events \
+                    WHERE session_id = ?1 AND seq > ?2 ORDER BY seq";
 
 fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
     query.each(EVENTS, &RowOrder::all("transcript_events WHERE session_id = ?1", &["seq"]), each)
 }
 
 struct Events<'c> {
-    connection: &'c Connection,
     row: Statement<'c>,
-    /// The session of the row before, and what other tables say of it.
+    beside: Beside<'c>,
+}
+
+/// What other tables say of the session of the row before.
+struct Beside<'c> {
+    connection: &'c Connection,
     session: String,
     index: Option<SessionIndex<'c>>,
 }
@@ -190,9 +193,18 @@ struct Events<'c> {
 impl RowReader for Events<'_> {
     fn row(&mut self, (_, row): RowKey, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let mut rows = self.row.query([row])?;
-        let Some(row) = rows.next()? else { return Ok(()) };
-        let (seq, session) = (row.get(0)?, row.get_ref(4)?.as_str().unwrap_or_default());
-        if out.want == Want::Records && session != self.session {
+        rows.next()?.map_or(Ok(()), |row| self.beside.write(row, out))
+    }
+
+    fn all(&mut self) -> Option<(&'static str, WriteRow<'_>)> {
+        Some((ROWS, Box::new(|row, out| self.beside.write(row, out))))
+    }
+}
+
+impl Beside<'_> {
+    fn write(&mut self, row: &Row<'_>, out: &mut RecordLines) -> Result<(), RowTrouble> {
+        let (seq, session) = (row.get(1)?, row.get_ref(5)?.as_str().unwrap_or_default());
+        if out.want != Want::Copy && session != self.session {
             self.session = session.to_string();
             // What cannot be asked is not said.
             self.index = SessionIndex::read(self.connection, session).unwrap_or(None);
@@ -202,13 +214,13 @@ impl RowReader for Events<'_> {
             let line = flaw.map(|flaw| flaw.line(seq, text));
             Ok(out.record(&[line.as_ref().map_or(text, |line| line.as_bytes())])?)
         };
-        if let ValueRef::Text(text) = row.get_ref(1)?
+        if let ValueRef::Text(text) = row.get_ref(2)?
             && !is_blank(text)
         {
             return write(text);
         }
         let cell = |at| row.get_ref(at).map(RowCell::from);
-        match said(&cell(0)?, &RowCell::Null, &cell(2)?, &cell(3)?) {
+        match said(&cell(1)?, &RowCell::Null, &cell(3)?, &cell(4)?) {
             Some(Ok(text)) => write(&text)?,
             Some(Err((why, text))) => out.unreadable(why, text.as_deref())?,
             None => {}

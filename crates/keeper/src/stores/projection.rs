@@ -5,13 +5,13 @@
 //! The live branch is not computed anew: live events stay live unless they are removed, and the new parent of an event comes
 //! before it. If the result is inconsistent, nothing is written and the user is told to run OpenClaw's own rebuild.
 
-use super::kind::{Around, Turned, Unlinked};
+use super::kind::{Around, PAGE_ROWS, Turned, Unlinked};
 use super::openclaw::{ACTIVE, IDENTITIES, STATE, event_of, layout};
 use super::rows::{RowCell, RowCells, RowEdit, first};
 use jiff::Timestamp;
 use rusqlite::{Connection, Result as SqlResult, Statement, params};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// What to do if the tables are inconsistent.
 const REBUILD: &str = "OpenClaw's index of the session does not fit its events; to have it rebuilt, start the gateway, or run: \
@@ -324,6 +324,9 @@ fn open_call(connection: &Connection, session: &str, own: &RowCells) -> SqlResul
 /// What the tables beside the events say of a session. One whose tables are built anew has none.
 pub(super) struct SessionIndex<'c> {
     identity: Statement<'c>,
+    identities: Statement<'c>,
+    /// The first events with an identity from the last one on that was asked for.
+    known: VecDeque<i64>,
     /// The last live event, if OpenClaw takes another one for it.
     wrong_leaf: Option<i64>,
     /// How many more events without identity are said.
@@ -372,17 +375,33 @@ impl<'c> SessionIndex<'c> {
         let identity = connection.prepare(
             "SELECT 1 FROM transcript_event_identities WHERE session_id = ?1 AND seq = ?2 LIMIT 1",
         )?;
+        let identities = connection.prepare(&format!(
+            "SELECT seq FROM transcript_event_identities WHERE session_id = ?1 AND seq >= ?2 ORDER BY seq LIMIT {PAGE_ROWS}"
+        ))?;
         let wrong_leaf = wrong_leaf(connection, session, &state)?.map(|(seq, _)| seq);
-        Ok(Some(Self { identity, wrong_leaf, left: UNKNOWN_MAX }))
+        Ok(Some(Self { identity, identities, known: VecDeque::new(), wrong_leaf, left: UNKNOWN_MAX }))
     }
 
     /// What is wrong about an event.
     pub(super) fn flaw(&mut self, session: &str, seq: i64) -> SqlResult<Option<Flaw>> {
-        if seq > 0 && self.left > 0 && !self.identity.exists(params![session, seq])? {
+        if seq > 0 && self.left > 0 && !self.has_identity(session, seq)? {
             self.left -= 1;
             return Ok(Some(Flaw::NoIdentity));
         }
         Ok(self.wrong_leaf.filter(|last| *last == seq).map(|_| Flaw::WrongLeaf))
+    }
+
+    /// Whether an event has an identity. The events come in their order, mostly.
+    fn has_identity(&mut self, session: &str, seq: i64) -> SqlResult<bool> {
+        while self.known.front().is_some_and(|known| *known < seq) {
+            self.known.pop_front();
+        }
+        if self.known.is_empty() {
+            let known = self.identities.query_map(params![session, seq], |row| row.get(0))?;
+            self.known = known.collect::<SqlResult<_>>()?;
+        }
+        // The event may have come since these were read.
+        Ok(self.known.front() == Some(&seq) || self.identity.exists(params![session, seq])?)
     }
 }
 

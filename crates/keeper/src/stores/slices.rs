@@ -5,9 +5,9 @@
 //! has changed before the transaction in which that ends. If they change all the time, the last comparison is one transaction.
 
 use super::database::Database;
-use super::kind::{Query, RowKey, RowReader, RowTrouble, StoreKind};
+use super::kind::{Query, RowKey, RowReader, RowTrouble, StoreKind, WriteRow};
 use super::lines::{RecordLines, RowStamp, Want};
-use rusqlite::{OptionalExtension, Result as SqlResult, Statement};
+use rusqlite::{OptionalExtension, Result as SqlResult, Statement, params};
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -72,6 +72,9 @@ impl Slices<'_> {
             stamps: self.stamps()?,
             salvages: self.salvages,
         };
+        if let Some((all, write)) = rows.reader.all().filter(|_| !self.salvages) {
+            return self.read_all(all, write, lines).map(|()| None);
+        }
         self.each(&mut |key| {
             self.pause(ROWS_PER_KEY)?;
             rows.read(key, lines)
@@ -91,6 +94,31 @@ impl Slices<'_> {
             self.begin()?;
         }
         Err(RowTrouble::Rewritten)
+    }
+
+    /// Reads the rows of one query.
+    fn read_all(
+        &self,
+        all: &str,
+        mut write: WriteRow<'_>,
+        lines: &mut RecordLines,
+    ) -> Result<(), RowTrouble> {
+        let mut statement = self.database.connection.prepare(all)?;
+        let mut after = i64::MIN;
+        loop {
+            let mut rows = statement.query(params![self.session, after])?;
+            let mut is_long = false;
+            while !is_long {
+                let Some(row) = rows.next()? else { return Ok(()) };
+                lines.begin((0, row.get(0)?));
+                after = row.get(1)?;
+                write(row, lines)?;
+                // The row, and its identity.
+                is_long = self.is_long(2);
+            }
+            drop(rows);
+            self.renew()?;
+        }
     }
 
     /// Reads again the rows that were added or changed. Gives the order of all, and whether they are as of now.
@@ -131,9 +159,13 @@ impl Slices<'_> {
 
     /// Ends the transaction after so many more rows if it gets long, and begins another.
     fn pause(&self, rows: usize) -> Result<(), RowTrouble> {
+        if self.is_long(rows) && !self.is_whole.get() { self.renew() } else { Ok(()) }
+    }
+
+    /// Whether the transaction is long after so many more rows.
+    fn is_long(&self, rows: usize) -> bool {
         self.rows.set(self.rows.get() + rows);
-        let is_long = self.rows.get() >= SLICE_ROWS || self.since.get().elapsed() > SLICE_MAX;
-        if is_long && !self.is_whole.get() { self.renew() } else { Ok(()) }
+        self.rows.get() >= SLICE_ROWS || self.since.get().elapsed() > SLICE_MAX
     }
 
     fn begin(&self) -> SqlResult<()> {

@@ -39,7 +39,7 @@ pub struct Scanned {
 }
 
 /// Sees each entry as it has just been read.
-pub(crate) trait Visitor {
+pub(crate) trait Visitor: Send {
     /// Sees the newest entry of the transcript. The objects in `list` are entries that follow.
     fn entry(&mut self, transcript: &mut Transcript, root: Option<Value<'_>>, list: Option<Value<'_>>);
 
@@ -71,16 +71,8 @@ pub(crate) fn scan_with(source: &dyn Source, visitor: &mut dyn Visitor) -> Resul
 }
 
 fn read_all(mut scanner: Scanner<'_>, source: &dyn Source) -> Result<Scanned, Fault> {
-    let end = source.len();
-    scanner.read_up_to(end, source, Scanner::hopeless)?;
-    let mut read = scanner.finish(end);
-    if may_be_document(&read) && json::is_document(source)? {
-        let mut document = Scanned::default();
-        let Transcript { bytes, lines, is_document, .. } = &mut document.transcript;
-        (*bytes, *lines, *is_document) = (read.transcript.bytes, read.transcript.lines, true);
-        read = document;
-    }
-    Ok(read)
+    scanner.read_up_to(source.len(), source, Scanner::hopeless)?;
+    scanner.finish_whole(source)
 }
 
 /// Whether something other than a record comes first: lines inside a document may look like records.
@@ -272,6 +264,22 @@ impl Scanner<'_> {
                 self.line.bad = Some(DamageKind::TooComplex);
             }
         }
+    }
+
+    /// Ends the input, which was all of a source, and returns what [`scan`] gives.
+    ///
+    /// # Errors
+    ///
+    /// When the source cannot be read.
+    pub fn finish_whole(self, source: &dyn Source) -> Result<Scanned, Fault> {
+        let mut read = self.finish(source.len());
+        if may_be_document(&read) && json::is_document(source)? {
+            let mut document = Scanned::default();
+            let Transcript { bytes, lines, is_document, .. } = &mut document.transcript;
+            (*bytes, *lines, *is_document) = (read.transcript.bytes, read.transcript.lines, true);
+            read = document;
+        }
+        Ok(read)
     }
 
     /// Ends the input, which is `bytes` long, and returns what was read.

@@ -1,11 +1,12 @@
 //! No transaction reads many rows, however many there are: SQLite itself tells of each one.
 
 use super::{OPENCLAW, OPENCODE, database, entries, insert, openclaw};
+use crate::store::session_path;
 use crate::stores::database::Database;
 use crate::stores::kinds::KINDS;
 use crate::stores::lines::{RecordLines, Want};
 use crate::stores::slices::{SLICE_ROWS, fill};
-use crate::stores::{PAGE_ROWS, listed};
+use crate::stores::{PAGE_ROWS, listed, open_to_scan};
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use rusqlite::{Connection, params};
 use std::cell::Cell;
@@ -107,4 +108,26 @@ fn no_transaction_lists_many_sessions() {
     let sessions = listed(&database, KINDS.iter().find(|kind| kind.agent == "OpenClaw").unwrap()).unwrap();
     assert!(sessions.len() == PAGE_ROWS * 3 && sessions.is_sorted(), "{} sessions", sessions.len());
     assert_eq!(ROWS.get().1, PAGE_ROWS);
+}
+
+#[test]
+fn entries_that_are_read_ahead_are_those_of_the_whole_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, store) = openclaw(dir.path(), "WAL", "s1", &entries());
+    store.execute_batch("BEGIN").unwrap();
+    let long = "a line\\\\n".repeat(90);
+    for n in 6..600 {
+        let entry = format!(
+            r#"{{"type":"message","id":"e{n}","parentId":"e{}","timestamp":"2026-11-22T17:40:00.000Z","message":{{"role":"user","content":"{long}"}}}}"#,
+            n - 1
+        );
+        insert(&store, "s1", n, if n == 300 { "{\"type\":" } else { &entry });
+    }
+    store.execute_batch("COMMIT").unwrap();
+    let stored = open_to_scan(&session_path(&file, "s1"), None).unwrap().unwrap();
+    let ahead = stored.content.scanned.lock().unwrap().take().unwrap().transcript;
+    let whole = stored.content.read(transcript::scan::scan).unwrap().transcript;
+    assert_eq!((ahead.entries.len(), ahead.damage.len()), (599, 1));
+    assert_eq!((ahead.bytes, ahead.lines), (whole.bytes, whole.lines));
+    assert_eq!(format!("{:?}", ahead.entries), format!("{:?}", whole.entries));
 }
