@@ -9,6 +9,7 @@ use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::store::beside;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,9 @@ const NO_TABLES: &str = "the list of its tables is damaged, so nothing can be fo
 /// What to do if the log cannot be created.
 const NO_PLACE: &str = "SQLite needs the -shm file that belongs to its -wal, or a place to make one: copy the database and its \
                         -wal together to a folder of yours, and read that";
+/// What to do if the index of the log finds no room.
+const NO_ROOM: &str = "SQLite needs room for a -shm of 32 kB beside a database in WAL mode, also to read it: free some space, or copy \
+                       the database and its -wal together to another disk, and read that";
 /// What to do if a program died in the middle of a transaction. Without its journal the database would be read half written.
 const UNFINISHED: &str = "a program died in the middle of a transaction, and its -journal says how to take that back; SQLite does it \
                           once a program that may write opens the database: start its owner, or run: sqlite3 FILE .tables";
@@ -298,10 +302,13 @@ pub(super) fn is_foreign(error: &rusqlite::Error) -> bool {
 
 fn failed(file: &Path, verb: &'static str, error: rusqlite::Error) -> Error {
     let code = error.sqlite_error_code();
+    let is_without_room =
+        error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE);
     let kind = if is_busy(code) { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
     let error = Error::new(file, verb, io::Error::new(kind, error));
     match code {
         Some(ErrorCode::DatabaseCorrupt) => error.with_way_out(DAMAGED),
+        _ if is_without_room => error.with_way_out(NO_ROOM),
         _ => error,
     }
 }
