@@ -6,6 +6,7 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
+use crate::platform::metadata;
 use crate::policies::Policies;
 use crate::snapshot::Snapshot;
 use crate::stop::{Halt, Stop};
@@ -55,6 +56,7 @@ pub fn maintain_shown<S>(
     let file = split(path).map(|(file, _)| file);
     let store = Store::for_path(file.unwrap_or(path)).map(|store| Unsupported::Store(*store));
     if let Some(why) = store.or(file.map(|_| Unsupported::UnknownFormat)) {
+        metadata::of_link(file.unwrap_or(path)).map_err(|cause| Error::new(path, Error::OPEN, cause))?;
         return Ok((Outcome::without_look(Ending::Unsupported(why)), None));
     }
     carry(path, root, options, &|content, policies| draw(content, policies, &options.mode, &show))

@@ -398,6 +398,8 @@ fn what_is_no_store_is_left_to_others() {
     assert!(matches!(looked(&path).ending, Ending::Unsupported(Unsupported::Store(_))));
     let session = session_path(&path, "ses_1");
     assert!(matches!(looked(&session).ending, Ending::Unsupported(Unsupported::Store(_))));
+    let gone = dir.path().join("gone").join("opencode.db");
+    assert!(maintain(&gone, None, &Options::default()).err().unwrap().is_missing());
     let other = dir.path().join("other.db");
     fs::copy(&path, &other).unwrap();
     let session = session_path(&other, "ses_1");

@@ -14,9 +14,9 @@ pub(crate) fn run(asked: &ExportArgs) -> CommandResult {
     use crate::amount::plural;
     use crate::place::portable_text;
     use crate::say::eprint_message;
-    use crate::sessions::describe_error;
+    use crate::sessions::{describe_error, no_such_session};
     use crate::status::ExitStatus;
-    use keeper::Stop;
+    use keeper::{Stop, is_stored};
     use std::io;
 
     /// How many rows that could not be read are named.
@@ -28,6 +28,9 @@ pub(crate) fn run(asked: &ExportArgs) -> CommandResult {
         reason => format!("{path}: could not export it: {reason}"),
     })?;
     let export = export.ok_or_else(|| {
+        if asked.path.symlink_metadata().is_err() && !is_stored(&asked.path) {
+            return no_such_session(&asked.path);
+        }
         format!(
             "{path}: could not export it: it is no session in a database that Tailor reads (tailor scan FILE lists \
              those in a database)"
