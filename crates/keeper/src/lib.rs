@@ -77,7 +77,7 @@ pub use gate::quiet_for;
 pub use identity::{FileId, Stamp};
 pub use leave::is_in_use;
 pub use leftover::{finish_all, insert_late_lines};
-pub use maintain::{Stream, maintain, maintain_shown, maintain_stream, read};
+pub use maintain::{Stream, maintain, maintain_shown, maintain_stream, read, read_to_examine};
 pub use options::{Mode, Options};
 pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
 pub use own::Own;

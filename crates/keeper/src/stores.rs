@@ -56,6 +56,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Span;
+use transcript::policy::KnownRecords;
 
 /// How often a session is read from the start again because its rows changed.
 const TRIES: usize = 3;
@@ -147,9 +148,16 @@ pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, S
     spool(path, root, Want::Records)
 }
 
+/// The text of one that is not examined.
+pub(crate) fn text(path: &Path, root: Option<&Path>) -> Result<Option<FileContent>, Stop> {
+    Ok(spool(path, root, Want::Text)?.map(|stored| stored.content))
+}
+
 /// A session that was read: its records, one a line.
 pub(crate) struct Stored {
     pub(crate) content: FileContent,
+    /// Why the owner cannot read or use some of its records.
+    pub(crate) known_records: KnownRecords,
     /// The database.
     file: PathBuf,
     /// Which file it is.
@@ -297,8 +305,9 @@ fn stored(
     };
     let written = database.written(kind, session).and_then(time);
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
+    let known_records = std::mem::take(&mut lines.known);
     let content = FileContent::of_temporary(&session_path(file, session), lines.finish(written)?)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
     let remark = database.lost_log().or_else(|| database.untried(kind));
-    Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })
+    Ok(Stored { content, known_records, file, id, session, kind, rows, lost, remark, hindrance })
 }

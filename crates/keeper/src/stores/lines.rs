@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::time::SystemTime;
+use transcript::policy::{KnownRecord, KnownRecords};
 
 /// How much is written at once.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -15,8 +16,10 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// What the text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// To be examined: a row that its owner cannot read becomes a line that is not a record.
+    /// To be examined: a row that its owner cannot read becomes the reason, and one that it cannot use has a space after it.
     Records,
+    /// To be read: all that can be read of such a row, or else the reason.
+    Text,
     /// To be exported: all that can be read of such a row.
     Copy,
 }
@@ -38,6 +41,8 @@ pub(super) struct RecordLines {
     pub(super) is_folded: bool,
     /// Rows that could not be read.
     pub(super) lost: Vec<String>,
+    /// Why the owner cannot read or use some of the records.
+    pub(super) known: KnownRecords,
 }
 
 impl RecordLines {
@@ -52,6 +57,7 @@ impl RecordLines {
             stamps: Vec::new(),
             is_folded: false,
             lost: Vec::new(),
+            known: KnownRecords::new(),
         })
     }
 
@@ -115,7 +121,7 @@ impl RecordLines {
     }
 
     /// The rows as they are known now, to compare them with those of a later transaction.
-    pub(super) fn known(&self) -> KnownRows {
+    pub(super) fn read_so_far(&self) -> KnownRows {
         KnownRows { next: 0, count: self.rows.len(), found: 0, places: None }
     }
 
@@ -127,12 +133,26 @@ impl RecordLines {
     /// Writes a row that its owner cannot read, and the reason; `there` is its readable part.
     pub(super) fn unreadable(&mut self, why: String, there: Option<&[u8]>) -> io::Result<()> {
         match (self.want, there) {
-            (Want::Records, _) => self.record(&[why.as_bytes()])?,
-            (Want::Copy, Some(there)) => self.record(&[there])?,
+            (Want::Records, _) | (Want::Text, None) => {
+                self.record(&[why.as_bytes()])?;
+                self.explain(why.clone().into_bytes(), why.clone());
+            }
+            (Want::Text | Want::Copy, Some(there)) => self.record(&[there])?,
             (Want::Copy, None) => {}
         }
         self.lose(why);
         Ok(())
+    }
+
+    /// Writes a record that its owner cannot use, and the reason.
+    pub(super) fn useless(&mut self, record: &[u8], why: String) -> io::Result<()> {
+        self.record(&[record, b" "])?;
+        self.explain([record, b" "].concat(), why);
+        Ok(())
+    }
+
+    fn explain(&mut self, record: Vec<u8>, why: String) {
+        self.known.insert(record, KnownRecord { reason: Some(why), replacement: None });
     }
 
     /// The file, with the store's modification time.

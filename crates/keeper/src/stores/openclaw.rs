@@ -6,7 +6,7 @@ use super::kind::{
     EachRow, Mend, Query, RowKey, RowOrder, RowPlace, RowReader, RowTrouble, StoreKind, blank_texts,
 };
 use super::lines::{RecordLines, Want};
-use super::projection::{self, Flaw, SessionIndex};
+use super::projection::{self, SessionIndex};
 use super::rows::{self, RowCell, RowLayout};
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
@@ -62,16 +62,12 @@ const MEND: Mend = Mend {
               missing header back)",
     lock: openclaws_lock,
     layouts: LAYOUTS,
-    json: |record| Some(0..record.len()),
+    // A space after the record is a mark, or means nothing.
+    json: |record| Some(0..record.trim_ascii_end().len()),
     blank,
     read: |cells| {
-        said(&cells[1], &cells[2], &cells[3], &cells[4])
-            .map(|said| said.unwrap_or_else(|(why, _)| why.into_bytes()))
-    },
-    lines: |cells| {
-        let seq = cells[1].as_integer().unwrap_or(-1);
-        let text = said(&cells[1], &cells[2], &cells[3], &cells[4]).and_then(Result::ok);
-        text.map_or(Vec::new(), |text| Flaw::ALL.map(|flaw| flaw.line(seq, &text)).into())
+        let said = said(&cells[1], &cells[2], &cells[3], &cells[4])?;
+        Some(said.unwrap_or_else(|(why, _)| why.into_bytes()).trim_ascii_end().to_vec())
     },
     // The row is always written uncompressed: only OpenClaw knows what else belongs to a compressed one.
     put: |cells, text| {
@@ -198,9 +194,13 @@ impl RowReader for Events<'_> {
             self.index = SessionIndex::read(self.connection, session).unwrap_or(None);
         }
         let mut write = |text: &[u8]| -> Result<(), RowTrouble> {
-            let flaw = self.index.as_mut().and_then(|index| index.flaw(session, seq).unwrap_or(None));
-            let line = flaw.map(|flaw| flaw.line(seq, text));
-            Ok(out.record(&[line.as_ref().map_or(text, |line| line.as_bytes())])?)
+            let flaw =
+                self.index.as_mut().and_then(|index| index.flaw(session, seq, text.len()).unwrap_or(None));
+            match flaw {
+                Some(why) => out.useless(text, why)?,
+                None => out.record(&[text])?,
+            }
+            Ok(())
         };
         if let ValueRef::Text(text) = row.get_ref(1)? {
             return write(text);
