@@ -104,7 +104,7 @@ pub use stored::measure_store;
 #[cfg(feature = "stores")]
 pub use stores::{ExportedSession, export, prune, vacuum};
 pub use strays::{Lack, Stray, strays};
-pub use undo::undo;
+pub use undo::{gone_sessions, undo};
 pub use vault::{Forgotten, Freed, OriginalText, Purpose, Record, Run, RunState, RunsToKeep, Vault};
 pub use verdicts::{Sight, Verdicts};
 pub use worth::Worth;

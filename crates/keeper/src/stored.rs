@@ -3,7 +3,7 @@
 #[cfg(feature = "stores")]
 pub use crate::stores::measure_store;
 #[cfg(feature = "stores")]
-pub(crate) use crate::stores::{Replacing, Stored, open, sessions, text, whys, written};
+pub(crate) use crate::stores::{Replacing, Stored, open, open_or_gone, sessions, text, whys, written};
 
 #[cfg(not(feature = "stores"))]
 mod without {
@@ -48,6 +48,8 @@ mod without {
     pub(crate) fn open(_: &Path, _: Option<&Path>) -> Result<Option<Stored>, Stop> {
         Ok(None)
     }
+
+    pub(crate) use open as open_or_gone;
 
     /// The same.
     #[expect(clippy::unnecessary_wraps, reason = "a build with stores may fail")]
@@ -107,4 +109,4 @@ mod without {
 #[cfg(not(feature = "stores"))]
 pub use without::measure_store;
 #[cfg(not(feature = "stores"))]
-pub(crate) use without::{Replacing, Stored, open, sessions, text, whys, written};
+pub(crate) use without::{Replacing, Stored, open, open_or_gone, sessions, text, whys, written};

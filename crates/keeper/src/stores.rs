@@ -145,12 +145,26 @@ fn listed(database: &Database, kind: &StoreKind) -> SqlResult<Sessions> {
 
 /// The session at a path: `FILE#SESSION`, or the only session of a store. `None` if the path is not a session in a store.
 pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
+    there(spool(path, root, Want::Records)?)
+}
+
+/// The same for a session that need not be there any more.
+pub(crate) fn open_or_gone(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
     spool(path, root, Want::Records)
 }
 
 /// The text of one that is not examined.
 pub(crate) fn text(path: &Path, root: Option<&Path>) -> Result<Option<FileContent>, Stop> {
-    Ok(spool(path, root, Want::Text)?.map(|stored| stored.content))
+    Ok(there(spool(path, root, Want::Text)?)?.map(|stored| stored.content))
+}
+
+fn there(stored: Option<Stored>) -> Result<Option<Stored>, Stop> {
+    match stored {
+        Some(Stored { content, lost, .. }) if content.is_empty() && lost.is_empty() => {
+            Err(Error::new(&content.path, Error::OPEN, io::ErrorKind::NotFound.into()).into())
+        }
+        stored => Ok(stored),
+    }
 }
 
 /// A session that was read: its records, one a line.
@@ -234,7 +248,7 @@ impl ExportedSession {
 ///
 /// When the database cannot be read.
 pub fn export(path: &Path) -> Result<Option<ExportedSession>, Stop> {
-    let stored = spool(path, None, Want::Copy)?;
+    let stored = there(spool(path, None, Want::Copy)?)?;
     Ok(stored.map(|Stored { content, lost, remark, .. }| ExportedSession { content, lost, remark }))
 }
 
@@ -273,10 +287,6 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
     for _ in 0..TRIES {
         let mut lines = RecordLines::new(want)?;
         match fill(database, kind, session, &mut lines) {
-            Ok(()) if lines.is_empty() && lines.lost.is_empty() => {
-                let path = session_path(file, session);
-                return Err(Error::new(&path, Error::OPEN, io::ErrorKind::NotFound.into()).into());
-            }
             Ok(()) => return Ok(Some(stored(database, kind, (file, session), lines)?)),
             Err(RowTrouble::Database(error)) => return Err(fail(error)),
             Err(RowTrouble::Rewritten) => {}

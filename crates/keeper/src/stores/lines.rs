@@ -61,10 +61,6 @@ impl RecordLines {
         })
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
     /// Begins a row.
     pub(super) fn begin(&mut self, key: RowKey) {
         self.rows.push((key, self.bytes));
