@@ -8,14 +8,14 @@ use crate::refusal::Refusal;
 use crate::step::Step;
 use crate::step::fault::{StepFault, meanwhile, with};
 use crate::store::session_path;
-use crate::{Extent, maintain, undo};
+use crate::{Extent, Policies, maintain, read_to_examine, undo};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use transcript::Severity;
+use transcript::{Finding, Severity, examine};
 
 /// The tables beside the events, as OpenClaw makes them.
 const LINKED: &str = "
@@ -377,6 +377,10 @@ fn a_wrong_leaf_and_a_lost_identity_are_said_and_mended() {
                 finding.message
             );
         }
+        let other = read_to_examine(&path, None, &Policies::default(), examine).unwrap().findings;
+        let messages =
+            |found: &[Finding]| -> Vec<_> { found.iter().map(|one| one.message.clone()).collect() };
+        assert_eq!(messages(&other), messages(&told), "{damage}");
         let (copy, lost) = exported(&path);
         assert_eq!(
             (copy.lines().map(str::to_string).collect(), lost.lost),
