@@ -7,6 +7,7 @@ use crate::platform::files::temporary;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
 use std::time::SystemTime;
 use transcript::policy::{KnownRecord, KnownRecords};
 
@@ -57,7 +58,7 @@ impl RecordLines {
             stamps: Vec::new(),
             is_folded: false,
             lost: Vec::new(),
-            known: KnownRecords::new(),
+            known: KnownRecords::default(),
         })
     }
 
@@ -148,7 +149,8 @@ impl RecordLines {
     }
 
     fn explain(&mut self, record: Vec<u8>, why: String) {
-        self.known.insert(record, KnownRecord { reason: Some(why), replacement: None });
+        let known = KnownRecord { reason: Some(why), replacement: None };
+        Arc::make_mut(&mut self.known).insert(record, known);
     }
 
     /// The file, with the store's modification time.

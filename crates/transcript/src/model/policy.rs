@@ -4,6 +4,7 @@ use crate::model::finding::{Finding, Safety};
 use crate::model::image::ImageKind;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use spans::cut::CutLines;
@@ -88,7 +89,7 @@ pub struct Policy {
 }
 
 /// Lines as they are, and what is known of each. One that is whole but of no use has a space after its record.
-pub type KnownRecords = BTreeMap<Vec<u8>, KnownRecord>;
+pub type KnownRecords = Arc<BTreeMap<Vec<u8>, KnownRecord>>;
 
 /// What is known of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,7 +127,7 @@ impl Default for Policy {
             hold_remembered: false,
             settled_only: None,
             rows_only: None,
-            known_records: KnownRecords::new(),
+            known_records: KnownRecords::default(),
             now_ms: None,
             agent_gone: false,
             spill: None,
