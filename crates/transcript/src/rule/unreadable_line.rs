@@ -99,6 +99,9 @@ fn replaced(at: Span, known: Option<&KnownRecord>) -> Option<Fix> {
 fn useless(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let lengths: BTreeSet<u64> =
         session.policy.known_records.keys().map(|record| record.len() as u64).collect();
+    if lengths.is_empty() {
+        return Ok(());
+    }
     for entry in session.transcript.entries.iter().filter(|entry| lengths.contains(&(entry.span.len() + 1))) {
         let mark = Span::new(entry.span.end, entry.span.end + 1);
         let known = known(session, Span::new(entry.span.start, mark.end))?;
