@@ -173,7 +173,7 @@ pub(crate) fn carry_stored<T>(
     if waits && options.mode != Mode::Look && !options.beside_only {
         match stored.waits_for_owner(&options.mode) {
             Ok(()) => {
-                let known = planned.and_then(|(outcome, _)| unreadable(stored, &outcome));
+                let known = planned.and_then(|(outcome, _)| known_records(stored, &outcome));
                 let records = known.as_ref().cloned().unwrap_or_default();
                 let policy = within.map(|policy| policy.known_records.clone_from(&records));
                 alone = Options { policy, ..options.clone() };
@@ -199,8 +199,8 @@ fn needs_owner_stopped(finding: &Finding) -> bool {
     matches!(finding.fix.safety, Safety::Held(Held::SettledOnly(_))) || finding.rule.is_unreadable()
 }
 
-/// What is known of the records that the owner of a store cannot read.
-fn unreadable(stored: &Stored, outcome: &Outcome) -> Result<KnownRecords, Stop> {
+/// What is known of the records that the owner of a store cannot read, and what they held.
+fn known_records(stored: &Stored, outcome: &Outcome) -> Result<KnownRecords, Stop> {
     let before = outcome.before.iter().flat_map(|before| &before.findings);
     let lines: Vec<u64> =
         before.filter(|finding| finding.rule.is_unreadable()).map(|finding| finding.line).collect();

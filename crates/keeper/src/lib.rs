@@ -77,7 +77,7 @@ pub use gate::quiet_for;
 pub use identity::{FileId, Stamp};
 pub use leave::is_in_use;
 pub use leftover::{finish_all, insert_late_lines};
-pub use maintain::{Stream, maintain, maintain_shown, maintain_stream, read};
+pub use maintain::{Stream, maintain, maintain_shown, maintain_stream, read, read_to_examine};
 pub use options::{Mode, Options};
 pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
 pub use own::Own;
@@ -104,7 +104,7 @@ pub use stored::measure_store;
 #[cfg(feature = "stores")]
 pub use stores::{ExportedSession, export, prune, vacuum};
 pub use strays::{Lack, Stray, strays};
-pub use undo::undo;
+pub use undo::{gone_sessions, undo};
 pub use vault::{Forgotten, Freed, OriginalText, Purpose, Record, Run, RunState, RunsToKeep, Vault};
 pub use verdicts::{Sight, Verdicts};
 pub use worth::Worth;

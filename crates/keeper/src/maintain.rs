@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use transcript::finding::{Fix, Held, Safety};
 use transcript::plan::Plan;
-use transcript::{Fault, Rendered, Source, Span, examine_scanned, mend_scanned};
+use transcript::{Fault, Policy, Rendered, Source, Span, examine_scanned, mend_scanned};
 
 /// Examines one file, and does with it what the mode says.
 ///
@@ -125,10 +125,35 @@ pub fn read<T, E: Into<Halt>>(
     root: Option<&Path>,
     work: impl FnOnce(&dyn Source) -> Result<T, E>,
 ) -> Result<T, Stop> {
-    match stored::open(path, root)? {
-        Some(stored) => stored.content.read(work),
+    match stored::text(path, root)? {
+        Some(content) => content.read(work),
         None => Snapshot::open(path, root)?.read(work),
     }
+}
+
+/// The same for `work` that examines it by the policy for it.
+///
+/// # Errors
+///
+/// As for [`read`].
+pub fn read_to_examine<T>(
+    path: &Path,
+    root: Option<&Path>,
+    policies: &Policies,
+    work: impl FnOnce(&dyn Source, &Policy) -> Result<T, Fault>,
+) -> Result<T, Stop> {
+    match stored::open(path, root)? {
+        Some(stored) => {
+            let policies = knowing(policies, &stored);
+            stored.content.read(|source| work(source, policies.choose(source)?))
+        }
+        None => Snapshot::open(path, root)?.read(|source| work(source, policies.choose(source)?)),
+    }
+}
+
+/// The policies for a session in a store.
+fn knowing(policies: &Policies, stored: &Stored) -> Policies {
+    policies.map(|policy| policy.known_records.clone_from(&stored.known_records))
 }
 
 /// How often a session in a store is read again because its rows changed meanwhile.
@@ -148,10 +173,11 @@ fn maintain_stored<S>(
             Ok(Some(stored)) => stored,
             Err(stop) => return Ok(Some((Outcome::from_result(Err(stop))?, None))),
         };
+        let options = Options { policy: knowing(&options.policy, &stored), ..options.clone() };
         let copies = matches!(options.mode, Mode::CopyTo(_));
         let done = match stored.only().filter(|_| !copies) {
-            None => (Outcome::from_result(look_at_stored(&stored, options))?, None),
-            Some(only) => carry_stored(&stored, only, options, &|content, policies| {
+            None => (Outcome::from_result(look_at_stored(&stored, &options))?, None),
+            Some(only) => carry_stored(&stored, only, &options, &|content, policies| {
                 draw(content, policies, &options.mode, show)
             })?,
         };

@@ -3,7 +3,9 @@
 #[cfg(feature = "stores")]
 pub use crate::stores::measure_store;
 #[cfg(feature = "stores")]
-pub(crate) use crate::stores::{Replacing, Stored, open, open_to_scan, sessions, whys, written};
+pub(crate) use crate::stores::{
+    Replacing, Stored, open, open_or_gone, open_to_scan, sessions, text, whys, written,
+};
 
 #[cfg(not(feature = "stores"))]
 mod without {
@@ -49,9 +51,18 @@ mod without {
         Ok(None)
     }
 
+    pub(crate) use open as open_or_gone;
+
+    /// The same.
+    #[expect(clippy::unnecessary_wraps, reason = "a build with stores may fail")]
+    pub(crate) fn text(_: &Path, _: Option<&Path>) -> Result<Option<FileContent>, Stop> {
+        Ok(None)
+    }
+
     /// There is none.
     pub(crate) struct Stored {
         pub(crate) content: FileContent,
+        pub(crate) known_records: KnownRecords,
         never: Never,
     }
 
@@ -100,4 +111,6 @@ mod without {
 #[cfg(not(feature = "stores"))]
 pub use without::measure_store;
 #[cfg(not(feature = "stores"))]
-pub(crate) use without::{Replacing, Stored, open, open as open_to_scan, sessions, whys, written};
+pub(crate) use without::{
+    Replacing, Stored, open, open as open_to_scan, open_or_gone, sessions, text, whys, written,
+};

@@ -58,6 +58,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Span;
+use transcript::policy::KnownRecords;
 
 /// How often a session is read from the start again because its rows changed.
 const TRIES: usize = 3;
@@ -146,17 +147,38 @@ fn listed(database: &Database, kind: &StoreKind) -> SqlResult<Sessions> {
 
 /// The session at a path: `FILE#SESSION`, or the only session of a store. `None` if the path is not a session in a store.
 pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
+    there(spool(path, root, Want::Records)?)
+}
+
+/// The same for a session that need not be there any more.
+pub(crate) fn open_or_gone(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
     spool(path, root, Want::Records)
 }
 
 /// The same for [`FileContent::scan`]: what is written is already read into entries.
 pub(crate) fn open_to_scan(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
-    spool(path, root, Want::Entries)
+    there(spool(path, root, Want::Entries)?)
+}
+
+/// The text of one that is not examined.
+pub(crate) fn text(path: &Path, root: Option<&Path>) -> Result<Option<FileContent>, Stop> {
+    Ok(there(spool(path, root, Want::Text)?)?.map(|stored| stored.content))
+}
+
+fn there(stored: Option<Stored>) -> Result<Option<Stored>, Stop> {
+    match stored {
+        Some(Stored { content, lost, .. }) if content.is_empty() && lost.is_empty() => {
+            Err(Error::new(&content.path, Error::OPEN, io::ErrorKind::NotFound.into()).into())
+        }
+        stored => Ok(stored),
+    }
 }
 
 /// A session that was read: its records, one a line.
 pub(crate) struct Stored {
     pub(crate) content: FileContent,
+    /// Why the owner cannot read or use some of its records.
+    pub(crate) known_records: KnownRecords,
     /// The database.
     file: PathBuf,
     /// Which file it is.
@@ -233,7 +255,7 @@ impl ExportedSession {
 ///
 /// When the database cannot be read.
 pub fn export(path: &Path) -> Result<Option<ExportedSession>, Stop> {
-    let stored = spool(path, None, Want::Copy)?;
+    let stored = there(spool(path, None, Want::Copy)?)?;
     Ok(stored.map(|Stored { content, lost, remark, .. }| ExportedSession { content, lost, remark }))
 }
 
@@ -272,10 +294,6 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
     for _ in 0..TRIES {
         let mut lines = RecordLines::new(want)?;
         match fill(database, kind, session, &mut lines) {
-            Ok(()) if lines.is_empty() && lines.lost.is_empty() => {
-                let path = session_path(file, session);
-                return Err(Error::new(&path, Error::OPEN, io::ErrorKind::NotFound.into()).into());
-            }
             Ok(()) => return Ok(Some(stored(database, kind, (file, session), lines)?)),
             Err(RowTrouble::Database(error)) => return Err(fail(error)),
             Err(RowTrouble::Rewritten) => {}
@@ -304,6 +322,7 @@ fn stored(
     };
     let written = database.written(kind, session).and_then(time);
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
+    let known_records = std::mem::take(&mut lines.known);
     let (text, scanner) = lines.finish(written)?;
     let mut content = FileContent::of_temporary(&session_path(file, session), text)?;
     if let Some(scanner) = scanner {
@@ -311,5 +330,5 @@ fn stored(
     }
     let (file, session) = (file.to_path_buf(), session.to_string());
     let remark = database.lost_log().or_else(|| database.untried(kind));
-    Ok(Stored { content, file, id, session, kind, rows, lost, remark, hindrance })
+    Ok(Stored { content, known_records, file, id, session, kind, rows, lost, remark, hindrance })
 }

@@ -17,9 +17,11 @@ use crate::replace::{Replaced, replace};
 use crate::restore::{Extent, Restored, RestoredText, Runs};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
+use crate::store::{is_in, real_path, store_file};
 use crate::stored::{self, Replacing, Stored};
 use crate::vault::{Pending, Purpose, Vault};
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use transcript::overflow::Cause;
 use transcript::policy::SignedThinking;
 use transcript::{Examination, Facts, examine};
@@ -41,7 +43,8 @@ pub fn undo(
 ) -> Result<Outcome, Error> {
     let undo = || {
         let vault = options.vault(path)?;
-        if let Some(stored) = stored::open(path, root)? {
+        let opened = if was_pruned(path, vault) { stored::open_or_gone } else { stored::open };
+        if let Some(stored) = opened(path, root)? {
             return undo_stored(&stored, vault, options, run, extent);
         }
         // Late lines must be in the file before we look for the places of the run.
@@ -52,6 +55,32 @@ pub fn undo(
         snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))
     };
     Outcome::from_result(undo())
+}
+
+/// Whether a prune has kept something of a session. It can be put back although the session is gone.
+fn was_pruned(path: &Path, vault: &Vault) -> bool {
+    let path = real_path(path).unwrap_or_else(|_| path.to_path_buf());
+    // If the vault cannot be read, choosing the run fails later with a better message.
+    let runs = vault.runs(&path).unwrap_or_default();
+    runs.iter().flatten().any(|record| record.purpose == Some(Purpose::Prune))
+}
+
+/// The sessions of a database that are gone and of which a prune has kept something; none if the path is not a database.
+///
+/// # Errors
+///
+/// When the vault cannot be read.
+pub fn gone_sessions(path: &Path, vault: &Vault) -> Result<Vec<PathBuf>, Error> {
+    if store_file(path) != Some(path) || !path.is_file() {
+        return Ok(Vec::new());
+    }
+    let file = real_path(path).unwrap_or_else(|_| path.to_path_buf());
+    let listed: Result<HashSet<PathBuf>, Error> =
+        stored::sessions(&file, None).into_iter().map(|found| Ok(found?.path)).collect();
+    // What hinders a look at them is said when they are undone.
+    let Ok(listed) = listed else { return Ok(Vec::new()) };
+    let is_gone = |kept: &PathBuf| is_in(kept, &file) && !listed.contains(kept) && was_pruned(kept, vault);
+    Ok(vault.files()?.into_iter().filter(is_gone).collect())
 }
 
 /// A run that can be undone.

@@ -16,10 +16,14 @@ use crate::stop::Stop;
 use hmac_sha256::Hash;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
 use std::time::Duration;
 
 /// How long to wait for the owner's lock.
 const LOCK_MAX: Duration = Duration::from_millis(200);
+
+/// How long a process takes from its start to its own program.
+const START_MAX: Duration = Duration::from_millis(50);
 
 /// The owner's lock, which we hold.
 pub(super) struct Alone {
@@ -54,8 +58,13 @@ pub(super) fn nobody_seen(file: &Path) -> Result<(), Stop> {
     let id = FileId::from_metadata(&metadata::at(file).map_err(fail)?);
     let own = std::process::id();
     // Do not open the file here: closing it would release SQLite's locks.
-    let other = This::holders_at(file, id).into_iter().find(|holder| holder.pid != own);
-    other.map_or(Ok(()), |holder| Err(Deferral::Open { pid: holder.pid, name: holder.name }.into()))
+    let other = || This::holders_at(file, id).into_iter().find(|holder| holder.pid != own);
+    if other().is_none() {
+        return Ok(());
+    }
+    // A process that we are starting has all that we have open, until it runs its own program.
+    sleep(START_MAX);
+    other().map_or(Ok(()), |holder| Err(Deferral::Open { pid: holder.pid, name: holder.name }.into()))
 }
 
 /// OpenClaw's lock for a state directory: a database in a per-user folder, named after the hash of the path of the state's

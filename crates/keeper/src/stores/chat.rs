@@ -118,12 +118,10 @@ pub(super) fn list(
     out: &mut RecordLines,
 ) -> Result<Option<Vec<Value>>, RowTrouble> {
     let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = row.get_ref(column)? else { return Ok(None) };
-    match serde_json::from_slice(bytes) {
-        Ok(list) => Ok(Some(list)),
-        Err(error) => {
-            let id: i64 = row.get(0)?;
-            out.unreadable(format!("message {id}: it is no list of parts: {error}"), Some(bytes))?;
-            Ok(None)
-        }
+    if let Ok(list) = serde_json::from_slice(bytes) {
+        return Ok(Some(list));
     }
+    let id: i64 = row.get(0)?;
+    out.unreadable(format!("message {id}: it is no list of parts"), Some(bytes))?;
+    Ok(None)
 }

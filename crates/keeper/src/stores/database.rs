@@ -154,15 +154,15 @@ impl Database {
 
     /// Refuses a database that is damaged anywhere: nobody knows what a write would do to it. It is looked at once in a while.
     pub(super) fn is_whole(file: &Path, id: FileId) -> Result<(), Stop> {
-        static WHOLE: Mutex<Vec<(FileId, Instant)>> = Mutex::new(Vec::new());
+        static WHOLE: Mutex<Vec<(PathBuf, FileId, Instant)>> = Mutex::new(Vec::new());
         let mut known = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|(_, looked)| looked.elapsed() < WHOLE_FOR);
-        if known.iter().any(|(whole, _)| *whole == id) {
+        known.retain(|(.., looked)| looked.elapsed() < WHOLE_FOR);
+        if known.iter().any(|(path, whole, _)| path == file && *whole == id) {
             return Ok(());
         }
         let database = Self::open(file)?;
         match database.damage().map_err(|error| database.stop("look for damage", error))? {
-            None => known.push((id, Instant::now())),
+            None => known.push((file.to_path_buf(), id, Instant::now())),
             Some(said) => return Err(Refusal::StoreStays(format!("{DAMAGED} ({said})")).into()),
         }
         Ok(())

@@ -68,8 +68,6 @@ pub(super) struct Mend {
     pub(super) blank: fn(&mut Value) -> Option<()>,
     /// The JSON of a row, or what is read instead if its owner cannot read it.
     pub(super) read: fn(&[RowCell]) -> Option<Vec<u8>>,
-    /// The lines that may stand for a row that is whole but that its owner cannot use, because of what is beside it.
-    pub(super) lines: fn(&[RowCell]) -> Vec<String>,
     /// Replaces the JSON of a row.
     pub(super) put: fn(&mut [RowCell], &str),
     /// Reconstructs the JSON of an unreadable row from other rows.

@@ -9,7 +9,9 @@ use crate::platform::{System, This};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
 use std::time::SystemTime;
+use transcript::policy::{KnownRecord, KnownRecords};
 use transcript::scan::Scanner;
 
 /// How much is written at once.
@@ -23,10 +25,18 @@ const ROOM_BYTES: u64 = 32 << 20;
 pub(super) enum Want {
     /// The same as `Records`, and the entries, which another thread reads meanwhile.
     Entries,
-    /// To be examined: a row that its owner cannot read becomes a line that is not a record.
+    /// To be examined: a row that its owner cannot read becomes the reason, and one that it cannot use has a space after it.
     Records,
+    /// To be read: all that can be read of such a row, or else the reason.
+    Text,
     /// To be exported: all that can be read of such a row.
     Copy,
+}
+
+impl Want {
+    pub(super) fn is_examined(self) -> bool {
+        matches!(self, Self::Entries | Self::Records)
+    }
 }
 
 /// A number that changes when a row does.
@@ -49,6 +59,8 @@ pub(super) struct RecordLines {
     pub(super) is_folded: bool,
     /// Rows that could not be read.
     pub(super) lost: Vec<String>,
+    /// Why the owner cannot read or use some of the records.
+    pub(super) known: KnownRecords,
     /// What reads it into entries.
     ahead: Option<ReadAhead>,
 }
@@ -65,12 +77,9 @@ impl RecordLines {
             stamps: Vec::new(),
             is_folded: false,
             lost: Vec::new(),
+            known: KnownRecords::default(),
             ahead: None,
         })
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes == 0
     }
 
     /// Begins a row.
@@ -163,7 +172,7 @@ impl RecordLines {
     }
 
     /// The rows as they are known now, to compare them with those of a later transaction.
-    pub(super) fn known(&self) -> KnownRows {
+    pub(super) fn read_so_far(&self) -> KnownRows {
         KnownRows { next: 0, count: self.rows.len(), found: 0, places: None }
     }
 
@@ -175,12 +184,27 @@ impl RecordLines {
     /// Writes a row that its owner cannot read, and the reason; `there` is its readable part.
     pub(super) fn unreadable(&mut self, why: String, there: Option<&[u8]>) -> io::Result<()> {
         match (self.want, there) {
-            (Want::Entries | Want::Records, _) => self.record(&[why.as_bytes()])?,
-            (Want::Copy, Some(there)) => self.record(&[there])?,
+            (Want::Entries | Want::Records, _) | (Want::Text, None) => {
+                self.record(&[why.as_bytes()])?;
+                self.explain(why.clone().into_bytes(), why.clone());
+            }
+            (Want::Text | Want::Copy, Some(there)) => self.record(&[there])?,
             (Want::Copy, None) => {}
         }
         self.lose(why);
         Ok(())
+    }
+
+    /// Writes a record that its owner cannot use, and the reason.
+    pub(super) fn useless(&mut self, record: &[u8], why: String) -> io::Result<()> {
+        self.record(&[record, b" "])?;
+        self.explain([record, b" "].concat(), why);
+        Ok(())
+    }
+
+    fn explain(&mut self, record: Vec<u8>, why: String) {
+        let known = KnownRecord { reason: Some(why), replacement: None };
+        Arc::make_mut(&mut self.known).insert(record, known);
     }
 
     /// The file, with the store's modification time, and what has read its entries if they are wanted.

@@ -5,8 +5,8 @@ use super::alone::openclaws_lock;
 use super::kind::{
     EachRow, Mend, Query, RowKey, RowOrder, RowPlace, RowReader, RowTrouble, StoreKind, WriteRow, blank_texts,
 };
-use super::lines::{RecordLines, Want};
-use super::projection::{self, Flaw, SessionIndex};
+use super::lines::RecordLines;
+use super::projection::{self, SessionIndex};
 use super::rows::{self, RowCell, RowLayout};
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
@@ -58,16 +58,12 @@ const MEND: Mend = Mend {
               missing header back)",
     lock: openclaws_lock,
     layouts: LAYOUTS,
-    json: |record| Some(0..record.len()),
+    // A space after the record is a mark, or means nothing.
+    json: |record| Some(0..record.trim_ascii_end().len()),
     blank,
     read: |cells| {
-        said(&cells[1], &cells[2], &cells[3], &cells[4])
-            .map(|said| said.unwrap_or_else(|(why, _)| why.into_bytes()))
-    },
-    lines: |cells| {
-        let seq = cells[1].as_integer().unwrap_or(-1);
-        let text = said(&cells[1], &cells[2], &cells[3], &cells[4]).and_then(Result::ok);
-        text.map_or(Vec::new(), |text| Flaw::ALL.map(|flaw| flaw.line(seq, &text)).into())
+        let said = said(&cells[1], &cells[2], &cells[3], &cells[4])?;
+        Some(said.unwrap_or_else(|(why, _)| why.into_bytes()).trim_ascii_end().to_vec())
     },
     // The row is always written uncompressed: only OpenClaw knows what else belongs to a compressed one.
     put: |cells, text| {
@@ -204,15 +200,19 @@ impl RowReader for Events<'_> {
 impl Beside<'_> {
     fn write(&mut self, row: &Row<'_>, out: &mut RecordLines) -> Result<(), RowTrouble> {
         let (seq, session) = (row.get(1)?, row.get_ref(5)?.as_str().unwrap_or_default());
-        if out.want != Want::Copy && session != self.session {
+        if out.want.is_examined() && session != self.session {
             self.session = session.to_string();
             // What cannot be asked is not said.
             self.index = SessionIndex::read(self.connection, session).unwrap_or(None);
         }
         let mut write = |text: &[u8]| -> Result<(), RowTrouble> {
-            let flaw = self.index.as_mut().and_then(|index| index.flaw(session, seq).unwrap_or(None));
-            let line = flaw.map(|flaw| flaw.line(seq, text));
-            Ok(out.record(&[line.as_ref().map_or(text, |line| line.as_bytes())])?)
+            let flaw =
+                self.index.as_mut().and_then(|index| index.flaw(session, seq, text.len()).unwrap_or(None));
+            match flaw {
+                Some(why) => out.useless(text, why)?,
+                None => out.record(&[text])?,
+            }
+            Ok(())
         };
         if let ValueRef::Text(text) = row.get_ref(2)?
             && !is_blank(text)

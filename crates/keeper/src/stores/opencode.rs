@@ -89,7 +89,6 @@ const MEND: Mend = Mend {
         RowCell::Text(data) | RowCell::Blob(data) => Some(data.clone()),
         _ => Some(b"null".to_vec()),
     },
-    lines: |_| Vec::new(),
     put: |cells, text| cells[2] = RowCell::text(text),
     known,
     links: None,

@@ -329,38 +329,16 @@ pub(super) struct SessionIndex<'c> {
     known: VecDeque<i64>,
     /// The last live event, if OpenClaw takes another one for it.
     wrong_leaf: Option<i64>,
-    /// How many more events without identity are said.
+    /// How many more bytes events without identity may have.
     left: usize,
 }
 
-/// How many events without identity are said. If there are more, they are said once these have been mended.
-const UNKNOWN_MAX: usize = 1_000;
+/// How much of events without identity is said, because it is held in memory. If there are more, they are said once these have
+/// been mended.
+const UNKNOWN_BYTES_MAX: usize = 16 << 20;
 
-/// Why OpenClaw cannot go on from an event although its row is whole.
-#[derive(Clone, Copy)]
-pub(super) enum Flaw {
-    /// What comes before the event is not sent, and the API may refuse the rest.
-    NoIdentity,
-    /// Each turn fails.
-    WrongLeaf,
-}
-
-impl Flaw {
-    pub(super) const ALL: [Self; 2] = [Self::NoIdentity, Self::WrongLeaf];
-
-    /// The line that stands for the event. It changes with the event.
-    pub(super) fn line(self, seq: i64, text: &[u8]) -> String {
-        let what = match self {
-            Self::NoIdentity => {
-                "it is not in transcript_event_identities, so nothing that came before it is sent"
-            }
-            Self::WrongLeaf => {
-                "it is the last live one, and leaf_event_id in session_transcript_index_state is another, so each turn fails"
-            }
-        };
-        format!("event {seq}: {what} (text {})", &blake3::hash(text).to_hex()[..16])
-    }
-}
+/// What a short one counts for.
+const UNKNOWN_BYTES_MIN: usize = 16 << 10;
 
 impl<'c> SessionIndex<'c> {
     pub(super) fn read(connection: &'c Connection, session: &str) -> SqlResult<Option<Self>> {
@@ -379,16 +357,21 @@ impl<'c> SessionIndex<'c> {
             "SELECT seq FROM transcript_event_identities WHERE session_id = ?1 AND seq >= ?2 ORDER BY seq LIMIT {PAGE_ROWS}"
         ))?;
         let wrong_leaf = wrong_leaf(connection, session, &state)?.map(|(seq, _)| seq);
-        Ok(Some(Self { identity, identities, known: VecDeque::new(), wrong_leaf, left: UNKNOWN_MAX }))
+        Ok(Some(Self { identity, identities, known: VecDeque::new(), wrong_leaf, left: UNKNOWN_BYTES_MAX }))
     }
 
-    /// What is wrong about an event.
-    pub(super) fn flaw(&mut self, session: &str, seq: i64) -> SqlResult<Option<Flaw>> {
-        if seq > 0 && self.left > 0 && !self.has_identity(session, seq)? {
-            self.left -= 1;
-            return Ok(Some(Flaw::NoIdentity));
-        }
-        Ok(self.wrong_leaf.filter(|last| *last == seq).map(|_| Flaw::WrongLeaf))
+    /// Why OpenClaw cannot go on from an event although its row, of so many bytes, is whole.
+    pub(super) fn flaw(&mut self, session: &str, seq: i64, bytes: usize) -> SqlResult<Option<String>> {
+        let is_unknown = seq > 0 && self.left > 0 && !self.has_identity(session, seq)?;
+        let what = if is_unknown {
+            self.left = self.left.saturating_sub(bytes.max(UNKNOWN_BYTES_MIN));
+            "it is not in transcript_event_identities, so nothing that came before it is sent"
+        } else if self.wrong_leaf == Some(seq) {
+            "it is the last live one, and leaf_event_id in session_transcript_index_state is another, so each turn fails"
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(format!("event {seq}: {what}")))
     }
 
     /// Whether an event has an identity. The events come in their order, mostly.

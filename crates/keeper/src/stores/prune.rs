@@ -1,9 +1,9 @@
 //! Rows that an owner keeps beside its sessions and that newer rows supersede are taken out, and the file is made smaller.
 //!
 //! Nobody else has the database open from the first look to the last commit. The rows of a session go to a run of their own in
-//! the vault before the first of them is deleted, so `tailor undo` puts them back, session by session. Those of sessions that are
-//! gone go with the first session. Each transaction takes a
-//! moment at most. A death between two of them leaves rows that the next prune takes out and that an undo leaves alone.
+//! the vault before the first of them is deleted, so `tailor undo` puts them back, session by session, and also those of sessions
+//! that are gone. Each transaction takes a moment at most. A death between two of them leaves rows that the next prune takes out
+//! and that an undo leaves alone.
 
 use super::alone::Alone;
 use super::database::{Database, is_foreign};
@@ -11,7 +11,6 @@ use super::kind::{Mend, Snapshots, StoreKind};
 use super::kinds::KINDS;
 use super::rows::{RowCells, RowEdit, RowLayout, first};
 use super::write::BATCH_BYTES;
-use super::{Sessions, listed};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::found::Pruned;
@@ -40,12 +39,10 @@ const LOOK_ROWS: usize = 500;
 /// already is in the vault.
 pub fn prune(path: &Path, vault: Option<&Vault>) -> Result<Pruned, Stop> {
     let (file, only) = place(path)?;
-    let (pruning, sessions) = Pruning::open(&file, vault.is_none())?;
+    let pruning = Pruning::open(&file, vault.is_none())?;
     let mut done = Pruned::default();
-    let gone = if only.is_none() { pruning.gone(&sessions)? } else { Vec::new() };
-    let chosen = sessions.iter().filter(|(id, _)| only.as_ref().is_none_or(|only| only == id));
-    for (n, (session, _)) in chosen.enumerate() {
-        pruning.session(session, if n == 0 { &gone } else { &[] }, vault, &mut done)?;
+    for session in only.map_or_else(|| pruning.sessions(), |only| Ok(vec![only]))? {
+        pruning.session(&session, vault, &mut done)?;
     }
     pruning.end()?;
     let database = &pruning.database;
@@ -61,7 +58,7 @@ pub fn prune(path: &Path, vault: Option<&Vault>) -> Result<Pruned, Stop> {
 /// was.
 pub fn vacuum(path: &Path) -> Result<Pruned, Stop> {
     let (file, _) = place(path)?;
-    let (pruning, _) = Pruning::open(&file, false)?;
+    let pruning = Pruning::open(&file, false)?;
     pruning.end()?;
     let database = &pruning.database;
     let fail = |error| database.stop(VACUUM, error);
@@ -116,8 +113,8 @@ struct Pruning {
 }
 
 impl Pruning {
-    /// With its sessions. If it is to be written, a transaction is open from then on.
-    fn open(file: &Path, dry_run: bool) -> Result<(Self, Sessions), Stop> {
+    /// If it is to be written, a transaction is open from then on.
+    fn open(file: &Path, dry_run: bool) -> Result<Self, Stop> {
         let found = metadata::at(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
         let reading = Database::open(file)?;
         let fail = |error| reading.stop(VERB, error);
@@ -130,12 +127,8 @@ impl Pruning {
             return Err(stays(format!("it has {} hard links", found.nlink())));
         }
         if dry_run {
-            let sessions = listed(&reading, kind).map_err(fail)?;
             check(&reading, kind, mend, layout)?;
-            return Ok((
-                Self { file: file.into(), database: reading, snapshots, layout, _alone: None },
-                sessions,
-            ));
+            return Ok(Self { file: file.into(), database: reading, snapshots, layout, _alone: None });
         }
         Database::is_whole(file, FileId::from_metadata(&found))?;
         let alone = Alone::enter(file, mend)?;
@@ -144,46 +137,32 @@ impl Pruning {
         step(file, Step::LockRows)?;
         database.begin_alone()?;
         check(&database, kind, mend, layout)?;
-        let sessions = listed(&database, kind).map_err(|error| database.stop(VERB, error))?;
         // Nobody else is there to clear its log.
         let ways = "PRAGMA wal_autocheckpoint = 1000";
         database.connection.execute_batch(ways).map_err(|error| database.stop(VERB, error))?;
-        Ok((Self { file: file.into(), database, snapshots, layout, _alone: Some(alone) }, sessions))
+        Ok(Self { file: file.into(), database, snapshots, layout, _alone: Some(alone) })
     }
 
     fn fail(&self, error: rusqlite::Error) -> Stop {
         self.database.stop(Database::WRITE, error)
     }
 
-    /// The sessions that have rows here and are not in the list, because they or their messages were deleted.
-    fn gone(&self, sessions: &Sessions) -> Result<Vec<String>, Stop> {
-        let known: HashSet<&str> = sessions.iter().map(|(id, _)| id.as_str()).collect();
+    /// The sessions that have rows here, whether they are there or were deleted.
+    fn sessions(&self) -> Result<Vec<String>, Stop> {
         let next = format!("SELECT min(aggregate_id) FROM {} WHERE aggregate_id > ?1", self.layout.table);
-        let (mut gone, mut at) = (Vec::new(), String::new());
+        let (mut all, mut at) = (Vec::new(), String::new());
         let ask = |at: &str| first::<String>(&self.database.connection, &next, &[&at]);
         while let Some(id) = ask(&at).map_err(|error| self.fail(error))? {
-            gone.extend(Some(&id).filter(|id| !known.contains(id.as_str())).cloned());
+            all.push(id.clone());
             at = id;
         }
-        Ok(gone)
+        Ok(all)
     }
 
-    /// Takes out what is superseded in a session, or counts it if there is no vault. What sessions had that are gone is kept
-    /// with it, because nothing can be put back to these.
-    fn session(
-        &self,
-        session: &str,
-        gone: &[String],
-        vault: Option<&Vault>,
-        done: &mut Pruned,
-    ) -> Result<(), Stop> {
-        let (mut superseded, mut bytes) = (Vec::new(), 0);
-        for id in [session].into_iter().chain(gone.iter().map(String::as_str)) {
-            let (rows, length) = self.superseded(id).map_err(|error| self.fail(error))?;
-            done.sessions += u64::from(!rows.is_empty());
-            superseded.extend(rows);
-            bytes += length;
-        }
+    /// Takes out what is superseded in a session, or counts it if there is no vault.
+    fn session(&self, session: &str, vault: Option<&Vault>, done: &mut Pruned) -> Result<(), Stop> {
+        let (mut superseded, bytes) = self.superseded(session).map_err(|error| self.fail(error))?;
+        done.sessions += u64::from(!superseded.is_empty());
         superseded.sort_unstable();
         if superseded.is_empty() {
             return Ok(());

@@ -127,7 +127,7 @@ impl Slices<'_> {
         rows: &mut SessionRows<'_>,
         lines: &mut RecordLines,
     ) -> Result<(Vec<RowKey>, bool), RowTrouble> {
-        let (mut known, mut order, begun) = (lines.known(), Vec::new(), self.cuts.get());
+        let (mut known, mut order, begun) = (lines.read_so_far(), Vec::new(), self.cuts.get());
         // The transaction in which the first change was seen.
         let mut changed = None;
         self.each(&mut |key| {

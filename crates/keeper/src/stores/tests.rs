@@ -133,6 +133,14 @@ fn found(path: &Path) -> Vec<(&'static str, u64, Severity)> {
     found.iter().map(|finding| (finding.rule.code(), finding.line, finding.severity)).collect()
 }
 
+/// What is read of a session that is not examined.
+fn text(path: &Path) -> String {
+    let bytes = |source: &dyn transcript::Source| {
+        spans::source::read_span(source, transcript::Span::new(0, source.len()))
+    };
+    String::from_utf8(read(path, None, bytes).unwrap()).unwrap()
+}
+
 fn exported(path: &Path) -> (String, ExportedSession) {
     let export = export(path).unwrap().unwrap();
     let mut text = Vec::new();

@@ -26,9 +26,10 @@ use crate::stop::Stop;
 use crate::vault::{RowsKept, RowsMade, Run};
 use serde_json::Value;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Seek, Write};
 use std::ops::Range;
+use std::sync::Arc;
 use transcript::policy::KnownRecords;
 use transcript::{Source, Span};
 
@@ -106,11 +107,11 @@ impl Stored {
         database.begin_alone()
     }
 
-    /// Reconstructs the records of some lines, counted from 1: the old record, and the new one.
+    /// What is known of records, and what some lines, counted from 1, held.
     pub(crate) fn known(&self, content: &dyn Source, lines: &[u64]) -> Result<KnownRecords, Stop> {
         let mend = self.mend()?;
         let database = Database::open(&self.file)?;
-        let mut known = Vec::new();
+        let mut replaced: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
         for line in lines {
             let row = usize::try_from(line.saturating_sub(1)).ok().filter(|row| *row < self.rows.len());
             let Some(row) = row else { continue };
@@ -120,14 +121,16 @@ impl Stored {
             let new = (mend.known)(&place).map_err(|error| database.stop("read the session", error))?;
             if let (Some(json), Some(new)) = ((mend.json)(&old), new) {
                 let new = [&old[..json.start], new.as_bytes(), &old[json.end..]].concat();
-                known.push((old, new));
+                replaced.entry(old).or_default().push(new);
             }
         }
-        // If two rows have the same text, it could belong to either.
-        let is_single = |old: &[u8]| known.iter().filter(|(other, _)| other == old).count() == 1;
-        let single: Vec<bool> = known.iter().map(|(old, _)| is_single(old)).collect();
-        let mut single = single.into_iter();
-        known.retain(|_| single.next().unwrap_or(false));
+        let mut known = self.known_records.clone();
+        for (old, mut new) in replaced {
+            // If two rows have the same text, it could belong to either.
+            if new.len() == 1 && new[0] != old {
+                Arc::make_mut(&mut known).entry(old).or_default().replacement = new.pop();
+            }
+        }
         Ok(known)
     }
 
@@ -230,7 +233,7 @@ impl Stored {
         let same = || {
             let (old, new) =
                 (self.bytes(texts.old, change.old).ok()?, self.bytes(texts.new, change.new?).ok()?);
-            let (at, now) = halves(mend, &old, &new)?;
+            let (at, now) = halves(mend, &old, &new).filter(|(at, now)| old[at.end..] == new[now.end..])?;
             let blank = |json: &[u8]| -> Option<Value> {
                 let mut value = serde_json::from_slice(json).ok()?;
                 (mend.blank)(&mut value)?;
@@ -275,11 +278,7 @@ impl RowsWork<'_> {
         let found = rows::at(layout, connection, &stored.session, row).map_err(|error| self.fail(error))?;
         let record = stored.bytes(self.texts.old, change.old)?;
         let at = (self.mend.json)(&record).ok_or_else(beyond)?;
-        let is_read = |cells: &rows::RowCells| {
-            let known = record.get(at.clone());
-            (self.mend.read)(cells).as_deref() == known
-                || (self.mend.lines)(cells).iter().any(|line| Some(line.as_bytes()) == known)
-        };
+        let is_read = |cells: &rows::RowCells| (self.mend.read)(cells).as_deref() == record.get(at.clone());
         let old = found.filter(is_read).ok_or_else(|| Stop::from(Deferral::Changed))?;
         let Some(span) = change.new else { return Ok(RowEdit { layout: number, old: Some(old), new: None }) };
         let new = stored.bytes(self.texts.new, span)?;
@@ -537,11 +536,11 @@ fn name(record: &[u8]) -> Option<String> {
     serde_json::from_slice::<Value>(record).ok()?.get("id")?.as_str().map(str::to_string)
 }
 
-/// Where the JSON of a row is in its old and in its new record; `None` if anything else differs.
+/// Where the JSON of a row is in its old and in its new record; `None` if anything else differs, but for blanks at the end.
 fn halves(mend: &Mend, old: &[u8], new: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let (at, now) = ((mend.json)(old)?, (mend.json)(new)?);
     let around = |record: &[u8], json: &Range<usize>| {
-        Some([record.get(..json.start)?.to_vec(), record.get(json.end..)?.to_vec()])
+        Some([record.get(..json.start)?.to_vec(), record.get(json.end..)?.trim_ascii_end().to_vec()])
     };
     (around(old, &at)? == around(new, &now)?).then_some((at, now))
 }

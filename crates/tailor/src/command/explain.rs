@@ -15,7 +15,7 @@ use crate::status::ExitStatus;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
-use keeper::{Policies, Stop, Vault, is_same, known_roots, read, recovered_from};
+use keeper::{Policies, Stop, Vault, is_same, known_roots, read_to_examine, recovered_from};
 use serde::Serialize;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, KnownError};
 use transcript::request::{Blame, blame};
 use transcript::rule::{self, RULES, Rule};
-use transcript::{Examination, Fault, Finding, examine};
+use transcript::{Examination, Finding, examine};
 
 /// How much of a title is shown.
 const TITLE_COLUMNS: usize = 60;
@@ -504,12 +504,8 @@ fn find_error(
     policies: &Policies,
 ) -> Result<(Blame, Examination, Option<String>), String> {
     let policies = policies.map(|policy| policy.error = Some(text.to_string()));
-    let looked = read(path, None, |source| {
-        Ok::<_, Fault>((
-            blame(source, text)?,
-            examine(source, policies.choose(source)?)?,
-            last_error(source)?,
-        ))
+    let looked = read_to_examine(path, None, &policies, |source, policy| {
+        Ok((blame(source, text)?, examine(source, policy)?, last_error(source)?))
     });
     let could_not = |why: &dyn std::fmt::Display| {
         format!("{}: could not look for the error in it: {why}", path.display())

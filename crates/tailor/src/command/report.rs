@@ -18,7 +18,7 @@ use std::io;
 use std::path::Path;
 use transcript::plan::Rendered;
 use transcript::weight::weigh;
-use transcript::{Fault, Source, mend};
+use transcript::{Fault, Policy, Source, mend};
 
 /// How many of the largest entries of each file are told at most.
 const LARGEST: usize = 12;
@@ -129,20 +129,20 @@ enum Looked {
 }
 
 fn one(found: &FoundFile, report: &ReportArgs, policies: &Policies) -> Looked {
-    let look = |source: &dyn Source| measure(&found.path, source, policies, report.show_content);
-    keeper::read(&found.path, found.root.as_deref(), look)
+    let look =
+        |source: &dyn Source, policy: &Policy| measure(&found.path, source, policy, report.show_content);
+    keeper::read_to_examine(&found.path, found.root.as_deref(), policies, look)
         .unwrap_or_else(|stop| Looked::Not(Box::new(SizeReport::stopped(&found.path, &stop))))
 }
 
 /// Measures a transcript before and after a fix, and lists what is wrong with it.
-fn measure(path: &Path, source: &dyn Source, policies: &Policies, content: bool) -> Result<Looked, Fault> {
+fn measure(path: &Path, source: &dyn Source, policy: &Policy, content: bool) -> Result<Looked, Fault> {
     let weight = weigh(source, LARGEST, &mut tokens::of_model)?;
     let contents = if content { contents(source, &weight)? } else { Vec::new() };
     let weighed = SizeReport::new(path, &weight, contents);
     if weighed.outcome != "weighed" {
         return Ok(Looked::Not(Box::new(weighed)));
     }
-    let policy = policies.choose(source)?;
     let mended = mend(source, policy)?;
     let after = match &mended.repair {
         Ok(repair) if !repair.plan.is_empty() => {

@@ -6,7 +6,7 @@ use super::interrupt::Interrupt;
 use super::progress::Progress;
 use crate::say::eprint_message;
 use crate::sessions::{Candidate, ListedSession, Looks, SessionState, candidates};
-use keeper::{Stop, read};
+use keeper::{Stop, read, read_to_examine};
 use memchr::memmem;
 use rayon::prelude::*;
 use spans::{Fault, Source, Span};
@@ -101,10 +101,10 @@ impl ErrorSearch<'_> {
     /// How well a session matches in which one of the ids was found.
     fn fit_by_id(&self, session: &ListedSession) -> Option<Fit> {
         // Some rules have no findings without the error's text.
-        let policy = Policy { error: Some(self.text.to_string()), ..Policy::default() };
+        let policies = Policy { error: Some(self.text.to_string()), ..Policy::default() }.into();
         let look =
-            |source: &dyn Source| Ok::<_, Fault>((blame(source, self.text)?, examine(source, &policy)?));
-        let (blame, looked) = read(&session.path, None, look).ok()?;
+            |source: &dyn Source, policy: &Policy| Ok((blame(source, self.text)?, examine(source, policy)?));
+        let (blame, looked) = read_to_examine(&session.path, None, &policies, look).ok()?;
         let named = blame?.named;
         // The id may only have been mentioned in a text.
         if !self.ids.iter().any(|id| named.iter().any(|(name, _)| name == id)) {

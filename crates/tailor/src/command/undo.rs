@@ -10,8 +10,8 @@ use crate::sessions::{describe_error, no_such_session};
 use crate::status::ExitStatus;
 use crate::terminal::{Screen, plain};
 use keeper::{
-    Ending, Error, Extent, FoundFile, Options, Outcome, Purpose, Record, Refusal, Vault, find, is_stored,
-    undo,
+    Ending, Error, Extent, FoundFile, Options, Outcome, Purpose, Record, Refusal, Vault, find, gone_sessions,
+    is_stored, undo,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,10 @@ pub(crate) fn run(asked: &UndoArgs) -> CommandResult {
     if asked.paths.is_empty() && !asked.all {
         return list_newest(asked, vault);
     }
-    let paths = if asked.all { vault.files()? } else { asked.paths.clone() };
+    let mut paths = if asked.all { vault.files()? } else { asked.paths.clone() };
+    for path in &asked.paths {
+        paths.extend(gone_sessions(path, vault)?);
+    }
     if paths.is_empty() {
         return Ok(nothing_kept(vault));
     }
@@ -33,7 +36,8 @@ pub(crate) fn run(asked: &UndoArgs) -> CommandResult {
         return Ok(list(asked, &paths, vault));
     }
     let is_there = |found: &FoundFile| !asked.all || found.path.exists() || is_stored(&found.path);
-    let is_of_a_named_database = |found: &FoundFile| is_stored(&found.path) && !paths.contains(&found.path);
+    let is_of_a_named_database =
+        |found: &FoundFile| is_stored(&found.path) && !asked.paths.contains(&found.path);
     over_files(&paths, &OutputOptions::plain(asked.change.json), |found| {
         if !is_there(found) {
             return None;

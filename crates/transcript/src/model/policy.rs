@@ -2,7 +2,9 @@
 
 use crate::model::finding::{Finding, Safety};
 use crate::model::image::ImageKind;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use spans::cut::CutLines;
@@ -70,7 +72,7 @@ pub struct Policy {
     pub settled_only: Option<&'static str>,
     /// Why no entry comes or moves, although entries may change and go: each is a row of a database. `None` if that is not so.
     pub rows_only: Option<&'static str>,
-    /// What unreadable records held, each with what takes its place: what else is stored with them tells.
+    /// Records of a database that the agent cannot read or use, and what else is stored there tells of them.
     pub known_records: KnownRecords,
     /// The current time, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
     pub now_ms: Option<u64>,
@@ -86,8 +88,17 @@ pub struct Policy {
     pub selection: Selection,
 }
 
-/// Records as they are, and what takes their place.
-pub type KnownRecords = Vec<(Vec<u8>, Vec<u8>)>;
+/// Lines as they are, and what is known of each. One that is whole but of no use has a space after its record.
+pub type KnownRecords = Arc<BTreeMap<Vec<u8>, KnownRecord>>;
+
+/// What is known of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownRecord {
+    /// Why the agent cannot read or use it.
+    pub reason: Option<String>,
+    /// What takes its place.
+    pub replacement: Option<Vec<u8>>,
+}
 
 impl Default for Policy {
     fn default() -> Self {
@@ -116,7 +127,7 @@ impl Default for Policy {
             hold_remembered: false,
             settled_only: None,
             rows_only: None,
-            known_records: Vec::new(),
+            known_records: KnownRecords::default(),
             now_ms: None,
             agent_gone: false,
             spill: None,

@@ -1,13 +1,18 @@
 //! B9: a line that is not a record, or no longer one.
 
-use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about, about_damaged_line};
+use super::base::{
+    Cover, FindingSink, Group, Help, Rule, RuleInfo, Stage, about, about_damaged_line, about_place,
+};
 use crate::format::{Format, OutsideCount};
 use crate::model::entry::{ContentIssueKind, DamageKind};
 use crate::model::finding::{Finding, Fix, Op, Severity};
+use crate::model::policy::KnownRecord;
 use crate::read::salvage::DamageCause;
 use crate::session::Session;
+use alloc::collections::BTreeSet;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
+use alloc::vec::Vec;
 use spans::source::{Fault, Span, read_span};
 
 pub(super) static RULE: Rule = Rule {
@@ -48,26 +53,22 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         .filter(|damaged| causes.contains(&damaged.cause) && !damaged.is_torn())
     {
         let bytes = damaged.damage.span.len();
-        let message = match damaged.damage.kind {
+        let known = known(session, damaged.damage.span)?;
+        let message = match (known.and_then(|known| known.reason.clone()), damaged.damage.kind) {
+            (Some(reason), _) => reason,
             _ if damaged.cause == DamageCause::Name => "a field name was overwritten".to_string(),
-            DamageKind::NotJson(at)
-                if session.transcript.in_database
-                    && damaged.lines == 1
-                    && at == damaged.damage.span.start
-                    && bytes <= SAID_MAX =>
-            {
-                said(session, damaged.damage.span)?.unwrap_or_else(|| not_json(bytes, at))
-            }
             _ if damaged.lines > 1 => format!("{} lines of {bytes} bytes hold no record", damaged.lines),
-            DamageKind::NotJson(at) => not_json(bytes, at),
-            DamageKind::Nul(at) => format!("line of {bytes} bytes holds NUL bytes (from byte {at})"),
+            (_, DamageKind::NotJson(at)) => {
+                format!("line of {bytes} bytes is not a JSON object (from byte {at})")
+            }
+            (_, DamageKind::Nul(at)) => format!("line of {bytes} bytes holds NUL bytes (from byte {at})"),
             _ => format!("line of {bytes} bytes holds too many values or records to look into"),
         };
         let mut finding = about_damaged_line(&RULE, damaged, message);
         if damaged.cause == DamageCause::Unknown {
             finding.fix = Fix::NONE;
         }
-        if let Some(fix) = known(session, damaged.damage.span)? {
+        if let Some(fix) = replaced(damaged.damage.span, known) {
             finding.fix = fix;
         }
         if session.transcript.in_database {
@@ -75,35 +76,41 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         }
         out.push(finding);
     }
+    useless(session, out)?;
     corrupted(session, out)
 }
 
-fn not_json(bytes: u64, at: u64) -> String {
-    format!("line of {bytes} bytes is not a JSON object (from byte {at})")
-}
-
-/// What stands in the place of a row says what is wrong with it.
-const SAID_MAX: u64 = 250;
-
-fn said(session: &Session<'_>, at: Span) -> Result<Option<String>, Fault> {
-    let line = String::from_utf8(read_span(session.source, at)?).ok();
-    Ok(line.filter(|line| {
-        let number =
-            line.strip_prefix("event ").and_then(|rest| rest.split_once(": ")).map(|(number, _)| number);
-        number.is_some_and(|number| number.parse::<u64>().is_ok())
-            && !line.contains(|char| matches!(char, '{' | '\0'..='\x1f'))
-    }))
+/// What is known of a record or a line.
+fn known<'s>(session: &'s Session<'_>, at: Span) -> Result<Option<&'s KnownRecord>, Fault> {
+    let known = &session.policy.known_records;
+    if at.end > session.source.len() || !known.keys().any(|record| record.len() as u64 == at.len()) {
+        return Ok(None);
+    }
+    Ok(known.get(&read_span(session.source, at)?))
 }
 
 /// Puts in the place of a record what is known of it.
-fn known(session: &Session<'_>, at: Span) -> Result<Option<Fix>, Fault> {
-    let known = &session.policy.known_records;
-    if !known.iter().any(|(old, _)| old.len() as u64 == at.len()) {
-        return Ok(None);
+fn replaced(at: Span, known: Option<&KnownRecord>) -> Option<Fix> {
+    let with = known?.replacement.clone()?;
+    Some(Fix::safe([Op::Replace { at, with }].into()))
+}
+
+/// Records that are whole but of no use to the agent. Without the space after it, such a record is taken for a sound one.
+fn useless(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    let lengths: BTreeSet<u64> =
+        session.policy.known_records.keys().map(|record| record.len() as u64).collect();
+    if lengths.is_empty() {
+        return Ok(());
     }
-    let bytes = read_span(session.source, at)?;
-    let known = known.iter().find(|(old, _)| *old == bytes);
-    Ok(known.map(|(_, new)| Fix::safe([Op::Replace { at, with: new.clone() }].into())))
+    for entry in session.transcript.entries.iter().filter(|entry| lengths.contains(&(entry.span.len() + 1))) {
+        let mark = Span::new(entry.span.end, entry.span.end + 1);
+        let known = known(session, Span::new(entry.span.start, mark.end))?;
+        let Some(reason) = known.and_then(|known| known.reason.clone()) else { continue };
+        let fix = Fix::safe([Op::Replace { at: mark, with: Vec::new() }].into());
+        let found = about_place(&RULE, entry.line, Severity::Error, reason);
+        out.push(Finding { fix, at: entry.span.start, ..found });
+    }
+    Ok(())
 }
 
 /// Records with an overwritten name.
@@ -114,7 +121,8 @@ fn corrupted(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fau
             let op = Op::Replace { at: issue.block, with: format!("\"{name}\"").into_bytes() };
             (format!("`{name}` was overwritten"), Fix::safe([op].into()))
         } else {
-            let fix = known(session, session.entry(issue.entry).span)?.unwrap_or(Fix::NONE);
+            let at = session.entry(issue.entry).span;
+            let fix = replaced(at, known(session, at)?).unwrap_or(Fix::NONE);
             ("a field name was overwritten or is missing".to_string(), fix)
         };
         out.push(Finding { fix, ..about(&RULE, session, issue.entry, Severity::Error, message) });

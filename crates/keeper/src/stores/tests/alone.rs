@@ -1,21 +1,21 @@
 //! Rows come, go and are linked anew while their owner is stopped.
 
 use super::write::{fixed, options, rows, undone};
-use super::{OPENCODE, database, entries, exported, found, insert, looked, number, openclaw};
+use super::{OPENCODE, database, entries, exported, found, insert, looked, number, openclaw, text};
 use crate::deferral::Deferral;
 use crate::outcome::Ending;
 use crate::refusal::Refusal;
 use crate::step::Step;
 use crate::step::fault::{StepFault, meanwhile, with};
 use crate::store::session_path;
-use crate::{Extent, maintain, undo};
+use crate::{Extent, Policies, maintain, read_to_examine, undo};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use transcript::Severity;
+use transcript::{Finding, Severity, examine};
 
 /// The tables beside the events, as OpenClaw makes them.
 const LINKED: &str = "
@@ -399,18 +399,30 @@ fn a_wrong_leaf_and_a_lost_identity_are_said_and_mended() {
         let (_, whole) = damaged(whole.path(), "WAL", "");
         let (path, file) = damaged(dir.path(), "WAL", &damage);
         let before = all(&file);
-        // What hangs on such an event has lost its parent.
-        let said: Vec<_> = found(&path).into_iter().filter(|(code, ..)| *code == "B9").collect();
+        let said: Vec<_> = found(&path).into_iter().filter(|(.., how)| *how == Severity::Error).collect();
         let wanted: Vec<_> = lines.iter().map(|line| ("B9", *line, Severity::Error)).collect();
         assert_eq!(said, wanted, "{damage}");
+        assert_eq!(text(&path), entries().join("\n") + "\n", "its rows are read as they are: {damage}");
         let told = looked(&path).before.unwrap().findings;
         for finding in told.iter().filter(|finding| finding.rule.code() == "B9") {
-            let of = if finding.line == 6 { "leaf_event_id" } else { "transcript_event_identities" };
-            assert!(finding.message.contains(of), "{}", finding.message);
+            let (of, begin) = if finding.line == 6 {
+                ("leaf_event_id", "event 5: ".to_string())
+            } else {
+                ("transcript_event_identities", format!("event {}: ", finding.line - 1))
+            };
+            assert!(
+                finding.message.starts_with(&begin) && finding.message.contains(of),
+                "{}",
+                finding.message
+            );
         }
-        let (text, lost) = exported(&path);
+        let other = read_to_examine(&path, None, &Policies::default(), examine).unwrap().findings;
+        let messages =
+            |found: &[Finding]| -> Vec<_> { found.iter().map(|one| one.message.clone()).collect() };
+        assert_eq!(messages(&other), messages(&told), "{damage}");
+        let (copy, lost) = exported(&path);
         assert_eq!(
-            (text.lines().map(str::to_string).collect(), lost.lost),
+            (copy.lines().map(str::to_string).collect(), lost.lost),
             (entries(), Vec::new()),
             "{damage}"
         );
@@ -428,6 +440,49 @@ fn a_wrong_leaf_and_a_lost_identity_are_said_and_mended() {
         assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Undone, "{damage}");
         assert!(all(&file) == before, "{damage}");
     }
+}
+
+/// Beside its owner the text of such a row is shortened like others, and the row is still said to be of no use.
+#[test]
+fn a_result_without_identity_is_shortened_beside_its_owner_and_mended_once_it_is_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, file) = damaged(dir.path(), "WAL", IDENTITY);
+    let before = all(&file);
+    let store = Connection::open(&file).unwrap();
+    store.query_row("SELECT count(*) FROM transcript_events", [], |_| Ok(())).unwrap();
+    assert_eq!(fixed(&path, dir.path()).ending, Ending::Fixed);
+    let (row, bytes): (String, usize) = store
+        .query_row("SELECT event_json, event_utf8_bytes FROM transcript_events WHERE seq = 3", [], |row| {
+            Ok((row.get(0)?, row.get::<_, u32>(1)? as usize))
+        })
+        .unwrap();
+    assert!(row.contains("[tailor: ") && row.ends_with('}') && row.len() == bytes, "{bytes}");
+    assert_eq!(all(&file)[TABLES[1]], before[TABLES[1]]);
+    assert_eq!(fixed(&path, dir.path()).ending, Ending::Deferred(Deferral::HeldOpen));
+    drop(store);
+    assert_eq!(found(&path), [("B9", 4, Severity::Error)]);
+    assert_eq!(fixed(&path, dir.path()).ending, Ending::Fixed);
+    assert_eq!((found(&path), all(&file)[TABLES[1]].len()), (Vec::new(), 5));
+    for _ in 0..2 {
+        assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Undone);
+    }
+    assert!(all(&file) == before);
+}
+
+/// What a row holds is not printed, however it begins.
+#[test]
+fn a_row_that_looks_like_a_reason_is_a_line_like_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = "event 3: it is not in transcript_event_identities, and a secret";
+    let (path, _) = damaged(
+        dir.path(),
+        "WAL",
+        &format!("UPDATE transcript_events SET event_json = '{line}' WHERE seq = 4"),
+    );
+    let told = looked(&path).before.unwrap().findings;
+    let own = told.iter().filter(|finding| finding.rule.code() == "B9").map(|finding| &finding.message);
+    let own: Vec<_> = own.collect();
+    assert!(own.len() == 1 && !own[0].contains("secret"), "{own:?}");
 }
 
 /// The same together with a repair that links rows anew.

@@ -9,7 +9,7 @@ use crate::step::Step;
 use crate::step::fault::{StepFault, with};
 use crate::stop::Stop;
 use crate::store::session_path;
-use crate::{Extent, Pruned, Vault, prune, undo, vacuum};
+use crate::{Extent, Pruned, Vault, gone_sessions, prune, undo, vacuum};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::fs;
@@ -63,8 +63,8 @@ fn pruned(file: &Path, dir: &Path) -> Pruned {
 }
 
 fn undo_all(file: &Path, dir: &Path) {
-    for session in ["ses_1", "ses_2"] {
-        let path = session_path(file, session);
+    let gone = gone_sessions(file, &Vault::new(dir.join("vault"))).unwrap();
+    for path in ["ses_1", "ses_2"].map(|session| session_path(file, session)).into_iter().chain(gone) {
         while undone(&path, dir, Extent::Whole).ending != Ending::Refused(Refusal::NothingToUndo) {}
     }
 }
@@ -83,10 +83,10 @@ fn superseded_events_go_and_come_back_byte_for_byte() {
         assert_eq!((counted.sessions, counted.rows), (3, gone as u64), "one of them is gone");
         assert!(all(&file) == before);
         let done = pruned(&file, dir.path());
-        assert_eq!((done.rows, done.bytes, done.runs.len()), (counted.rows, counted.bytes, 2));
+        assert_eq!((done.rows, done.bytes, done.runs.len()), (counted.rows, counted.bytes, 3));
         assert!(all(&file) == all(&copy), "what is left is what the statement leaves");
         assert_eq!(pruned(&file, dir.path()).rows, 0);
-        for session in ["ses_1", "ses_2"] {
+        for session in ["ses_1", "ses_2", "gone"] {
             let path = session_path(&file, session);
             assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Undone, "{mode}");
             let again = undone(&path, dir.path(), Extent::Whole).ending;
@@ -97,6 +97,35 @@ fn superseded_events_go_and_come_back_byte_for_byte() {
         let one = pruned(&session_path(&file, "ses_2"), dir.path());
         assert_eq!((one.sessions, one.rows), (1, 1));
     }
+}
+
+/// What sessions had that were deleted goes too, and comes back under their names.
+#[test]
+fn without_any_session_superseded_events_go_and_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = store(dir.path(), "WAL", 400);
+    let vault = Vault::new(dir.path().join("vault"));
+    let gone = |count: usize| {
+        let gone = gone_sessions(&file, &vault).unwrap();
+        assert_eq!(gone.len(), count, "{gone:?}");
+        gone
+    };
+    pruned(&session_path(&file, "ses_2"), dir.path());
+    gone(0);
+    let delete = "DELETE FROM part; DELETE FROM message; DELETE FROM session";
+    Connection::open(&file).unwrap().execute_batch(delete).unwrap();
+    let before = all(&file);
+    let counted = prune(&file, None).unwrap();
+    let done = pruned(&file, dir.path());
+    assert_eq!((done.sessions, done.rows), (2, counted.rows));
+    assert_eq!((done.runs.len(), all(&file)[5].len()), (2, 10));
+    for path in gone(3) {
+        assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Undone, "{path:?}");
+        assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Refused(Refusal::NothingToUndo));
+    }
+    assert_eq!(all(&file)[5].len(), before[5].len() + 1, "with what was pruned while it was there");
+    let never = undo(&session_path(&file, "never"), None, &options(dir.path()), None, Extent::Whole);
+    assert!(never.err().unwrap().to_string().contains("could not open the file"));
 }
 
 /// Long rows take several transactions; wherever it dies, what is gone is in the vault.
