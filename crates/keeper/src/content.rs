@@ -1,6 +1,7 @@
 //! The content of a file as it was when it was opened, read in windows.
 
 use crate::error::Error;
+use crate::held::HeldText;
 use crate::new_text::read_up_to;
 use crate::platform::files::{temporary, temporary_folder};
 use crate::platform::metadata::{self, Metadata};
@@ -9,7 +10,7 @@ use crate::stop::{Halt, Stop};
 use rayon::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use transcript::parts::{PART_BYTES, PartReader, Parts};
@@ -20,10 +21,18 @@ use transcript::{Fault, Policy, Source, Span};
 pub(crate) struct FileContent {
     /// Links resolved; for messages and to tell it from others.
     pub(crate) path: PathBuf,
-    pub(crate) file: File,
+    pub(crate) text: ContentText,
     pub(crate) metadata: Metadata,
     /// The entries, if they were read while the file was written.
     pub(crate) scanned: Mutex<Option<Scanned>>,
+}
+
+/// Where the bytes are.
+pub(crate) enum ContentText {
+    File(Arc<File>),
+    /// In memory: a short text that stands in no file.
+    #[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "only texts of rows are held"))]
+    Held(HeldText),
 }
 
 impl FileContent {
@@ -47,7 +56,20 @@ impl FileContent {
     /// A file without a name that has been written already; `name` is for errors.
     pub(crate) fn of_temporary(name: &Path, file: File) -> Result<Self, Error> {
         let metadata = metadata::of_file(&file).map_err(no_temporary)?;
-        Ok(Self { path: name.to_path_buf(), file, metadata, scanned: Mutex::default() })
+        let text = ContentText::File(file.into());
+        Ok(Self { path: name.to_path_buf(), text, metadata, scanned: Mutex::default() })
+    }
+
+    /// The bytes in a file.
+    pub(crate) fn file(&self) -> io::Result<Arc<File>> {
+        match &self.text {
+            ContentText::File(file) => Ok(file.clone()),
+            ContentText::Held(held) => {
+                let file = temporary()?;
+                (&file).write_all(held.bytes())?;
+                Ok(file.into())
+            }
+        }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -122,7 +144,7 @@ impl FileContent {
         bytes: u64,
         work: impl FnOnce(&dyn Source) -> Result<T, E>,
     ) -> Result<T, Stop> {
-        let source = FileSource::new(&self.file, bytes.min(self.bytes()));
+        let source = FileSource::new(&self.text, bytes.min(self.bytes()));
         let fail = |Fault { at }| {
             let gone = || io::Error::other(format!("the file ends before byte {at}: it shrank meanwhile"));
             Error::new(&self.path, "read the file", source.cause.take().unwrap_or_else(gone))
@@ -151,14 +173,14 @@ thread_local! {
 
 /// A file of known length, read by offset. What is appended meanwhile is not seen.
 struct FileSource<'a> {
-    file: &'a File,
+    text: &'a ContentText,
     bytes: u64,
     cause: RefCell<Option<io::Error>>,
 }
 
 impl<'a> FileSource<'a> {
-    fn new(file: &'a File, bytes: u64) -> Self {
-        Self { file, bytes, cause: RefCell::new(None) }
+    fn new(text: &'a ContentText, bytes: u64) -> Self {
+        Self { text, bytes, cause: RefCell::new(None) }
     }
 }
 
@@ -169,12 +191,22 @@ impl Source for FileSource<'_> {
 
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
         let wanted = self.bytes.saturating_sub(at).min(buffer.len() as u64) as usize;
-        let got = read_up_to(self.file, &mut buffer[..wanted], at).map_err(|cause| {
-            *self.cause.borrow_mut() = Some(cause);
-            Fault { at }
-        })?;
+        let got = match self.text {
+            ContentText::File(file) => read_up_to(file, &mut buffer[..wanted], at).map_err(|cause| {
+                *self.cause.borrow_mut() = Some(cause);
+                Fault { at }
+            })?,
+            ContentText::Held(held) => held.bytes().read(at, &mut buffer[..wanted])?,
+        };
         BYTES_READ.set(BYTES_READ.get() + got as u64);
         if got < wanted { Err(Fault { at: at + got as u64 }) } else { Ok(got) }
+    }
+
+    fn lend(&self, span: Span) -> Option<&[u8]> {
+        let ContentText::Held(held) = self.text else { return None };
+        let bytes = held.bytes().get(usize::try_from(span.start).ok()?..usize::try_from(span.end).ok()?)?;
+        BYTES_READ.set(BYTES_READ.get() + span.len());
+        Some(bytes)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::writers;
+use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use transcript::Facts;
@@ -30,7 +31,11 @@ pub(crate) fn may_write(
     is_tried(options)?;
     snapshot.refusal().map_or(Ok(()), Err)?;
     let gates = [more, facts.format.map_or(&[][..], |format| format.gates)].concat();
-    let pass = gate::pass(&gates, &target(snapshot, facts, options.mode == Mode::Fix), options.settle)?;
+    let pass = gate::pass(
+        &gates,
+        &target(snapshot, &snapshot.file, facts, options.mode == Mode::Fix),
+        options.settle,
+    )?;
     // Last, because it reads the mounts of all processes.
     mounts::refusal(&snapshot.path, &snapshot.file).map_or(Ok(pass), |refusal| Err(refusal.into()))
 }
@@ -58,7 +63,7 @@ pub(crate) fn could_write(
 pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
     let Ok(path) = platform::metadata::real_path(path) else { return false };
     let (Ok(snapshot), Some(format)) = (Snapshot::open(&path, None), facts.format) else { return false };
-    let pass = gate::pass(format.gates, &target(&snapshot, facts, false), Duration::ZERO);
+    let pass = gate::pass(format.gates, &target(&snapshot, &snapshot.file, facts, false), Duration::ZERO);
     gate::quiet_for(&snapshot.metadata, SystemTime::now()) < FRESH || matches!(pass, Err(Stop::Deferred(_)))
 }
 
@@ -68,7 +73,8 @@ pub(crate) fn may_be_remembered(content: &FileContent, facts: &Facts, options: &
     if options.settle.is_zero() || options.policy.reloads(facts.format) {
         return None;
     }
-    gate::memory::waits(&target(content, facts, false), options.memory_settle)
+    let file = content.file().ok()?;
+    gate::memory::waits(&target(content, &file, facts, false), options.memory_settle)
 }
 
 /// The same for a session in a store: what the agents there remember they read again before the next turn.
@@ -76,15 +82,19 @@ pub(crate) fn may_be_in_turn(content: &FileContent, facts: &Facts, options: &Opt
     gate::run(facts, gate::quiet_for(&content.metadata, SystemTime::now()), options.settle)
 }
 
-fn target<'a>(content: &'a FileContent, facts: &'a Facts, makes_locks: bool) -> GateTarget<'a> {
-    let FileContent { path, file, metadata, .. } = content;
+fn target<'a>(
+    content: &'a FileContent,
+    file: &'a File,
+    facts: &'a Facts,
+    makes_locks: bool,
+) -> GateTarget<'a> {
+    let FileContent { path, metadata, .. } = content;
     GateTarget { path, file, metadata, facts, makes_locks }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
     use std::process::Command;
 
     #[test]

@@ -31,6 +31,8 @@ mod folder;
 mod follow;
 mod found;
 mod gate;
+#[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "only texts of rows are held"))]
+mod held;
 mod identity;
 mod lease;
 mod leave;

@@ -21,7 +21,7 @@ const UNPACKED_BYTES_MAX: u64 = 16 << 30;
 pub(crate) fn examine_file(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Stop> {
     const VERB: &str = "unpack the file";
     let snapshot = Snapshot::open(path, root)?;
-    let decoder = zstd::Decoder::new(&snapshot.file).map_err(|cause| Error::new(path, VERB, cause))?;
+    let decoder = zstd::Decoder::new(&*snapshot.file).map_err(|cause| Error::new(path, VERB, cause))?;
     let stream = Limited { inside: decoder, left: UNPACKED_BYTES_MAX };
     let content = FileContent::spool_as(path, VERB, stream)?;
     let found = content.read(|source| examine(source, options.policy.choose(source)?))?;

@@ -394,7 +394,8 @@ impl<'a> Replacement<'a> {
     /// changed.
     fn shut_out_writers(&self, run: &Run, text: &dyn NewText) -> Result<WritersShutOut<'_>, Stop> {
         for attempt in 1..=COMPARE_TRIES {
-            let FileContent { path, file, metadata, .. } = &**self.old;
+            let Snapshot { file, .. } = self.old;
+            let FileContent { path, metadata, .. } = &**self.old;
             let lease = writers::keep_out(path, file, metadata, writers::PATIENCE)?;
             let guarantee = match lease {
                 Some(_) => Guarantee::Lease,

@@ -1,7 +1,7 @@
 //! A file as it was when we opened it, and whether it is still the same.
 
 use crate::appends::{END_BYTES, KnownEnd};
-use crate::content::FileContent;
+use crate::content::{ContentText, FileContent};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::folder::{Place, folder_of};
@@ -15,13 +15,14 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// An open file: its place, its identity and its end when it was opened.
 pub(crate) struct Snapshot {
     content: FileContent,
+    pub(crate) file: Arc<File>,
     /// Its folder and name, through which everything is done to it.
     pub(crate) place: Place,
     /// The last bytes of what was there when it was opened.
@@ -61,8 +62,10 @@ impl Snapshot {
         let at = metadata.len() - end.len() as u64;
         let got = file.read_at(&mut end, at).map_err(fail)?;
         end.truncate(got);
-        let content = FileContent { path, file, metadata, scanned: Mutex::default() };
-        Ok(Self { content, place, end, opened })
+        let file = Arc::new(file);
+        let content =
+            FileContent { path, text: ContentText::File(file.clone()), metadata, scanned: Mutex::default() };
+        Ok(Self { content, file, place, end, opened })
     }
 
     /// Locks the file against other Tailors, until the snapshot is dropped: with `flock`, on the file itself, so that nothing

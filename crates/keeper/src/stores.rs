@@ -55,7 +55,6 @@ use rusqlite::{ErrorCode, Result as SqlResult};
 use slices::fill;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Span;
 use transcript::policy::KnownRecords;
@@ -323,11 +322,7 @@ fn stored(
     let written = database.written(kind, session).and_then(time);
     let (rows, lost) = (std::mem::take(&mut lines.rows), std::mem::take(&mut lines.lost));
     let known_records = std::mem::take(&mut lines.known);
-    let (text, scanner) = lines.finish(written)?;
-    let mut content = FileContent::of_temporary(&session_path(file, session), text)?;
-    if let Some(scanner) = scanner {
-        content.scanned = Mutex::new(Some(content.read(|source| scanner.finish_whole(source))?));
-    }
+    let content = lines.finish(&session_path(file, session), written)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
     let remark = database.lost_log().or_else(|| database.untried(kind));
     Ok(Stored { content, known_records, file, id, session, kind, rows, lost, remark, hindrance })

@@ -165,7 +165,7 @@ fn restore_rows(
     let text = Restored { vault, record: &runs.target, parts: way.parts };
     let file = temporary().map_err(no_temporary)?;
     let fail = |cause| Error::new(&content.path, "put the originals together", cause);
-    text.write(&content.file, &file).map_err(fail)?;
+    content.file().and_then(|original| text.write(&original, &file)).map_err(fail)?;
     let new = FileContent::of_temporary(&content.path, file)?;
     let keep = |_| {
         let pending = vault.begin(&content.path)?;

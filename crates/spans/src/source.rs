@@ -79,6 +79,10 @@ pub trait Source {
     /// Calls `each` with the consecutive pieces of a span, of whatever size suits the source, until it says
     /// `false`. A source that has its bytes in memory lends them instead of copying.
     fn pieces(&self, span: Span, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Fault> {
+        if let Some(bytes) = self.lend(span) {
+            each(bytes);
+            return Ok(());
+        }
         let mut buffer = vec![0; WINDOW_BYTES.min(span.len() as usize)];
         let mut at = span.start;
         while at < span.end {

@@ -151,7 +151,7 @@ impl<'l> Late<'l> {
 
     /// What the merge removes: from the transcript a copy that was interrupted, and from the leftover what is dropped.
     fn removed(&self) -> Vec<(&File, Span)> {
-        let torn = (&self.now.file, Span::new(self.resume.at, self.resume.at + self.resume.torn));
+        let torn = (&*self.now.file, Span::new(self.resume.at, self.resume.at + self.resume.torn));
         [torn].into_iter().chain(self.dropped()).collect()
     }
 

@@ -191,14 +191,13 @@ impl Database {
     /// The first column that is not there, or is one of something else than a table.
     pub(super) fn missing(&self, tables: &[(&str, &[&str])]) -> SqlResult<Option<String>> {
         // A view could be anything.
-        const HAS: &str = "SELECT count(*) FROM sqlite_schema AS s, pragma_table_info(s.name) AS c \
-                           WHERE s.type = 'table' AND s.name = ?1 AND c.name = ?2";
+        const HAS: &str = "SELECT c.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c \
+                           WHERE s.type = 'table' AND s.name = ?1";
         let mut has = self.connection.prepare(HAS)?;
         for (table, columns) in tables {
-            for column in *columns {
-                if has.query_row([table, column], |row| row.get::<_, i64>(0))? == 0 {
-                    return Ok(Some(format!("{table}.{column}")));
-                }
+            let known: Vec<String> = has.query_map([table], |row| row.get(0))?.collect::<SqlResult<_>>()?;
+            if let Some(column) = columns.iter().find(|column| !known.iter().any(|known| known == *column)) {
+                return Ok(Some(format!("{table}.{column}")));
             }
         }
         Ok(None)

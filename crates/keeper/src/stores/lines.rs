@@ -2,17 +2,19 @@
 
 use super::ahead::ReadAhead;
 use super::kind::RowKey;
-use crate::content::no_temporary;
+use crate::content::{ContentText, FileContent, no_temporary};
 use crate::error::Error;
+use crate::held::HeldText;
 use crate::platform::files::temporary;
 use crate::platform::{System, This};
+use crate::stop::Stop;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 use transcript::policy::{KnownRecord, KnownRecords};
-use transcript::scan::Scanner;
 
 /// How much is written at once.
 const BUFFER_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
@@ -46,6 +48,8 @@ pub(super) type RowStamp = u64;
 pub(super) struct RecordLines {
     pub(super) want: Want,
     file: File,
+    /// All of it, if it is short and to be examined.
+    held: Option<HeldText>,
     /// What is not in the file yet.
     end: Vec<u8>,
     /// How many bytes there are, and for how many there is room.
@@ -70,6 +74,7 @@ impl RecordLines {
         Ok(Self {
             want,
             file: temporary().map_err(no_temporary)?,
+            held: (want == Want::Entries).then(HeldText::new),
             end: Vec::new(),
             bytes: 0,
             room: ROOM_BYTES,
@@ -104,6 +109,12 @@ impl RecordLines {
 
     fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.bytes += bytes.len() as u64;
+        if let Some(held) = &mut self.held {
+            if held.add(bytes) {
+                return Ok(());
+            }
+            self.write_held()?;
+        }
         while self.end.len() + bytes.len() >= BUFFER_BYTES {
             let (now, later) = bytes.split_at(BUFFER_BYTES - self.end.len());
             self.end.extend_from_slice(now);
@@ -111,6 +122,15 @@ impl RecordLines {
             bytes = later;
         }
         self.end.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// From now on the text is in the file.
+    fn write_held(&mut self) -> io::Result<()> {
+        if let Some(held) = self.held.take() {
+            self.end.extend_from_slice(held.bytes());
+            self.write_out()?;
+        }
         Ok(())
     }
 
@@ -146,6 +166,7 @@ impl RecordLines {
             .enumerate()
             .map(|(n, ((key, start), end))| (*key, (n, *start, end)))
             .collect();
+        self.write_held()?;
         self.write_out()?;
         let mut old = &self.file;
         let mut new = BufWriter::with_capacity(BUFFER_BYTES, temporary()?);
@@ -207,16 +228,24 @@ impl RecordLines {
         Arc::make_mut(&mut self.known).insert(record, known);
     }
 
-    /// The file, with the store's modification time, and what has read its entries if they are wanted.
-    pub(super) fn finish(
-        mut self,
-        written: Option<SystemTime>,
-    ) -> Result<(File, Option<Scanner<'static>>), Error> {
-        self.write_out().map_err(no_temporary)?;
+    /// The text at a path, with the store's modification time. If it is to be examined, it is held or its entries are read.
+    pub(super) fn finish(mut self, path: &Path, written: Option<SystemTime>) -> Result<FileContent, Stop> {
+        match &self.held {
+            // The file says how long it is.
+            Some(_) => self.file.set_len(self.bytes).map_err(no_temporary)?,
+            None => self.write_out().map_err(no_temporary)?,
+        }
         if let Some(written) = written {
             self.file.set_modified(written).map_err(no_temporary)?;
         }
-        Ok((self.file, self.ahead.and_then(ReadAhead::finish)))
+        let mut content = FileContent::of_temporary(path, self.file)?;
+        if let Some(held) = self.held {
+            content.text = ContentText::Held(held);
+        }
+        if let Some(scanner) = self.ahead.and_then(ReadAhead::finish) {
+            content.scanned = Mutex::new(Some(content.read(|source| scanner.finish_whole(source))?));
+        }
+        Ok(content)
     }
 }
 
