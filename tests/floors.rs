@@ -27,7 +27,7 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
         &[
             &["step", "refusal", "policies", "found", "roots", "strays"],
             &["platform identity own"],
-            &["folder", "error", "new_text", "deferral", "store", "lease", "starter"],
+            &["folder", "error", "new_text", "held", "deferral", "store", "lease", "starter"],
             &["beside", "stop", "appends", "worth"],
             &["content", "vault", "writers", "outcome"],
             &["options", "gate", "snapshot"],
