@@ -307,9 +307,13 @@ def copies(agent, held, trials):
 
 
 def kept_down(agent, session, edit):
-    """Whether one row of one session keeps the gateway from starting, and what doctor does about it."""
+    """Whether one row of a session whose index is to be rebuilt keeps the gateway from starting, and what doctor does about it.
+
+    If the index is whole, the gateway starts: it reads such rows only to rebuild it.
+    """
     with rows.writing(agent.path) as db:
         edit(db, session)
+        dirty(db, session)
     was = rows.dump(agent.path)["transcript_events"]
     before = starts(agent)
     code, _ = agent.run("doctor", "--fix", "--non-interactive")
@@ -358,7 +362,7 @@ def say(wire, session, text):
     wire.say(text, session)
 
 
-# A row that cannot be read keeps the gateway from starting, so it is damaged once it runs. The same row keeps
+# A row that cannot be read may keep the gateway from starting, so it is damaged once it runs. The same row keeps
 # `openclaw doctor --fix` from going on.
 LATE = ("length of a zstd row too large", "length of a zstd row too small", "row that is no JSON")
 # A result of each session whose loss leaves its follower hanging on nothing.
