@@ -17,13 +17,13 @@ use transcript::parts::{PART_BYTES, PartReader, Parts};
 use transcript::scan::{Scanned, scan};
 use transcript::{Fault, Policy, Source, Span};
 
-/// An open file and how long it was. What is appended meanwhile is not seen.
+/// An open file, or a text that stands for one, and how long it was. What is appended meanwhile is not seen.
 pub(crate) struct FileContent {
     /// Links resolved; for messages and to tell it from others.
     pub(crate) path: PathBuf,
     pub(crate) text: ContentText,
     pub(crate) metadata: Metadata,
-    /// The entries, if they were read while the file was written.
+    /// The entries, if they were read while the text was written.
     pub(crate) scanned: Mutex<Option<Scanned>>,
 }
 

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// An open file: its place, its identity and its end when it was opened.
 pub(crate) struct Snapshot {
     content: FileContent,
+    /// The file itself, which the content reads too.
     pub(crate) file: Arc<File>,
     /// Its folder and name, through which everything is done to it.
     pub(crate) place: Place,

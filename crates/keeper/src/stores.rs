@@ -1,8 +1,8 @@
 //! Sessions that agents keep as rows of a SQLite database. They are read while their owner runs. In some kinds of store,
 //! texts of results are shortened while it runs too; all other repairs wait until it is stopped.
 //!
-//! A session is written as a text with one record a line, to a file without a name, and everything else reads that text. The
-//! database is open only while the text is written, and a transaction lasts a second at most, because a reader keeps the
+//! A session is written as a text with one record a line, to memory or a file without a name, and everything else reads that
+//! text. The database is open only while the text is written, and a transaction lasts a second at most, because a reader keeps the
 //! owner from resetting its log (`-wal`).
 //!
 //! Closing any descriptor of a file releases all locks that the process has on it, including SQLite's. So nothing else in this

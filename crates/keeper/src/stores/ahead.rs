@@ -8,7 +8,7 @@ use transcript::scan::Scanner;
 /// How many pieces may wait.
 const PIECES_MAX: usize = 4;
 
-/// A thread that reads what it is given.
+/// A thread that reads what it is given. It ends when nothing more can come.
 pub(super) struct ReadAhead {
     pieces: SyncSender<Vec<u8>>,
     /// Pieces that were read, for their memory.

@@ -1,4 +1,4 @@
-//! The text of a session's rows, in a file without a name.
+//! The text of a session's rows: in memory if it is short and to be examined, or else in a file without a name.
 
 use super::ahead::ReadAhead;
 use super::kind::RowKey;
@@ -140,13 +140,15 @@ impl RecordLines {
             This::set_room_aside(&self.file, self.bytes, ROOM_BYTES);
         }
         self.file.write_all(&self.end)?;
-        if self.want == Want::Entries {
+        if self.want == Want::Entries && self.ahead.is_none() {
+            self.ahead = ReadAhead::begin().ok();
             if self.ahead.is_none() {
-                self.ahead = Some(ReadAhead::begin()?);
+                // Without another thread they are read later.
+                self.want = Want::Records;
             }
-            if let Some(ahead) = &self.ahead {
-                self.end = ahead.take(std::mem::take(&mut self.end));
-            }
+        }
+        if let Some(ahead) = &self.ahead {
+            self.end = ahead.take(std::mem::take(&mut self.end));
         }
         self.end.clear();
         Ok(())
