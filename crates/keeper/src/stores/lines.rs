@@ -127,17 +127,18 @@ impl RecordLines {
 
     /// From now on the text is in the file.
     fn write_held(&mut self) -> io::Result<()> {
-        if let Some(held) = self.held.take() {
-            self.end.extend_from_slice(held.bytes());
-            self.write_out()?;
-        }
-        Ok(())
+        let Some(held) = self.held.take() else { return Ok(()) };
+        self.room = 0;
+        held.bytes().chunks(BUFFER_BYTES).try_for_each(|piece| {
+            self.end.extend_from_slice(piece);
+            self.write_out()
+        })
     }
 
     fn write_out(&mut self) -> io::Result<()> {
         if self.bytes >= self.room {
-            self.room = self.bytes + ROOM_BYTES;
-            This::set_room_aside(&self.file, self.bytes, ROOM_BYTES);
+            let from = std::mem::replace(&mut self.room, self.bytes + ROOM_BYTES);
+            This::set_room_aside(&self.file, from, self.room - from);
         }
         self.file.write_all(&self.end)?;
         if self.want == Want::Entries && self.ahead.is_none() {
