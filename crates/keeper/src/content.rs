@@ -60,7 +60,7 @@ impl FileContent {
         Ok(Self { path: name.to_path_buf(), text, metadata, scanned: Mutex::default() })
     }
 
-    /// The bytes in a file.
+    /// A file with these bytes: the file itself, or a temporary one.
     pub(crate) fn file(&self) -> io::Result<Arc<File>> {
         match &self.text {
             ContentText::File(file) => Ok(file.clone()),
@@ -95,15 +95,14 @@ impl FileContent {
         policies: &Policies,
         work: impl FnOnce(Scanned, &dyn Source, &Arc<Policy>) -> Result<T, E>,
     ) -> Result<T, Stop> {
-        let scanned = self.scanned.lock().ok().and_then(|mut scanned| scanned.take());
-        let read = match scanned {
-            Some(scanned) => {
-                // Another thread has read it.
-                BYTES_READ.set(BYTES_READ.get() + self.bytes());
-                Some(scanned)
-            }
+        let ahead = self.scanned.lock().ok().and_then(|mut scanned| scanned.take());
+        if ahead.is_some() {
+            // Another thread has read it.
+            BYTES_READ.set(BYTES_READ.get() + self.bytes());
+        }
+        let read = match ahead {
             None if rayon::current_num_threads() > 1 => self.scan_in_parts()?,
-            None => None,
+            ahead => ahead,
         };
         let read = match read {
             Some(read) => read,
@@ -204,6 +203,9 @@ impl Source for FileSource<'_> {
 
     fn lend(&self, span: Span) -> Option<&[u8]> {
         let ContentText::Held(held) = self.text else { return None };
+        if span.end > self.bytes {
+            return None;
+        }
         let bytes = held.bytes().get(usize::try_from(span.start).ok()?..usize::try_from(span.end).ok()?)?;
         BYTES_READ.set(BYTES_READ.get() + span.len());
         Some(bytes)

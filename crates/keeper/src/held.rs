@@ -1,8 +1,8 @@
-//! A text in memory, which the next one of the same thread takes over: to have new memory costs more than to fill it.
+//! A text in memory. The next one of the same thread reuses its memory: getting new memory costs more than filling it.
 
 use std::cell::Cell;
 
-/// How much of a text is held.
+/// The longest text that is held in memory.
 pub(crate) const HELD_BYTES_MAX: usize = if cfg!(test) { 4 << 10 } else { 8 << 20 };
 
 thread_local! {

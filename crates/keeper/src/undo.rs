@@ -105,16 +105,12 @@ fn find(
     // If the vault cannot be read, reading the texts fails later with a better message.
     let forgotten = vault.forgotten(&runs.target).unwrap_or_default();
     let back = |extent| content.read(|source| RestoredText::back(&runs, extent, &forgotten, source));
-    let way = if runs.target.is_of_rows() {
-        match back(Extent::Whole) {
-            Err(Stop::Refused(Refusal::ChangedSince { .. })) => {
-                RestoredText::by_rows(&runs.target, content.bytes())
-            }
-            Err(_) => back(extent)?,
-            Ok(way) => way,
+    let way = match runs.target.is_of_rows().then(|| back(Extent::Whole)) {
+        Some(Ok(way)) => way,
+        Some(Err(Stop::Refused(Refusal::ChangedSince { .. }))) => {
+            RestoredText::by_rows(&runs.target, content.bytes())
         }
-    } else {
-        back(extent)?
+        _ => back(extent)?,
     };
     let now = content.read(|source| examine(source, options.policy.choose(source)?))?;
     signed_since(&runs, &way, &now, options).map_or(Ok(()), Err)?;

@@ -25,7 +25,7 @@ const WHOLE_FOR: Duration = Duration::from_secs(600);
 pub(super) const COUNTED_BYTES_MAX: u64 = 256 << 20;
 
 /// What to do about a damaged database.
-pub(super) const DAMAGED: &str = "the database is damaged, and Tailor leaves it as it is; to print what can still be read of a session, run: \
+const DAMAGED: &str = "the database is damaged, and Tailor leaves it as it is; to print what can still be read of a session, run: \
                        tailor export 'FILE#SESSION'";
 /// What to do about a database whose tables cannot be listed.
 const NO_TABLES: &str = "the list of its tables is damaged, so nothing can be found in it, and Tailor leaves it as it is; SQLite may \
@@ -125,7 +125,7 @@ impl Database {
         Ok(None)
     }
 
-    /// What is wrong with the pages of its tables, if it is so small that all can be read in a moment. Search indexes are left
+    /// What is wrong with the pages of its tables, and what to do about it, if it is so small that all can be read in a moment. Search indexes are left
     /// out: that takes longer, and no row depends on them.
     pub(super) fn damage(&self) -> SqlResult<Option<String>> {
         const TABLES: &str =
@@ -146,14 +146,15 @@ impl Database {
                 said => said?,
             };
             if said != "ok" {
-                return Ok(Some(format!("{table}: {}", said.lines().last().unwrap_or_default())));
+                let said = said.lines().last().unwrap_or_default();
+                return Ok(Some(format!("{DAMAGED} ({table}: {said})")));
             }
         }
         Ok(None)
     }
 
-    /// Refuses a database that is damaged anywhere: nobody knows what a write would do to it. It is looked at once in a while.
-    pub(super) fn is_whole(file: &Path, id: FileId) -> Result<(), Stop> {
+    /// Refuses a database that is damaged anywhere: nobody knows what a write would do to it. A whole one is looked at again after a while.
+    pub(super) fn refuse_damaged(file: &Path, id: FileId) -> Result<(), Stop> {
         static WHOLE: Mutex<Vec<(PathBuf, FileId, Instant)>> = Mutex::new(Vec::new());
         let mut known = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(.., looked)| looked.elapsed() < WHOLE_FOR);
@@ -163,7 +164,7 @@ impl Database {
         let database = Self::open(file)?;
         match database.damage().map_err(|error| database.stop("look for damage", error))? {
             None => known.push((file.to_path_buf(), id, Instant::now())),
-            Some(said) => return Err(Refusal::StoreStays(format!("{DAMAGED} ({said})")).into()),
+            Some(damage) => return Err(Refusal::StoreStays(damage).into()),
         }
         Ok(())
     }

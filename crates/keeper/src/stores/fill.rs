@@ -1,6 +1,6 @@
 //! Measures what fills a database: exactly if it is small, by samples if reading all of it would take too long.
 
-use super::database::{COUNTED_BYTES_MAX, DAMAGED, Database, is_foreign};
+use super::database::{COUNTED_BYTES_MAX, Database, is_foreign};
 use super::kind::StoreKind;
 use super::kinds::KINDS;
 use crate::error::Error;
@@ -49,7 +49,7 @@ pub fn measure_store(file: &Path) -> Result<Option<Fill>, Error> {
     if measured.is_exact {
         measured.remarks.extend(damaged_indexes(&database.connection, &measured));
     }
-    measured.remarks.extend(damage.map(|said| format!("{DAMAGED} ({said})")));
+    measured.remarks.extend(damage);
     measured.remarks.extend(database.lost_log());
     Ok(Some(measured))
 }

@@ -151,7 +151,7 @@ pub(super) trait RowReader {
 
     /// If the rows are in one table and never change without a rewrite: a query for all of a session (`?1`) after a number
     /// (`?2`), which yields the rowid, that number and what is written; and what writes the record.
-    fn all(&mut self) -> Option<(&'static str, WriteRow<'_>)> {
+    fn all(&mut self) -> Option<(String, WriteRow<'_>)> {
         None
     }
 }

@@ -35,7 +35,7 @@ pub(super) const KIND: StoreKind = StoreKind {
     keys,
     reader: |connection| {
         let beside = Beside { connection, session: String::new(), index: None };
-        Ok(Box::new(Events { row: connection.prepare(ROW)?, beside }))
+        Ok(Box::new(Events { row: connection.prepare(&format!("{READ} rowid = ?1"))?, beside }))
     },
     fillers: &[(
         "trajectory_runtime_events",
@@ -165,10 +165,8 @@ fn seal(connection: &Connection, session: &str) -> SqlResult<()> {
     connection.execute(TOUCH, params![session, now]).map(drop)
 }
 
-const ROW: &str = "SELECT rowid, seq, event_json, event_zstd, event_utf8_bytes, session_id FROM transcript_events \
-                   WHERE rowid = ?1";
-const ROWS: &str = "SELECT rowid, seq, event_json, event_zstd, event_utf8_bytes, session_id FROM transcript_events \
-                    WHERE session_id = ?1 AND seq > ?2 ORDER BY seq";
+const READ: &str =
+    "SELECT rowid, seq, event_json, event_zstd, event_utf8_bytes, session_id FROM transcript_events WHERE";
 
 fn keys(query: &Query<'_>, each: EachRow<'_>) -> Result<(), RowTrouble> {
     query.each(EVENTS, &RowOrder::all("transcript_events WHERE session_id = ?1", &["seq"]), each)
@@ -192,8 +190,9 @@ impl RowReader for Events<'_> {
         rows.next()?.map_or(Ok(()), |row| self.beside.write(row, out))
     }
 
-    fn all(&mut self) -> Option<(&'static str, WriteRow<'_>)> {
-        Some((ROWS, Box::new(|row, out| self.beside.write(row, out))))
+    fn all(&mut self) -> Option<(String, WriteRow<'_>)> {
+        let all = format!("{READ} session_id = ?1 AND seq > ?2 ORDER BY seq");
+        Some((all, Box::new(|row, out| self.beside.write(row, out))))
     }
 }
 

@@ -130,7 +130,7 @@ impl Pruning {
             check(&reading, kind, mend, layout)?;
             return Ok(Self { file: file.into(), database: reading, snapshots, layout, _alone: None });
         }
-        Database::is_whole(file, FileId::from_metadata(&found))?;
+        Database::refuse_damaged(file, FileId::from_metadata(&found))?;
         let alone = Alone::enter(file, mend)?;
         let database = Database::open_to_write(file, FileId::from_metadata(&found), true)?;
         drop(reading);

@@ -73,7 +73,7 @@ impl Slices<'_> {
             salvages: self.salvages,
         };
         if let Some((all, write)) = rows.reader.all().filter(|_| !self.salvages) {
-            return self.read_all(all, write, lines).map(|()| None);
+            return self.read_all(&all, write, lines).map(|()| None);
         }
         self.each(&mut |key| {
             self.pause(ROWS_PER_KEY)?;

@@ -82,7 +82,7 @@ impl Stored {
         let whole = made.as_ref().is_some_and(|made| made.is_alone);
         let changes = if whole { Vec::new() } else { self.divide(mend, &texts)? };
         let is_alone = whole || !changes.iter().all(|change| self.only_shortens(mend, change, &texts));
-        Database::is_whole(&self.file, self.id)?;
+        Database::refuse_damaged(&self.file, self.id)?;
         let _alone = is_alone.then(|| Alone::enter(&self.file, mend)).transpose()?;
         let database = Database::open_to_write(&self.file, self.id, is_alone)?;
         let is_bulk = made.as_ref().is_some_and(|made| made.is_pruned);

@@ -301,8 +301,8 @@ pub struct Content {
     pub mirrors: bool,
     /// Whether each record names its session.
     pub names_session: bool,
-    /// Whether records may be numbered.
-    pub ordinals: bool,
+    /// The field with the number of a record, if records may be numbered.
+    pub ordinals: Option<&'static str>,
     /// Whether the agent reads the whole file into one JavaScript string.
     pub in_one_string: bool,
     /// Whether records may give the session a title, which lists of sessions show.
@@ -329,7 +329,7 @@ impl Content {
         failures: false,
         mirrors: false,
         names_session: false,
-        ordinals: false,
+        ordinals: None,
         in_one_string: false,
         titles: false,
         counts_messages: false,

@@ -24,7 +24,8 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Value, ValueKind as Json};
 use uuid::Uuid;
 
-const KEYS: &[&str] = &["timestamp", "ordinal", "type", "payload", "metadata"];
+const KEYS: &[&str] = &["timestamp", ORDINAL, "type", "payload", "metadata"];
+const ORDINAL: &str = "ordinal";
 const TYPES: &[&str] = &[
     "session_meta",
     "response_item",
@@ -130,7 +131,7 @@ pub(super) const FORMAT: Format = Format {
         reasoning: true,
         seals_items: true,
         counts_tokens: true,
-        ordinals: true,
+        ordinals: Some(ORDINAL),
         ..Content::OPENAI
     },
     estimate: Estimate { added: &[("", 3_600)], char: 280, ..Estimate::BASE },
@@ -154,7 +155,7 @@ fn vote(doc: &Doc) -> Vote {
 
 fn read(doc: &Doc, draft: &mut Draft<'_>) {
     let Some(line) = doc.root() else { return };
-    let [kind, payload, ordinal] = line.pick(["type", "payload", "ordinal"]);
+    let [kind, payload, ordinal] = line.pick(["type", "payload", ORDINAL]);
     if let Some(ordinal) = ordinal {
         draft.offsets(PAGINATED);
         draft.ordinal(ordinal);

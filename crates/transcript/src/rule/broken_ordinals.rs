@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
         repeats: Repeats::Once,
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content.ordinals { Cover::Reported } else { Cover::Never },
+    cover: |format| if format.content.ordinals.is_some() { Cover::Reported } else { Cover::Never },
     check,
 };
 

@@ -71,11 +71,12 @@ fn stays_in_place(session: &Session<'_>, step: &Op) -> Result<bool, Fault> {
 
 /// Whether a record is on the line after a record with the same number.
 fn repeats_a_number(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
+    let Some(name) = session.format.content.ordinals else { return Ok(false) };
     let entries = &session.transcript.entries[..=entry as usize];
     let Some((own, before)) = entries.split_last() else { return Ok(false) };
     let Some(before) = before.iter().rfind(|other| !other.listed) else { return Ok(false) };
     let number = |at: Span| -> Result<Option<u64>, Fault> {
-        Ok(json::parse(session.source, at)?.as_ref().and_then(|doc| doc.get("ordinal")?.whole()))
+        Ok(json::parse(session.source, at)?.as_ref().and_then(|doc| doc.get(name)?.whole()))
     };
     if own.listed || own.glued || before.line + 1 != own.line {
         return Ok(false);
