@@ -52,7 +52,7 @@ impl System for This {
         writing::sync(file)
     }
 
-    fn set_room_aside(file: &File, at: u64, bytes: u64) {
+    fn reserve_space(file: &File, at: u64, bytes: u64) {
         let _ = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, at, bytes);
     }
 

@@ -57,12 +57,13 @@ pub(crate) trait System {
     /// Makes a file durable.
     fn sync(file: &File) -> io::Result<()>;
 
-    /// Sets room aside for so many bytes from an offset on, if writing them costs less then. The file does not become longer.
+    /// Reserves disk space for that many bytes from an offset on, if that makes writing them cheaper. The file does not become
+    /// longer.
     #[cfg_attr(
         not(feature = "stores"),
         expect(dead_code, reason = "only copies of rows are written piece by piece")
     )]
-    fn set_room_aside(_: &File, _: u64, _: u64) {}
+    fn reserve_space(_: &File, _: u64, _: u64) {}
 
     /// Makes a file for its owner alone that shares the blocks of another one. After an error there is no such file.
     fn clone_file(_: &File, _: &Path) -> io::Result<File> {

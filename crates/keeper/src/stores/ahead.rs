@@ -24,7 +24,7 @@ impl ReadAhead {
             for mut piece in given {
                 scanner.feed(&piece);
                 piece.clear();
-                // What gave it may be done.
+                // Nobody may want it any more.
                 let _ = back.send(piece);
             }
             scanner
@@ -34,7 +34,7 @@ impl ReadAhead {
 
     /// Takes the next bytes, and gives an empty piece.
     pub(super) fn take(&self, piece: Vec<u8>) -> Vec<u8> {
-        // A thread that is gone gives no entries.
+        // If the thread is gone, the text is read again.
         let _ = self.pieces.send(piece);
         self.done.try_recv().unwrap_or_default()
     }

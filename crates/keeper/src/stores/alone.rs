@@ -22,7 +22,7 @@ use std::time::Duration;
 /// How long to wait for the owner's lock.
 const LOCK_MAX: Duration = Duration::from_millis(200);
 
-/// How long a process takes from its start to its own program.
+/// How long a child process takes to run its own program.
 const START_MAX: Duration = Duration::from_millis(50);
 
 /// The owner's lock, which we hold.
@@ -62,7 +62,7 @@ pub(super) fn nobody_seen(file: &Path) -> Result<(), Stop> {
     if other().is_none() {
         return Ok(());
     }
-    // A process that we are starting has all that we have open, until it runs its own program.
+    // A child process of ours shares our open files until it runs its own program.
     sleep(START_MAX);
     other().map_or(Ok(()), |holder| Err(Deferral::Open { pid: holder.pid, name: holder.name }.into()))
 }

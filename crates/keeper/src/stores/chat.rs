@@ -122,6 +122,6 @@ pub(super) fn list(
         return Ok(Some(list));
     }
     let id: i64 = row.get(0)?;
-    out.unreadable(format!("message {id}: it is no list of parts"), Some(bytes))?;
+    out.unreadable(format!("message {id}: its content is not a list of parts"), Some(bytes))?;
     Ok(None)
 }

@@ -33,12 +33,12 @@ const NO_TABLES: &str = "the list of its tables is damaged, so nothing can be fo
 /// What to do if the log cannot be created.
 const NO_PLACE: &str = "SQLite needs the -shm file that belongs to its -wal, or a place to make one: copy the database and its \
                         -wal together to a folder of yours, and read that";
-/// What to do if the index of the log finds no room.
-const NO_ROOM: &str = "SQLite needs room for a -shm of 32 kB beside a database in WAL mode, also to read it: free some space, or copy \
-                       the database and its -wal together to another disk, and read that";
+/// What to do if there is no room for the index of the log.
+const NO_ROOM: &str = "to read a database in WAL mode, SQLite needs 32 kB beside it for a -shm file: free some space, or copy the \
+                       database and its -wal together to another disk, and read that";
 /// What to do if a program died in the middle of a transaction. Without its journal the database would be read half written.
-const UNFINISHED: &str = "a program died in the middle of a transaction, and its -journal says how to take that back; SQLite does it \
-                          once a program that may write opens the database: start its owner, or run: sqlite3 FILE .tables";
+const UNFINISHED: &str = "a program died in the middle of a transaction; SQLite rolls it back from the -journal when a program that may \
+                          write opens the database: start its owner, or run: sqlite3 FILE .tables";
 
 pub(super) struct Database {
     pub(super) connection: Connection,

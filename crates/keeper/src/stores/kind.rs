@@ -149,8 +149,8 @@ pub(super) trait RowReader {
     /// Writes the record, or the records, of a row.
     fn row(&mut self, key: RowKey, out: &mut RecordLines) -> Result<(), RowTrouble>;
 
-    /// If the rows are in one table and never change without a rewrite: a query for all of a session (`?1`) after a number
-    /// (`?2`), which yields the rowid, that number and what is written; and what writes the record.
+    /// For rows of one table that never change without a rewrite: a query for all rows of a session (`?1`) after a position
+    /// (`?2`), and what writes their records. The query yields the rowid, the position and the columns that are written.
     fn all(&mut self) -> Option<(String, WriteRow<'_>)> {
         None
     }

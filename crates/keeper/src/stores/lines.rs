@@ -19,8 +19,8 @@ use transcript::policy::{KnownRecord, KnownRecords};
 /// How much is written at once.
 const BUFFER_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
 
-/// For how much room is set aside at once, once there is more than that.
-const ROOM_BYTES: u64 = 32 << 20;
+/// How much disk space is reserved at a time. Shorter texts reserve none.
+const RESERVED_BYTES: u64 = 32 << 20;
 
 /// What the text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +52,9 @@ pub(super) struct RecordLines {
     held: Option<HeldText>,
     /// What is not in the file yet.
     end: Vec<u8>,
-    /// How many bytes there are, and for how many there is room.
+    /// How many bytes there are, and for how many disk space is reserved.
     bytes: u64,
-    room: u64,
+    reserved: u64,
     /// Where each row begins, in the order in which they were read.
     pub(super) rows: Vec<(RowKey, u64)>,
     /// The version of each row, if rows of its kind have one.
@@ -77,7 +77,7 @@ impl RecordLines {
             held: (want == Want::Entries).then(HeldText::new),
             end: Vec::new(),
             bytes: 0,
-            room: ROOM_BYTES,
+            reserved: RESERVED_BYTES,
             rows: Vec::new(),
             stamps: Vec::new(),
             is_folded: false,
@@ -128,7 +128,7 @@ impl RecordLines {
     /// From now on the text is in the file.
     fn write_held(&mut self) -> io::Result<()> {
         let Some(held) = self.held.take() else { return Ok(()) };
-        self.room = 0;
+        self.reserved = 0;
         held.bytes().chunks(BUFFER_BYTES).try_for_each(|piece| {
             self.end.extend_from_slice(piece);
             self.write_out()
@@ -136,15 +136,15 @@ impl RecordLines {
     }
 
     fn write_out(&mut self) -> io::Result<()> {
-        if self.bytes >= self.room {
-            let from = std::mem::replace(&mut self.room, self.bytes + ROOM_BYTES);
-            This::set_room_aside(&self.file, from, self.room - from);
+        if self.bytes >= self.reserved {
+            let from = std::mem::replace(&mut self.reserved, self.bytes + RESERVED_BYTES);
+            This::reserve_space(&self.file, from, self.reserved - from);
         }
         self.file.write_all(&self.end)?;
         if self.want == Want::Entries && self.ahead.is_none() {
             self.ahead = ReadAhead::begin().ok();
             if self.ahead.is_none() {
-                // Without another thread they are read later.
+                // Without another thread, entries are read later.
                 self.want = Want::Records;
             }
         }
@@ -187,7 +187,7 @@ impl RecordLines {
         }
         self.file = new.into_inner().map_err(IntoInnerError::into_error)?;
         (self.rows, self.stamps, self.bytes) = (rows, stamps, bytes);
-        // What is being read is another text.
+        // The other thread reads the old order.
         self.ahead = None;
         if self.want == Want::Entries {
             self.want = Want::Records;

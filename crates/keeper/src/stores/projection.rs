@@ -325,19 +325,19 @@ fn open_call(connection: &Connection, session: &str, own: &RowCells) -> SqlResul
 pub(super) struct SessionIndex<'c> {
     identity: Statement<'c>,
     identities: Statement<'c>,
-    /// The first events with an identity from the last one on that was asked for.
+    /// A page of events that have an identity, read ahead.
     known: VecDeque<i64>,
     /// The last live event, if OpenClaw takes another one for it.
     wrong_leaf: Option<i64>,
-    /// How many more bytes events without identity may have.
+    /// How many more bytes of events without identity may be reported.
     left: usize,
 }
 
-/// How much of events without identity is said, because it is held in memory. If there are more, they are said once these have
-/// been mended.
+/// How many bytes of events without identity are reported, because they are held in memory. The rest is reported once these
+/// have been repaired.
 const UNKNOWN_BYTES_MAX: usize = 16 << 20;
 
-/// What a short one counts for.
+/// The least that one of them counts.
 const UNKNOWN_BYTES_MIN: usize = 16 << 10;
 
 impl<'c> SessionIndex<'c> {
@@ -367,14 +367,14 @@ impl<'c> SessionIndex<'c> {
             self.left = self.left.saturating_sub(bytes.max(UNKNOWN_BYTES_MIN));
             "it is not in transcript_event_identities, so nothing that came before it is sent"
         } else if self.wrong_leaf == Some(seq) {
-            "it is the last live one, and leaf_event_id in session_transcript_index_state is another, so each turn fails"
+            "it is the last live event, but leaf_event_id in session_transcript_index_state names another one, so every turn fails"
         } else {
             return Ok(None);
         };
         Ok(Some(format!("event {seq}: {what}")))
     }
 
-    /// Whether an event has an identity. The events come in their order, mostly.
+    /// Whether an event has an identity. Events usually come in order.
     fn has_identity(&mut self, session: &str, seq: i64) -> SqlResult<bool> {
         while self.known.front().is_some_and(|known| *known < seq) {
             self.known.pop_front();
@@ -383,7 +383,7 @@ impl<'c> SessionIndex<'c> {
             let known = self.identities.query_map(params![session, seq], |row| row.get(0))?;
             self.known = known.collect::<SqlResult<_>>()?;
         }
-        // The event may have come since these were read.
+        // The event may have been added after the page was read.
         Ok(self.known.front() == Some(&seq) || self.identity.exists(params![session, seq])?)
     }
 }

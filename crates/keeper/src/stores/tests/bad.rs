@@ -218,5 +218,5 @@ fn on_a_full_disk_the_rows_stay_and_are_written_once_there_is_room() {
     drop(store);
     fs::write(&ballast, vec![0; 2 << 20]).unwrap_err();
     let error = export(&path).err().unwrap().to_string();
-    assert!(error.contains("room for a -shm"), "{error}");
+    assert!(error.contains("beside it for a -shm file"), "{error}");
 }
