@@ -51,8 +51,6 @@ mod without {
         Ok(None)
     }
 
-    pub(crate) use open as open_or_gone;
-
     /// The same.
     #[expect(clippy::unnecessary_wraps, reason = "a build with stores may fail")]
     pub(crate) fn text(_: &Path, _: Option<&Path>) -> Result<Option<FileContent>, Stop> {
@@ -112,5 +110,5 @@ mod without {
 pub use without::measure_store;
 #[cfg(not(feature = "stores"))]
 pub(crate) use without::{
-    Replacing, Stored, open, open as open_to_scan, open_or_gone, sessions, text, whys, written,
+    Replacing, Stored, open, open as open_or_gone, open as open_to_scan, sessions, text, whys, written,
 };
