@@ -175,6 +175,33 @@ fn the_terminal_is_given_back() {
     }
 }
 
+/// Closing a terminal's window leaves nothing behind, not even where no signal tells of it.
+#[test]
+fn top_ends_with_its_terminal() {
+    let dir = sessions();
+    let mut command = dir.command();
+    command.args(["top", "sessions"]).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+    let (mut child, mut terminal) = begun_on_terminal(80, command);
+    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&seen).contains("worst first") {
+        let count = terminal.read(&mut buffer).unwrap();
+        seen.extend_from_slice(&buffer[..count]);
+    }
+    drop(terminal);
+    let begun = Instant::now();
+    let ended = loop {
+        match child.try_wait().unwrap() {
+            None if begun.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(50)),
+            ended => break ended,
+        }
+    };
+    if ended.is_none() {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(ended.is_some(), "it goes on without a terminal");
+}
+
 /// Titles, names of tools and of files that try to: clear the screen, set the title, use the clipboard.
 #[test]
 fn nothing_from_a_transcript_writes_an_escape() {

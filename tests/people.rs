@@ -32,7 +32,8 @@ fn typed(columns: u16, command: Command, keys: &str) -> String {
 
 /// A command that has begun on a terminal of so many columns, and the other side of that.
 pub(crate) fn begun_on_terminal(columns: u16, mut command: Command) -> (Child, File) {
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    // A command that held it as well would never lose its terminal.
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
     let name = ptsname(&terminal, Vec::new()).unwrap();

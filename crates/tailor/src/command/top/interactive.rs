@@ -22,12 +22,13 @@ use keeper::program::ENDS;
 use rayon::prelude::*;
 use signal_hook::flag::register_usize;
 use signal_hook::low_level::emulate_default_handler;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::Builder;
+use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 use terminal_size::{Height, Width, terminal_size_of};
 
@@ -56,35 +57,47 @@ pub(super) fn run(top: &TopArgs, config: &Loaded) -> CommandResult {
         candidates,
         tell,
     };
+    let done = RawTerminal::take().and_then(|held| {
+        end_with_terminal()?;
+        walk(view, &Arc::new(work), &news).map(|()| drop(held))
+    });
+    done.map_err(|error| {
+        format!("top: could not use the terminal: {error}; for tables, run: tailor top --plain")
+    })?;
+    Ok(ExitStatus::Clean)
+}
+
+/// Ends the program at a signal, or when its terminal has gone. Only a thread of its own can: on a terminal that hung up,
+/// `event::poll` reads the end of the file again and again and never returns.
+fn end_with_terminal() -> io::Result<()> {
     let ended = Arc::new(AtomicUsize::new(0));
     for &signal in ENDS {
         // Where that is impossible, a signal ends the program as ever.
         let _ = register_usize(signal, ended.clone(), usize::try_from(signal).unwrap_or_default());
     }
-    let done =
-        RawTerminal::take().and_then(|held| walk(view, &Arc::new(work), &news, &ended).map(|()| drop(held)));
-    done.map_err(|error| {
-        format!("top: could not use the terminal: {error}; for tables, run: tailor top --plain")
-    })?;
-    if let Ok(signal @ 1..) = i32::try_from(ended.load(Ordering::SeqCst)) {
-        let _ = emulate_default_handler(signal);
-    }
-    Ok(ExitStatus::Clean)
+    let wait_for_end = move || {
+        while ended.load(Ordering::SeqCst) == 0 && io::stdout().is_terminal() {
+            sleep(WAIT);
+        }
+        // Nothing is drawn any more once the terminal has been restored.
+        let _drawing = io::stdout().lock();
+        give_back();
+        if let Ok(signal @ 1..) = i32::try_from(ended.load(Ordering::SeqCst)) {
+            let _ = emulate_default_handler(signal);
+        }
+        exit(ExitStatus::Error as i32);
+    };
+    Builder::new().name("end".to_string()).spawn(wait_for_end).map(drop)
 }
 
 /// Draws and handles keys until the user quits.
-fn walk(
-    mut view: View,
-    work: &Arc<BackgroundWork>,
-    news: &Receiver<SessionNews>,
-    ended: &AtomicUsize,
-) -> io::Result<()> {
+fn walk(mut view: View, work: &Arc<BackgroundWork>, news: &Receiver<SessionNews>) -> io::Result<()> {
     work.begin(BackgroundWork::send_all)?;
     let (mut size, mut is_stale, mut drawn) = (None, true, Instant::now());
     if work.candidates.len() == 1 {
         obey(&view.press(KeyPress::Open), work);
     }
-    while ended.load(Ordering::SeqCst) == 0 {
+    loop {
         let now = terminal_size_of(io::stdout()).map_or(SIZE, |(Width(w), Height(h))| (w.into(), h.into()));
         if size.replace(now) != Some(now) {
             view.resize(now.0, now.1, is_ascii());
@@ -108,7 +121,6 @@ fn walk(
         }
         show(&view.draw())?;
     }
-    Ok(())
 }
 
 /// Takes in the results that have arrived. Returns whether there were any.
