@@ -948,7 +948,9 @@ impl CheckArgs {
     /// The configuration's policies with the flags applied, at the current time.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let only = self.only();
-        let select = if only.is_empty() { &self.select } else { &only };
+        let first = self.only.iter().flat_map(|group| group.first()).map(str::to_string);
+        let together: Vec<String> = only.iter().cloned().chain(first).collect();
+        let select = if only.is_empty() { &self.select } else { &together };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         let policies = self.limits.policies(config);
         policies.map(|policy| {

@@ -241,4 +241,12 @@ impl Group {
     pub fn codes(self) -> impl Iterator<Item = &'static str> {
         RULES.iter().filter(move |rule| rule.groups.contains(&self)).map(|rule| rule.code())
     }
+
+    /// The codes of the rules that run with it, because it shows only after their safe repairs what its own rules are
+    /// about: what is not loaded is known once bytes and links are whole.
+    pub fn first(self) -> impl Iterator<Item = &'static str> {
+        let comes_first = |rule: &&&Rule| matches!(rule.stage, Stage::Bytes | Stage::Links);
+        let rules = RULES.iter().filter(comes_first).filter(move |_| self == Self::DeadWeight);
+        rules.map(|rule| rule.code())
+    }
 }

@@ -238,6 +238,8 @@ pub enum Held {
     NothingElse,
     /// There is no unambiguous repair here.
     Tangled,
+    /// A link of the session is broken, and what looks unused may be needed once it is mended.
+    BrokenLinks,
     /// This run has made as many changes as one run may.
     NextRun,
     /// The repair was tried, and would make something worse.
@@ -264,6 +266,7 @@ impl Held {
             | Self::Checked
             | Self::NothingElse
             | Self::Tangled
+            | Self::BrokenLinks
             | Self::NextRun
             | Self::Worse(_) => None,
         }
@@ -315,6 +318,9 @@ impl fmt::Display for Held {
                 return write!(f, "one run makes at most {STEPS_MAX} changes; run tailor fix again for the rest");
             }
             Self::Tangled => "no unambiguous repair here",
+            Self::BrokenLinks => {
+                "a link of this session is broken, and these messages may be sent again once it is repaired"
+            }
             Self::Worse(worse) => return write!(f, "{worse}"),
         })
     }

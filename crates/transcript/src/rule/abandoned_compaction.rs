@@ -1,10 +1,11 @@
 //! T3: a compaction from which the conversation never continued, beside the one from which it did.
 
 use super::base::{Cover, FindingSink, Group, Heals, Help, Rule, RuleInfo, about};
+use super::dead_weight::is_in_doubt;
 use super::removal::{only_if_asked, take_out};
 use crate::format::{Format, Shape};
 use crate::model::entry::{Kind, Link};
-use crate::model::finding::{Finding, Guard, Severity};
+use crate::model::finding::{Finding, Fix, Guard, Held, Severity};
 use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::string::ToString;
@@ -40,9 +41,14 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
-    for entry in abandoned(session) {
+    let abandoned = abandoned(session);
+    let in_doubt = !abandoned.is_empty() && is_in_doubt(session)?;
+    for entry in abandoned {
         let message = "a compaction attempt that was abandoned".to_string();
-        let fix = only_if_asked(take_out(session, entry), Guard::History);
+        let fix = match in_doubt {
+            true => Fix::held(Held::BrokenLinks),
+            false => only_if_asked(take_out(session, entry), Guard::History),
+        };
         out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
     }
     Ok(())

@@ -42,8 +42,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let mut needed = named_before(session)?;
     needed.extend(names_the_model(session, boundary));
     let entries = (0..boundary).filter(|&entry| is_replaced(session, entry) && !needed.contains(&entry));
-    dead_weight::report(&RULE, session, entries, "messages from before the last compaction", out);
-    Ok(())
+    dead_weight::report(&RULE, session, entries, "messages from before the last compaction", out)
 }
 
 /// Whether an entry before the last compaction is not sent any more. A call whose result is sent stays.

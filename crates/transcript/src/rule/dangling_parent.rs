@@ -66,6 +66,14 @@ fn is_summary(session: &Session<'_>, entry: u32) -> bool {
     session.shape.notes_are_summaries && found.kind == Kind::Note && found.text_chars > 0
 }
 
+/// All entries of the main conversation whose parents are missing, live or not, but the first one: forks begin so.
+pub(super) fn all_dangling<'s>(session: &'s Session<'_>) -> impl Iterator<Item = u32> + 's {
+    let main =
+        (0..).zip(&session.transcript.entries).filter(|(_, entry)| entry.id.is_some() && !entry.is_sidechain);
+    let dangling = main.map(|(index, _)| index).filter(|&entry| is_dangling(session, entry));
+    dangling.filter(|&entry| nearest_before(session, entry).is_some())
+}
+
 /// The entries of the live branch whose parents are missing.
 fn dangling<'s>(session: &'s Session<'_>) -> impl Iterator<Item = u32> + 's {
     let live = session.live.iter().copied();

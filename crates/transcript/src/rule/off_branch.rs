@@ -69,8 +69,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         }
         None => "messages on abandoned branches",
     };
-    dead_weight::report(&RULE, session, going.into_iter(), message, out);
-    Ok(())
+    dead_weight::report(&RULE, session, going.into_iter(), message, out)
 }
 
 /// The first user message.

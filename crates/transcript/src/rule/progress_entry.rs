@@ -33,6 +33,5 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         .unusual()
         .filter(|(_, entry)| entry.service == Service::Progress)
         .map(|(index, _)| index);
-    dead_weight::report(&RULE, session, entries, "progress of finished tools", out);
-    Ok(())
+    dead_weight::report(&RULE, session, entries, "progress of finished tools", out)
 }

@@ -30,6 +30,5 @@ pub(super) static RULE: Rule = Rule {
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let logged = session.transcript.unusual().filter(|(_, entry)| entry.service == Service::RequestLog);
     let entries = logged.map(|(index, _)| index);
-    dead_weight::report(&RULE, session, entries, "a log of requests, which is never read again", out);
-    Ok(())
+    dead_weight::report(&RULE, session, entries, "a log of requests, which is never read again", out)
 }

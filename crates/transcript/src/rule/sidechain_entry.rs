@@ -36,6 +36,5 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             && !session.is_live(index)
     };
     let entries = all.filter(dead).map(|(index, _)| index);
-    dead_weight::report(&RULE, session, entries, "messages of subagents", out);
-    Ok(())
+    dead_weight::report(&RULE, session, entries, "messages of subagents", out)
 }

@@ -42,8 +42,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let superseded = |&entry: &u32| {
         session.kind(entry) == Kind::Boundary && session.is_live(entry) && is_replaced(session, entry)
     };
-    dead_weight::report(&RULE, session, (0..last).filter(superseded), "compactions before the last one", out);
-    Ok(())
+    dead_weight::report(&RULE, session, (0..last).filter(superseded), "compactions before the last one", out)
 }
 
 /// Whether an entry is alone on its line.

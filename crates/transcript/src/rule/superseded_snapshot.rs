@@ -38,6 +38,5 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         entry.group.is_some_and(|message| newest.get(&message) != Some(&index))
     };
     let entries = all().filter(old).map(|(index, _)| index);
-    dead_weight::report(&RULE, session, entries, "snapshots of files that later ones replace", out);
-    Ok(())
+    dead_weight::report(&RULE, session, entries, "snapshots of files that later ones replace", out)
 }
