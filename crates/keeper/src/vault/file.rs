@@ -76,7 +76,10 @@ pub(super) fn broken(why: &str) -> io::Error {
 
 /// Reads the index of the file of a run.
 pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Record> {
-    let found = read_block(file, 0).map_err(|_| broken("its beginning is missing"))?;
+    let found = read_block(file, 0).map_err(|cause| match cause.kind() {
+        ErrorKind::UnexpectedEof => broken("its beginning is missing"),
+        _ => cause,
+    })?;
     let numbers = |at: usize| found[at..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let hash = found[24..].first_chunk::<32>().ok_or_else(|| broken("its beginning is missing"))?;
     let index = StoredFrame { hash: Hash::from_bytes(*hash), frame: (numbers(8), numbers(16)) };

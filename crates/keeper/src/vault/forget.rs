@@ -1,6 +1,7 @@
 //! Removes texts from the vault for good, such as a secret that a tool printed.
 
 use super::file::is_wiped;
+use super::gc::DAMAGED;
 use super::record::StoredFrame;
 use super::{LOCK, OriginalText, Purpose, Vault, all_names, open_run};
 use crate::error::Error;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How many bytes are overwritten with one write.
@@ -45,7 +47,12 @@ impl Vault {
         lock.lock().map_err(fail)?;
         let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(forgotten) };
         remove_unfinished(&runs).map_err(fail)?;
-        let (mut failed, mut sessions, mut wiped) = (None, HashSet::new(), HashSet::new());
+        let mut failed = aside(&runs).map_err(fail)?.map(|path| {
+            let cause =
+                io::Error::other("gc moved it aside because it is damaged, and the text may be in it");
+            Error::new(&path, VERB, cause).with_way_out("delete that file, and the text is gone")
+        });
+        let (mut sessions, mut wiped) = (HashSet::new(), HashSet::new());
         let mut each = |wipe: &mut dyn FnMut(&Folder, &str, &str) -> io::Result<bool>| -> Result<(), Error> {
             for (run, name) in all_names(&runs).map_err(fail)? {
                 let folder = runs.child(&name);
@@ -82,6 +89,17 @@ fn remove_unfinished(runs: &Folder) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A damaged file that was moved aside.
+fn aside(runs: &Folder) -> io::Result<Option<PathBuf>> {
+    for folder in runs.names()? {
+        let Some(folder) = runs.child(&folder)? else { continue };
+        if let Some(name) = folder.names()?.iter().find(|name| name.ends_with(DAMAGED)) {
+            return Ok(Some(folder.path_of(name)));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a run kept the text with this hash, even if it was overwritten since.

@@ -40,6 +40,8 @@ pub struct Freed {
     pub leftovers: u64,
     /// How many bytes these were.
     pub bytes: u64,
+    /// Damaged files of runs that were moved aside.
+    pub damaged: u64,
     /// Runs that were kept.
     pub runs_kept: u64,
     /// How many bytes these are.
@@ -58,6 +60,9 @@ struct RunFile {
     stays: bool,
 }
 
+/// Ending of the name of a damaged file that was moved aside.
+pub(super) const DAMAGED: &str = ".damaged";
+
 /// One pass over the vault, which is locked.
 struct Sweep {
     keep: RunsToKeep,
@@ -69,7 +74,8 @@ struct Sweep {
 impl Vault {
     /// Removes runs that are too old, then the oldest ones until the rest fits, and what runs that died left behind. With
     /// `dry_run` it only counts them. It keeps the newest run over each file that can be undone, all later ones over
-    /// that file, and runs that may still have lines to bring over.
+    /// that file, and runs that may still have lines to bring over. Only what was read is removed: a file that cannot be read
+    /// now stays, and a damaged one is moved aside once it is old.
     ///
     /// # Errors
     ///
@@ -171,8 +177,9 @@ impl Sweep {
             let (record, stays) = match read_run(folder, run) {
                 Ok(None) => continue,
                 Ok(record) => (record, false),
-                // A damaged file is removed once it is old. One in a newer format stays.
-                Err(cause) if self.is_old(run) && cause.kind() != ErrorKind::Unsupported => (None, false),
+                Err(cause) if self.is_old(run) && is_damage(&cause) && self.put_aside(folder, &name) => {
+                    continue;
+                }
                 Err(cause) => {
                     self.freed.errors.push(broken_record(folder, &name, cause));
                     (None, true)
@@ -214,9 +221,24 @@ impl Sweep {
         done.map_err(|cause| self.failed(&folder.path_of(name), "remove it from the vault", cause)).is_ok()
     }
 
+    /// Moves a damaged file aside, and says whether that worked: what is left of it may still be of use to somebody.
+    fn put_aside(&mut self, folder: &Folder, name: &str) -> bool {
+        let move_it = || before(Step::Clean).and_then(|()| folder.rename(name, format!("{name}{DAMAGED}")));
+        let done = if self.dry_run { Ok(()) } else { move_it() };
+        self.freed.damaged += u64::from(done.is_ok());
+        done.map_err(|cause| self.failed(&folder.path_of(name), "move it aside", cause)).is_ok()
+    }
+
     fn failed(&mut self, path: &Path, verb: &'static str, cause: io::Error) {
         self.freed.errors.push(Error::new(path, verb, cause));
     }
+}
+
+/// Whether the bytes of a file are wrong. A system call that fails says nothing about them, and a newer format is none of ours.
+fn is_damage(cause: &io::Error) -> bool {
+    let by_bytes =
+        matches!(cause.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::Other);
+    by_bytes && cause.raw_os_error().is_none()
 }
 
 /// Length of a file; 0 if it cannot be read.

@@ -218,6 +218,56 @@ fn a_run_that_may_have_late_lines_is_not_removed() {
     assert_eq!(states(), [RunState::Kept, RunState::Landed]);
 }
 
+/// What happened to the newest record over a file long ago, and what `gc` does about it: it stays, or it is moved aside.
+#[test]
+fn a_record_that_cannot_be_read_is_not_removed() {
+    // As root, no permission is missing. A link is refused by the system in the same way.
+    const LINK: &str = "not readable now";
+    let table = [("in a newer format", true), (LINK, true), ("damaged", false), ("cut", false)];
+    for (what, stays) in table {
+        let dir = tempfile::tempdir().unwrap();
+        let vault = Vault::new(dir.path().join("vault"));
+        write(&vault).landed();
+        let folder = dir.path().join("vault/runs").join(folder_of(Path::new("/sessions/s.jsonl")));
+        let record = folder.join(format!("{RUN}.undo"));
+        let old = folder.join(format!("20200101{}.undo", &RUN[8..]));
+        let mut bytes = fs::read(&record).unwrap();
+        fs::remove_file(&record).unwrap();
+        match what {
+            "in a newer format" => bytes[7] = b'2',
+            "damaged" => bytes[20] ^= 1,
+            _ => bytes.truncate(40),
+        }
+        if what == LINK {
+            std::os::unix::fs::symlink(&record, &old).unwrap();
+        } else {
+            fs::write(&old, &bytes).unwrap();
+        }
+        let none = RunsToKeep { age: std::time::Duration::ZERO, bytes: 0 };
+        for dry_run in [true, false] {
+            let freed = vault.gc(none, dry_run).unwrap();
+            assert_eq!(
+                (freed.runs, freed.damaged, freed.errors.len()),
+                (0, (!stays).into(), stays.into()),
+                "{what}"
+            );
+        }
+        let aside = folder.join(format!("20200101{}.undo.damaged", &RUN[8..]));
+        assert_eq!((old.symlink_metadata().is_ok(), aside.exists()), (stays, !stays), "{what}");
+        if !stays {
+            assert_eq!(fs::read(&aside).unwrap(), bytes, "{what}");
+            let id = blake3::hash(b"0123456789").to_string();
+            write(&vault).landed();
+            let error = vault.forget(&id).unwrap_err().to_string();
+            assert!(error.contains(".damaged"), "{what}: {error}");
+        }
+    }
+    // A disk that fails says nothing about the bytes.
+    let dir = tempfile::tempdir().unwrap();
+    let unreadable = File::create(dir.path().join("run")).unwrap();
+    assert!(file::read_index(&Arc::new(unreadable), RUN).unwrap_err().raw_os_error().is_some());
+}
+
 #[test]
 fn an_id_that_fits_two_texts_is_not_enough() {
     let folder = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@ struct GcLine {
     runs: u64,
     leftovers: u64,
     bytes: u64,
+    damaged: u64,
     runs_kept: u64,
     bytes_kept: u64,
 }
@@ -30,8 +31,8 @@ pub(crate) fn run(gc: &GcArgs) -> CommandResult {
     let status = if freed.errors.is_empty() { ExitStatus::Clean } else { ExitStatus::Error };
     if gc.json.is_json() {
         let outcome = if gc.dry_run { "would-remove" } else { "removed" };
-        let keeper::Freed { runs, leftovers, bytes, runs_kept, bytes_kept, .. } = freed;
-        let line = GcLine { kind: "gc", outcome, runs, leftovers, bytes, runs_kept, bytes_kept };
+        let keeper::Freed { runs, leftovers, bytes, damaged, runs_kept, bytes_kept, .. } = freed;
+        let line = GcLine { kind: "gc", outcome, runs, leftovers, bytes, damaged, runs_kept, bytes_kept };
         return Ok(status.max(print_json(&line)));
     }
     if is_quiet() && !gc.dry_run {
@@ -39,8 +40,13 @@ pub(crate) fn run(gc: &GcArgs) -> CommandResult {
     }
     let leftovers =
         if freed.leftovers > 0 { plural(freed.leftovers, "leftover") + ", " } else { String::new() };
+    let aside = if freed.damaged > 0 {
+        format!("; {} moved aside (*.damaged)", plural(freed.damaged, "damaged run"))
+    } else {
+        String::new()
+    };
     println!(
-        "{} {}, {leftovers}{}; kept {}, {}",
+        "{} {}, {leftovers}{}; kept {}, {}{aside}",
         if gc.dry_run { "would remove" } else { "removed" },
         plural(freed.runs, "run"),
         size(freed.bytes),
