@@ -162,7 +162,7 @@ impl RestoredText {
                 length += 1;
             }
             let old = vec![RemovedBytes::Gone { gone: goes.len() }];
-            way.changes.push(RecordedChange { at: goes.start, length, check: String::new(), old });
+            way.changes.push(RecordedChange { length, old, ..RecordedChange::nothing(goes.start) });
             way.restored += 1;
             way.left_to = at + (target.bytes_after - change.at);
         }

@@ -29,7 +29,7 @@ pub use record::{Purpose, Record, RunState};
 pub(crate) use texts::PackedTexts;
 
 pub(crate) use ledger::Ledger;
-pub(crate) use record::{Account, CONTEXT_BYTES, RecordedChange, RemovedBytes, Swap, check};
+pub(crate) use record::{Account, CONTEXT_BYTES, RecordedChange, RemovedBytes, Swap, check, line_check};
 
 use crate::appends::ends_line_at;
 use crate::error::Error;

@@ -1,7 +1,7 @@
 //! Verifies which places of a run still hold what the run wrote, and finds those that another program has moved.
 
 use super::History;
-use crate::vault::{Record, RecordedChange, RemovedBytes, check};
+use crate::vault::{Record, RecordedChange, check, line_check};
 use spans::marker::{self, BYTES_MAX};
 use spans::source::WINDOW_BYTES;
 use transcript::{Fault, Source, Span};
@@ -90,7 +90,8 @@ fn holds(change: &RecordedChange, at: u64, record: &Record, source: &dyn Source)
     Ok(check(source, Span::new(at, at + change.length), front, behind)? == change.check)
 }
 
-/// Where a cut has been moved to: the marker that it left names the text.
+/// Where a cut has been moved to: the marker that it left names the text. If a text quotes the marker and what is around it, the
+/// line tells which of them is the place.
 fn moved(
     change: &RecordedChange,
     record: &Record,
@@ -102,15 +103,27 @@ fn moved(
         return Ok(None);
     }
     let ids: Vec<_> = change.texts().map(marker::TextId::new).collect();
+    let mut places = Vec::new();
     for found in markers.iter().filter(|found| ids.contains(&found.id)) {
         let first = found.span.end.saturating_sub(change.length).max(from);
         for at in first..=found.span.start {
             if holds(change, at, record, source)? {
-                return Ok(Some(at));
+                places.push(at);
+                break;
             }
         }
     }
-    Ok(None)
+    // A run of an older version did not record the line.
+    let Some(line) = change.line.as_ref().filter(|_| places.len() > 1) else {
+        return Ok(places.first().copied());
+    };
+    let mut own = None;
+    for at in places {
+        if line_check(source, at)? == *line && own.replace(at).is_some() {
+            return Ok(None);
+        }
+    }
+    Ok(own)
 }
 
 /// All our markers, in order.
@@ -123,14 +136,4 @@ fn markers(source: &dyn Source) -> Result<Vec<marker::FoundMarker>, Fault> {
         at += WINDOW_BYTES as u64;
     }
     Ok(found)
-}
-
-impl RecordedChange {
-    /// The texts of which it cut something.
-    pub(super) fn texts(&self) -> impl Iterator<Item = &blake3::Hash> {
-        self.old.iter().filter_map(|old| match old {
-            RemovedBytes::Text { text, .. } => Some(text),
-            RemovedBytes::Inline { .. } | RemovedBytes::Gone { .. } => None,
-        })
-    }
 }

@@ -208,6 +208,54 @@ fn texts_that_moved_come_back_and_those_that_are_gone_are_named() {
     assert_eq!(place.undo_partly(None).0, Ending::Refused(Refusal::NothingToUndo));
 }
 
+/// An agent that writes the file anew, with a result that quotes what is around a marker, in a place before it or after it. The
+/// line that the quotation is in begins otherwise, or as that of the cut but elsewhere.
+#[test]
+fn a_text_that_quotes_a_cut_is_no_place_for_what_was_cut() {
+    let text = session(&[900, 700]);
+    for before in [true, false] {
+        for quoted in [pair("quoting", 12), String::new()] {
+            let place = FileAndVault::new(&text);
+            place.fix(200).unwrap();
+            let fixed = place.text();
+            let cut = fixed.lines().nth(2).unwrap();
+            let (_, shown) = cut.split_once("\"content\":\"").unwrap();
+            let quotation = quoted.replace("row 0", &format!("quote: {}", shown.trim_end_matches("\"}")))
+                + &cut.replace("c0", "c7").replace("row 0", "row 00")
+                + "\n";
+            // The header is another one, so no place is where it was.
+            let new = |fixed: &str| {
+                let fixed = fixed.replace(HELLO, "{\"role\":\"user\",\"content\":\"hello again\"}\n");
+                let (first, rest) = fixed.split_once('\n').unwrap();
+                if before { format!("{first}\n{quotation}{rest}") } else { format!("{fixed}{quotation}") }
+            };
+            fs::write(place.path(), new(&fixed)).unwrap();
+            assert_eq!(place.undo(None), Ending::Undone, "{before}");
+            assert_eq!(place.text(), new(&text), "{before}");
+        }
+    }
+}
+
+/// The run stays one of the original, whatever becomes of the copy.
+#[test]
+fn undoing_a_copy_leaves_the_run_of_the_original_as_it_is() {
+    let text = session(&[900]);
+    let place = FileAndVault::new(&text);
+    let run = place.fix(200).unwrap();
+    let copy = place.folder.path().join("copy.jsonl");
+    fs::copy(place.path(), &copy).unwrap();
+    let undone = undo(&copy, None, &place.options(0), Some(&run), Extent::Whole).unwrap();
+    assert_eq!((undone.ending, fs::read_to_string(&copy).unwrap()), (Ending::Undone, text.clone()));
+    assert_eq!((place.undo(None), place.text()), (Ending::Undone, text.clone()));
+    // Moved away, it has the run to itself.
+    let run = place.fix(200).unwrap();
+    let moved = place.folder.path().join("moved.jsonl");
+    fs::rename(place.path(), &moved).unwrap();
+    let undone = || undo(&moved, None, &place.options(0), Some(&run), Extent::Whole).unwrap().ending;
+    assert_eq!((undone(), fs::read_to_string(&moved).unwrap()), (Ending::Undone, text));
+    assert_eq!(undone(), Ending::Refused(Refusal::AlreadyUndone(run.clone())));
+}
+
 /// Turns a bit of the first text in the file of a run, or cuts the file there.
 fn damage(path: &Path, cut: bool) {
     let mut bytes = fs::read(path).unwrap();
@@ -274,10 +322,14 @@ fn a_text_is_found_as_long_as_a_copy_is_whole() {
         text.read_to_end(&mut Vec::new()).ok()
     };
     let copies = place.kept_named(".undo");
-    for (copy, still_there) in copies.iter().rev().zip([true, false]) {
-        assert!(show().is_some());
-        damage(copy, false);
-        assert_eq!(show().is_some(), still_there);
+    let whole: Vec<_> = copies.iter().map(|copy| fs::read(copy).unwrap()).collect();
+    for order in [[0, 1], [1, 0]] {
+        for (number, still_there) in order.into_iter().zip([true, false]) {
+            assert!(show().is_some(), "{order:?}");
+            damage(&copies[number], false);
+            assert_eq!(show().is_some(), still_there, "{order:?}");
+        }
+        copies.iter().zip(&whole).for_each(|(copy, bytes)| fs::write(copy, bytes).unwrap());
     }
 }
 

@@ -161,6 +161,9 @@ pub(crate) struct RecordedChange {
     pub(crate) length: u64,
     /// Hash of them and of up to [`CONTEXT_BYTES`] on either side.
     pub(crate) check: String,
+    /// For a cut, [`line_check`] of its place. Of two places with the same bytes, one of which quotes the other, it is in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<String>,
     /// What was there before, in order.
     pub(crate) old: Vec<RemovedBytes>,
 }
@@ -199,15 +202,18 @@ impl RecordedChange {
         length: u64,
         old: Vec<RemovedBytes>,
     ) -> Result<Self, Fault> {
-        let mut change = Self { at, length, check: String::new(), old };
+        let mut change = Self { at, length, old, ..Self::nothing(at) };
         let (front, behind) = change.context(new.len());
         change.check = check(new, Span::new(at, at + length), front, behind)?;
+        if change.texts().next().is_some() {
+            change.line = Some(line_check(new, at)?);
+        }
         Ok(change)
     }
 
     /// Stands for a place that an undo leaves as it is, so that the numbers of the others match those of the run undone.
     pub(crate) fn nothing(at: u64) -> Self {
-        Self { at, length: 0, check: String::new(), old: Vec::new() }
+        Self { at, length: 0, check: String::new(), line: None, old: Vec::new() }
     }
 
     pub(crate) fn is_nothing(&self) -> bool {
@@ -217,6 +223,14 @@ impl RecordedChange {
     /// How many bytes were there before.
     pub(crate) fn length_before(&self) -> u64 {
         self.old.iter().filter_map(RemovedBytes::len).sum()
+    }
+
+    /// The texts of which it cut something.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Hash> {
+        self.old.iter().filter_map(|old| match old {
+            RemovedBytes::Text { text, .. } => Some(text),
+            RemovedBytes::Inline { .. } | RemovedBytes::Gone { .. } => None,
+        })
     }
 
     /// How many bytes before the place and after it its check covers, in a text of this length.
@@ -307,6 +321,33 @@ pub(crate) fn check(source: &dyn Source, place: Span, front: u64, behind: u64) -
         true
     })?;
     Ok(hasher.finalize().to_hex()[..CHECK_DIGITS].to_string())
+}
+
+/// How far before a place its line may begin: in windows of these lengths, the next one where the one before did not reach.
+const LINE_WINDOWS: [u64; 3] = [4 << 10, 32 << 10, 256 << 10];
+
+/// How many bytes of a line tell it from others: its ids are among them.
+const LINE_HEAD_BYTES: usize = 256;
+
+/// The hash of how a line begins, and of where in it a place is. A line that begins too far before the place counts as one that
+/// begins as far before it as is looked.
+pub(crate) fn line_check(source: &dyn Source, at: u64) -> Result<String, Fault> {
+    let mut front = Vec::new();
+    for window in LINE_WINDOWS {
+        let from = at.saturating_sub(window);
+        front.resize((at - from) as usize, 0);
+        source.fill(from, &mut front)?;
+        if let Some(end) = memchr::memrchr(b'\n', &front) {
+            front.drain(..=end);
+            break;
+        }
+        if from == 0 {
+            break;
+        }
+    }
+    let head = &front[..front.len().min(LINE_HEAD_BYTES)];
+    let hash = Hasher::new().update(&front.len().to_le_bytes()).update(head).finalize();
+    Ok(hash.to_hex()[..CHECK_DIGITS].to_string())
 }
 
 impl Record {

@@ -27,8 +27,13 @@ fn swap() -> Swap {
 
 fn edits() -> Vec<RecordedChange> {
     let text = blake3::hash(b"0123456789");
-    let change =
-        |at, length, check: &str, old| RecordedChange { at, length, check: check.into(), old: vec![old] };
+    let change = |at, length, check: &str, old| RecordedChange {
+        at,
+        length,
+        check: check.into(),
+        line: None,
+        old: vec![old],
+    };
     vec![
         change(27, 3, "00c0ffee00c0ffee", RemovedBytes::Text { text, from: 0, to: 10 }),
         change(33, 0, "0123456789abcdef", RemovedBytes::Inline { inline: (0, 15) }),
