@@ -232,9 +232,32 @@ impl Database {
     /// Why its rows must not be written; `None` if they may be.
     pub(super) fn hindrance(&self, kind: &StoreKind, mend: &Mend) -> SqlResult<Option<String>> {
         Ok(match self.untried(kind) {
-            None => self.missing(mend.tables)?.map(|column| format!("{column} is missing")),
+            None => match self.missing(mend.tables)? {
+                Some(column) => Some(format!("{column} is missing")),
+                None => self.automatic(mend)?,
+            },
             untried => untried,
         })
+    }
+
+    /// What else would change with the tables that are written, which nobody has tried.
+    fn automatic(&self, mend: &Mend) -> SqlResult<Option<String>> {
+        // A row that `ON CONFLICT REPLACE` takes out is counted nowhere.
+        const ACTS: &str = "SELECT name, tbl_name, type FROM sqlite_schema \
+                            WHERE type = 'trigger' OR type = 'table' AND sql LIKE '%CONFLICT%'";
+        let layouts = mend.layouts.iter().map(|(_, layout)| layout.table);
+        let written: Vec<&str> = layouts.chain(mend.tables.iter().map(|(table, _)| *table)).collect();
+        let mut acts = self.connection.prepare(ACTS)?;
+        let mut acts = acts.query([])?;
+        while let Some(row) = acts.next()? {
+            let (name, table, kind): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let is_known = mend.triggers.contains(&name.as_str());
+            if !is_known && written.iter().any(|written| table.eq_ignore_ascii_case(written)) {
+                let owner = mend.owner;
+                return Ok(Some(format!("{table} has a {kind} that {owner} does not make ({name})")));
+            }
+        }
+        Ok(None)
     }
 
     /// A warning if the log is missing.

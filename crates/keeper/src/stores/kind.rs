@@ -76,8 +76,10 @@ pub(super) struct Mend {
     pub(super) links: Option<Links>,
     /// Rows beside the sessions of which only the newest are needed, if there are any.
     pub(super) snapshots: Option<&'static Snapshots>,
-    /// What is written when all rows are.
-    pub(super) seal: fn(&Connection, &str) -> SqlResult<()>,
+    /// The triggers that the owner has on tables that are written. None of them acts on what is written.
+    pub(super) triggers: &'static [&'static str],
+    /// Writes what is written when all rows are, and counts the rows.
+    pub(super) seal: fn(&Connection, &str) -> SqlResult<usize>,
 }
 
 /// Finds the edits before and after those of the rows.

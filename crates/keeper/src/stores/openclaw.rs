@@ -72,6 +72,12 @@ const MEND: Mend = Mend {
     },
     known,
     links: Some(projection::links),
+    // Of OpenClaw 2026.9.6. They act on new and removed windows, and on new keys.
+    triggers: &[
+        "session_windows_canonical_pending_after_insert",
+        "session_windows_canonical_pending_after_update",
+        "session_windows_canonical_pending_after_delete",
+    ],
     seal,
 };
 
@@ -154,15 +160,15 @@ fn blank(event: &mut Value) -> Option<()> {
 }
 
 /// Makes programs that have rows of the session in memory read them again.
-fn seal(connection: &Connection, session: &str) -> SqlResult<()> {
+fn seal(connection: &Connection, session: &str) -> SqlResult<usize> {
     const ROTATE: &str = "INSERT INTO transcript_rewrite_watermarks (session_id, generation, updated_at) \
                           VALUES (?1, lower(hex(randomblob(16))), ?2) ON CONFLICT (session_id) DO UPDATE SET \
                           generation = excluded.generation, updated_at = excluded.updated_at";
     const TOUCH: &str = "UPDATE session_windows SET transcript_updated_at = max(?2, coalesce(transcript_updated_at, -1) + 1, \
          coalesce(transcript_observed_at, -1) + 1) WHERE session_id = ?1";
     let now = Timestamp::now().as_millisecond();
-    connection.execute(ROTATE, params![session, now])?;
-    connection.execute(TOUCH, params![session, now]).map(drop)
+    Ok(connection.execute(ROTATE, params![session, now])?
+        + connection.execute(TOUCH, params![session, now])?)
 }
 
 const READ: &str =

@@ -96,7 +96,8 @@ const MEND: Mend = Mend {
         layout: EVENT,
         types: &[("message.part.updated.1", "$.part.id"), ("message.updated.1", "$.info.id")],
     }),
-    seal: |_, _| Ok(()),
+    triggers: &[],
+    seal: |_, _| Ok(0),
 };
 
 const DATA: &str = ",\"data\":";

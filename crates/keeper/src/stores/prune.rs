@@ -9,7 +9,7 @@ use super::alone::Alone;
 use super::database::{Database, is_foreign};
 use super::kind::{Mend, Snapshots, StoreKind};
 use super::kinds::KINDS;
-use super::rows::{RowCells, RowEdit, RowLayout, first};
+use super::rows::{RowCells, RowEdit, RowLayout, RowMade, first};
 use super::write::BATCH_BYTES;
 use crate::deferral::Deferral;
 use crate::error::Error;
@@ -246,8 +246,10 @@ impl Pruning {
             let edit = RowEdit { layout: self.snapshots.layout, old, new: None };
             bytes += edit.len();
             step(&self.file, Step::WriteRow)?;
-            if !edit.make(self.layout, connection).map_err(|error| self.fail(error))? {
-                return Err(Deferral::Changed.into());
+            match edit.make(self.layout, connection, true).map_err(|error| self.fail(error))? {
+                RowMade::Done => {}
+                RowMade::Changed => return Err(Deferral::Changed.into()),
+                RowMade::Stays(why) => return Err(Refusal::StoreStays(why).into()),
             }
         }
         *stays = true;

@@ -4,7 +4,7 @@
 //! new one.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Row, ToSql, params_from_iter};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Result as SqlResult, Row, ToSql, params_from_iter};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io;
@@ -156,30 +156,41 @@ impl RowEdit {
         self.old.iter().chain(&self.new).flatten().map(RowCell::len).sum()
     }
 
-    /// Makes the edit if the row is unchanged.
-    pub(super) fn make(&self, layout: &RowLayout, connection: &Connection) -> SqlResult<bool> {
-        let RowLayout { table, columns, keys } = *layout;
-        let numbered = |from: usize, columns: &[&str], how: &str, between: &str| {
-            let one = |(at, column): (usize, &&str)| format!("{column} {how} ?{}", from + at + 1);
-            columns.iter().enumerate().map(one).collect::<Vec<_>>().join(between)
-        };
-        let is_old = |from| numbered(from, columns, "IS", " AND ");
-        let (sql, cells): (String, Vec<&RowCell>) = match (&self.old, &self.new) {
-            (Some(old), Some(new)) => {
-                let set = numbered(0, &columns[keys..], "=", ", ");
-                let sql = format!("UPDATE {table} SET {set} WHERE {}", is_old(columns.len() - keys));
-                (sql, new[keys..].iter().chain(old).collect())
+    /// Makes the edit if the row is unchanged, nothing else in the database changes with it, and, if it is to be undone one day, the
+    /// old row can be written back: its owner may have written it damaged, which is noticed only when it is written.
+    pub(super) fn make(
+        &self,
+        layout: &RowLayout,
+        connection: &Connection,
+        must_go_back: bool,
+    ) -> SqlResult<RowMade> {
+        let before = connection.total_changes();
+        let (old, new) = (self.old.as_ref(), self.new.as_ref());
+        if !set_row(layout, connection, old, new)? {
+            return Ok(RowMade::Changed);
+        }
+        let table = layout.table;
+        if connection.total_changes() - before > u64::from(old.is_some() || new.is_some()) {
+            return Ok(RowMade::Stays(format!(
+                "other rows would change with one of {table}, by a trigger or a foreign key, and undo could not put them back"
+            )));
+        }
+        if !must_go_back {
+            return Ok(RowMade::Done);
+        }
+        connection.execute_batch("SAVEPOINT back")?;
+        let back = set_row(layout, connection, new, old);
+        connection.execute_batch("ROLLBACK TO back; RELEASE back")?;
+        match back {
+            Ok(true) => Ok(RowMade::Done),
+            Ok(false) => Ok(RowMade::Stays(format!("undo would not find a row of {table} again"))),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                Ok(RowMade::Stays(format!(
+                    "a row of {table} is damaged, and undo could not write it back as it is: {error}"
+                )))
             }
-            (Some(old), None) => (format!("DELETE FROM {table} WHERE {}", is_old(0)), old.iter().collect()),
-            (None, Some(new)) => {
-                let marks = (1..=columns.len()).map(|at| format!("?{at}")).collect::<Vec<_>>().join(", ");
-                let sql = format!("INSERT INTO {table} ({}) VALUES ({marks})", columns.join(", "));
-                (sql, new.iter().collect())
-            }
-            (None, None) => return Ok(true),
-        };
-        let mut statement = connection.prepare(&sql)?;
-        Ok(statement.execute(params_from_iter(cells))? == 1)
+            Err(error) => Err(error),
+        }
     }
 
     /// Its line in the vault.
@@ -193,6 +204,47 @@ impl RowEdit {
         };
         serde_json::to_string(&kept).unwrap_or_default()
     }
+}
+
+/// What came of an edit. Unless it is done, the transaction must not be committed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum RowMade {
+    Done,
+    /// The row is not the one that was read.
+    Changed,
+    /// Why the rows have to stay.
+    Stays(String),
+}
+
+/// Writes a row in the place of another, if that is as it was; `None` for no row.
+fn set_row(
+    layout: &RowLayout,
+    connection: &Connection,
+    old: Option<&RowCells>,
+    new: Option<&RowCells>,
+) -> SqlResult<bool> {
+    let RowLayout { table, columns, keys } = *layout;
+    let numbered = |from: usize, columns: &[&str], how: &str, between: &str| {
+        let one = |(at, column): (usize, &&str)| format!("{column} {how} ?{}", from + at + 1);
+        columns.iter().enumerate().map(one).collect::<Vec<_>>().join(between)
+    };
+    let is_old = |from| numbered(from, columns, "IS", " AND ");
+    let (sql, cells): (String, Vec<&RowCell>) = match (old, new) {
+        (Some(old), Some(new)) => {
+            let set = numbered(0, &columns[keys..], "=", ", ");
+            let sql = format!("UPDATE {table} SET {set} WHERE {}", is_old(columns.len() - keys));
+            (sql, new[keys..].iter().chain(old).collect())
+        }
+        (Some(old), None) => (format!("DELETE FROM {table} WHERE {}", is_old(0)), old.iter().collect()),
+        (None, Some(new)) => {
+            let marks = (1..=columns.len()).map(|at| format!("?{at}")).collect::<Vec<_>>().join(", ");
+            let sql = format!("INSERT INTO {table} ({}) VALUES ({marks})", columns.join(", "));
+            (sql, new.iter().collect())
+        }
+        (None, None) => return Ok(true),
+    };
+    let mut statement = connection.prepare(&sql)?;
+    Ok(statement.execute(params_from_iter(cells))? == 1)
 }
 
 #[derive(Serialize, Deserialize)]

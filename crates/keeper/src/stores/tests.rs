@@ -2,6 +2,7 @@
 
 mod alone;
 mod bad;
+mod meanwhile;
 mod others;
 mod prune;
 mod slices;

@@ -14,7 +14,7 @@ use super::alone::{Alone, nobody_seen};
 use super::database::Database;
 use super::kind::{Around, Mend, Query, RowKey, RowPlace, RowTrouble, Turned, Unlinked};
 use super::kinds::KINDS;
-use super::rows::{self, MadeEdit, RowEdit, RowLayout};
+use super::rows::{self, MadeEdit, RowEdit, RowLayout, RowMade};
 use crate::content::no_temporary;
 use crate::deferral::Deferral;
 use crate::error::Error;
@@ -66,6 +66,8 @@ struct RowsWork<'w> {
     database: &'w Database,
     texts: &'w Replacing<'w>,
     is_alone: bool,
+    /// Whether undo must be able to take this back: it is no undo.
+    must_go_back: bool,
     /// Whether each row stands by itself, so that there may be several transactions with the owner stopped as well.
     is_bulk: bool,
 }
@@ -79,14 +81,22 @@ impl Stored {
     ) -> Result<Run, Stop> {
         let mend = self.mend()?;
         let made = texts.made.take();
-        let whole = made.as_ref().is_some_and(|made| made.is_alone);
+        let (whole, must_go_back) = (made.as_ref().is_some_and(|made| made.is_alone), made.is_none());
         let changes = if whole { Vec::new() } else { self.divide(mend, &texts)? };
         let is_alone = whole || !changes.iter().all(|change| self.only_shortens(mend, change, &texts));
         Database::refuse_damaged(&self.file, self.id)?;
         let _alone = is_alone.then(|| Alone::enter(&self.file, mend)).transpose()?;
         let database = Database::open_to_write(&self.file, self.id, is_alone)?;
         let is_bulk = made.as_ref().is_some_and(|made| made.is_pruned);
-        let work = RowsWork { stored: self, mend, database: &database, texts: &texts, is_alone, is_bulk };
+        let work = RowsWork {
+            stored: self,
+            mend,
+            database: &database,
+            texts: &texts,
+            is_alone,
+            must_go_back,
+            is_bulk,
+        };
         if whole {
             let made = made.into_iter().flat_map(|made| made.lines);
             return work.write(|each| work.take_back(made, each), || keep(RowsKept::default()));
@@ -505,8 +515,11 @@ impl EditBatch<'_> {
             work.step(Step::WriteRow)?;
             let layout = work.layout(edit.layout)?;
             self.tables.insert(layout.table);
-            if !edit.make(layout, &work.database.connection).map_err(|error| work.fail(error))? {
-                return Err(Deferral::Changed.into());
+            let made = edit.make(layout, &work.database.connection, work.must_go_back);
+            match made.map_err(|error| work.fail(error))? {
+                RowMade::Done => {}
+                RowMade::Changed => return Err(Deferral::Changed.into()),
+                RowMade::Stays(why) => return Err(stays(why)),
             }
         }
         Ok(())
@@ -522,7 +535,13 @@ impl EditBatch<'_> {
             work.ask()?;
             self.make()?;
         }
-        (work.mend.seal)(connection, &work.stored.session).map_err(|error| work.fail(error))?;
+        let before = connection.total_changes();
+        let sealed = (work.mend.seal)(connection, &work.stored.session).map_err(|error| work.fail(error))?;
+        if connection.total_changes() - before != sealed as u64 {
+            return Err(stays(
+                "a trigger would change other rows, and undo could not put them back".to_string(),
+            ));
+        }
         work.step(Step::CommitRows)?;
         // A failed commit may still take effect after a power cut.
         self.stays = true;

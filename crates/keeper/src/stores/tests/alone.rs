@@ -42,7 +42,7 @@ const TABLES: [&str; 4] = [
 ];
 
 /// A store with all that goes with its events, and a damage; nobody has it open.
-fn damaged(dir: &Path, mode: &str, damage: &str) -> (PathBuf, PathBuf) {
+pub(super) fn damaged(dir: &Path, mode: &str, damage: &str) -> (PathBuf, PathBuf) {
     let (file, store) = openclaw(dir, mode, "s1", &entries());
     store.execute_batch(LINKED).unwrap();
     for (seq, entry) in entries().iter().enumerate().skip(1) {
@@ -70,7 +70,7 @@ fn damaged(dir: &Path, mode: &str, damage: &str) -> (PathBuf, PathBuf) {
     (path, file)
 }
 
-fn all(file: &Path) -> BTreeMap<&'static str, Vec<Vec<Value>>> {
+pub(super) fn all(file: &Path) -> BTreeMap<&'static str, Vec<Vec<Value>>> {
     let store = Connection::open(file).unwrap();
     // Their keys name rows; in which order they lie in the file is SQLite's own.
     let by_key = |table: &str| {
@@ -82,7 +82,7 @@ fn all(file: &Path) -> BTreeMap<&'static str, Vec<Vec<Value>>> {
 }
 
 /// The result is gone, and so are the rows that hung on it.
-const DANGLING: &str = "DELETE FROM transcript_events WHERE seq = 3";
+pub(super) const DANGLING: &str = "DELETE FROM transcript_events WHERE seq = 3";
 /// The same, once OpenClaw has built its index anew: only what follows the gap is in it.
 const DANGLING_REBUILT: &str = "DELETE FROM transcript_events WHERE seq = 3; DELETE FROM session_transcript_active_events; \
     INSERT INTO session_transcript_active_events VALUES ('s1', 0, 4, 0, 1), ('s1', 1, 5, 1, 1); \

@@ -39,7 +39,7 @@ const TRIED: &str = "DELETE FROM event WHERE json_valid(data) AND type IN ('mess
   SELECT rowid FROM (SELECT rowid, max(seq) FROM event WHERE json_valid(data) AND type IN ('message.part.updated.1', 'message.updated.1')
     GROUP BY aggregate_id, type, coalesce(json_extract(data, '$.part.id'), json_extract(data, '$.info.id'))))";
 
-fn store(dir: &Path, mode: &str, bytes: usize) -> PathBuf {
+pub(super) fn store(dir: &Path, mode: &str, bytes: usize) -> PathBuf {
     let file = dir.join("opencode.db");
     let store = Connection::open(&file).unwrap();
     let events = EVENTS.replace("{TEXT}", &bytes.to_string());
@@ -48,7 +48,7 @@ fn store(dir: &Path, mode: &str, bytes: usize) -> PathBuf {
 }
 
 /// All rows of all tables by their content, and the order of the events by themselves.
-fn all(file: &Path) -> Vec<Vec<Vec<Value>>> {
+pub(super) fn all(file: &Path) -> Vec<Vec<Vec<Value>>> {
     let store = Connection::open(file).unwrap();
     let sorted = |table: &&str| {
         let mut rows = rows(&store, table);
