@@ -230,14 +230,34 @@ class JsonRpc(Wire):
 
 
 class Acp(JsonRpc):
-    def open(self):
+    def open(self, session=None):
         able = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         self.call("initialize", {"protocolVersion": 1, "clientCapabilities": able, "clientInfo": {"name": "stub", "version": "1"}})
-        self.session = self.call("session/new", {"cwd": str(self.agent.work), "mcpServers": []})["sessionId"]
+        where = {"cwd": str(self.agent.work), "mcpServers": []}
+        if isinstance(session, str):
+            self.call("session/load", {"sessionId": session, **where})
+        self.session = session if isinstance(session, str) else self.call("session/new", where)["sessionId"]
         return self
 
     def say(self, text):
         self.call("session/prompt", {"sessionId": self.session, "prompt": [{"type": "text", "text": text}]})
+
+
+class Prompted:
+    """A process for each prompt, where an agent resumes only like that."""
+
+    session = True
+
+    def __init__(self, agent):
+        self.agent = agent
+
+    def say(self, text):
+        said = self.agent.once(text, self.session)
+        if "reply-" not in said:
+            raise Stuck(f"it printed {said[-300:]}")
+
+    def close(self):
+        pass
 
 
 class CodexWire(JsonRpc):
@@ -394,7 +414,7 @@ class Gemini(Agent):
         return ["gemini", "--yolo", "-m", self.model, *(["-r", "latest"] if resume else []), "-p", prompt]
 
     def open_wire(self, resume):
-        return Acp(self, ["gemini", "--yolo", "-m", self.model, "--acp"]).open()
+        return Prompted(self) if resume else Acp(self, ["gemini", "--yolo", "-m", self.model, "--acp"]).open()
 
 
 class Qwen(Agent):
@@ -448,7 +468,7 @@ class Copilot(Agent):
         return ["copilot", "--allow-all", *(["--continue"] if resume else []), "-p", prompt]
 
     def open_wire(self, resume):
-        return Acp(self, ["copilot", "--allow-all", "--acp"]).open()
+        return Acp(self, ["copilot", "--allow-all", "--acp"]).open(resume)
 
 
 class Kimi(Agent):
@@ -471,7 +491,7 @@ class Kimi(Agent):
         return ["kimi", *(["-c"] if resume else []), "-p", prompt]
 
     def open_wire(self, resume):
-        return Acp(self, ["kimi", "acp"]).open()
+        return Acp(self, ["kimi", "acp"]).open(resume)
 
 
 class KimiCliWire(Wire):
@@ -528,7 +548,7 @@ class Vibe(Agent):
         return ["vibe", "--agent", "auto-approve", *(["-c"] if resume else []), "-p", prompt]
 
     def open_wire(self, resume):
-        return Acp(self, ["vibe-acp"]).open()
+        return Acp(self, ["vibe-acp"]).open(resume)
 
 
 class ClaudeSdk(Claude):

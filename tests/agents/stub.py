@@ -28,10 +28,12 @@ SUMMARY = "A summary of the conversation: <summary>files were listed</summary>"
 
 
 class Stub:
-    """The server, and what it was asked. `settings` may hold `window` (tokens) and `binds`."""
+    """The server, and what it was asked. `settings` may hold `window` (tokens) and `binds`; `answer` is what the model says to a
+    request, where it does not do what the prompt says."""
 
-    def __init__(self, port=0, **settings):
+    def __init__(self, port=0, answer=None, **settings):
         self.settings = settings
+        self.answer = answer or Asked.answer
         self.log = []
         self.strays = []
         self.said = threading.Condition()
@@ -54,8 +56,8 @@ class Stub:
 class Asked:
     """One request: what it holds of the conversation, and why it was refused, if it was."""
 
-    def __init__(self, api, body):
-        self.api, self.body, self.refused = api, body, None
+    def __init__(self, api, body, size_bytes=0):
+        self.api, self.body, self.refused, self.size_bytes = api, body, None, size_bytes
         self.parts = list(PARTS[api](body))
         self.tools = tool_schemas(api, body)
         self.size = sum(len(text) for _, text in self.parts)
@@ -369,6 +371,7 @@ class Handler(BaseHTTPRequestHandler):
             self.rfile.readline()
         else:
             data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.size_bytes = len(data)
         try:
             return json.loads(data or b"{}")
         except ValueError:
@@ -380,7 +383,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def serve(self, api, body, stream=None):
         stub = self.server.stub
-        asked = Asked(api, body)
+        asked = Asked(api, body, self.size_bytes)
         try:
             check(api, body, self.path, stub.settings)
         except rules.Refused as refused:
@@ -389,7 +392,7 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(refused.status, error_body(api, refused))
             return
         make, events = ANSWERS[api]
-        answer = make(asked, *asked.answer())
+        answer = make(asked, *stub.answer(asked))
         stub.note(asked)
         if body.get("stream") if stream is None else stream:
             self.stream(events(answer), typed=api in ("anthropic", "responses"))

@@ -7,6 +7,7 @@ import collections
 import datetime
 import re
 
+import bot_table
 import cases
 import damage
 
@@ -137,6 +138,7 @@ def document(expected, dated):
     parts.append("## Beside the running agent\n\n`tailor watch --mode enforce`, then resumed by a new process.\n")
     live = dict.fromkeys(case for _, case in expected if case.startswith("live"))
     parts.append(matrix(expected, agents, {c: (c,) for c in live}))
+    parts += bot_table.Table().page()
     parts.append("## Known defects\n")
     parts += [f"- {row.agent} {row.version}, {row.case}: {row.reason}" for row in expected.values() if row.reason]
     return "\n".join(parts) + "\n"
