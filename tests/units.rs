@@ -45,9 +45,12 @@ fn systemd_understands_the_drop_ins() {
     let dir = Dir::new();
     installed(&dir);
     let bot = "[Unit]\nDescription=a bot\n[Service]\nExecStart=/bin/true\n";
-    fs::write(dir.path("bot.service"), bot).unwrap();
+    for unit in ["store-bot.service", "file-bot.service"] {
+        fs::write(dir.path(unit), bot).unwrap();
+    }
     for (unit, drop_in) in [
-        ("bot.service", "tailor-fix.conf.example"),
+        ("store-bot.service", "tailor-fix.conf.example"),
+        ("file-bot.service", "tailor-resume.conf.example"),
         ("tailor@.service", "tailor@.service.d/sessions.conf.example"),
     ] {
         let text = fs::read_to_string(root().join("systemd").join(drop_in)).unwrap();
@@ -63,8 +66,8 @@ fn systemd_understands_the_drop_ins() {
         fs::create_dir(dir.path(format!("{unit}.d"))).unwrap();
         fs::write(dir.path(format!("{unit}.d/x.conf")), whole).unwrap();
     }
-    let verified = command.arg("verify").args([dir.path("bot.service"), dir.path("tailor@.service")]);
-    let verified = verified.output().unwrap();
+    let units = ["store-bot.service", "file-bot.service", "tailor@.service"].map(|unit| dir.path(unit));
+    let verified = command.arg("verify").args(units).output().unwrap();
     let said = String::from_utf8_lossy(&verified.stderr);
     assert!(verified.status.success() && said.is_empty(), "{said}");
 }
