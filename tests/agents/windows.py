@@ -142,7 +142,7 @@ SETUPS = {
     ("pi", "own"): Setup(agents.Pi, pi(True), plan=SHORT),
     ("pi", "none"): Setup(agents.Pi, pi(False)),
     # It always believes in 1M, and sends results whole until it masks them: its file grows by the square.
-    ("gemini", "own"): Setup(agents.Gemini, gemini(0.15), plan=turns(14, 12)),
+    ("gemini", "own"): Setup(agents.Gemini, gemini(0.15), api_tokens=1_000_000, plan=turns(14, 12)),
     ("gemini", "none"): Setup(agents.Gemini, gemini(5), api_tokens=FAR_TOKENS, plan=turns(14, 12)),
     ("qwen", "own"): Setup(agents.Qwen, qwen(API_TOKENS), plan=SHORT),
     ("qwen", "none"): Setup(agents.Qwen, qwen(FAR_TOKENS), plan=SHORT),
