@@ -153,7 +153,10 @@ pub fn read_to_examine<T>(
 
 /// The policies for a session in a store.
 fn knowing(policies: &Policies, stored: &Stored) -> Policies {
-    policies.map(|policy| policy.known_records.clone_from(&stored.known_records))
+    policies.map(|policy| {
+        policy.known_records.clone_from(&stored.known_records);
+        policy.load = stored.load;
+    })
 }
 
 /// How often a session in a store is read again because its rows changed meanwhile.

@@ -18,7 +18,7 @@ mod without {
     use crate::vault::{RowsKept, RowsMade, Run};
     use std::path::Path;
     use std::time::SystemTime;
-    use transcript::policy::KnownRecords;
+    use transcript::policy::{KnownRecords, LoadLimit};
     use transcript::{Source, Span};
 
     /// The file itself, whatever is in it.
@@ -61,6 +61,7 @@ mod without {
     pub(crate) struct Stored {
         pub(crate) content: FileContent,
         pub(crate) known_records: KnownRecords,
+        pub(crate) load: Option<LoadLimit>,
         never: Never,
     }
 

@@ -57,7 +57,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Span;
-use transcript::policy::KnownRecords;
+use transcript::policy::{KnownRecords, LoadLimit};
 
 /// How often a session is read from the start again because its rows changed.
 const TRIES: usize = 3;
@@ -178,6 +178,8 @@ pub(crate) struct Stored {
     pub(crate) content: FileContent,
     /// Why the owner cannot read or use some of its records.
     pub(crate) known_records: KnownRecords,
+    /// How much of it its owner loads, if that is bounded and known.
+    pub(crate) load: Option<LoadLimit>,
     /// The database.
     file: PathBuf,
     /// Which file it is.
@@ -325,5 +327,6 @@ fn stored(
     let content = lines.finish(&session_path(file, session), written)?;
     let (file, session) = (file.to_path_buf(), session.to_string());
     let remark = database.lost_log().or_else(|| database.untried(kind));
-    Ok(Stored { content, known_records, file, id, session, kind, rows, lost, remark, hindrance })
+    let load = kind.load.and_then(|rule| database.load_limit(rule, &session));
+    Ok(Stored { content, known_records, load, file, id, session, kind, rows, lost, remark, hindrance })
 }

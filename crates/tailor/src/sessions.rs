@@ -223,6 +223,7 @@ impl Looks {
             is_long,
             is_used,
             found,
+            turns_left: looked.facts.turns_left,
             failed: looked.facts.failed,
             command,
             ..ListedSession::of_path(candidate)
@@ -234,14 +235,14 @@ impl Looks {
 fn judged(looked: &Examination, path: &Path, is_long: bool, is_used: bool) -> (SessionState, Option<String>) {
     let state = SessionState::from_examination(looked, is_long, is_used);
     let command = match &state {
-        SessionState::Broken(codes) => {
+        SessionState::Dead(codes) | SessionState::Broken(codes) => {
             let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
             let command = remedy::command(looked.findings.iter().filter(is_error), path, "");
             Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(path))))
         }
         SessionState::TooLong if is_stored(path) => Some(format!("tailor top {}", shown_word(path))),
         SessionState::TooLong => Some(format!("tailor recover {}", shown_word(path))),
-        SessionState::Bloated => Some(format!("tailor fix {}", shown_word(path))),
+        SessionState::Bloated | SessionState::Dying(_) => Some(format!("tailor fix {}", shown_word(path))),
         SessionState::Ok | SessionState::InUse | SessionState::Unknown => None,
     };
     (state, command)
@@ -279,6 +280,8 @@ pub(crate) struct ListedSession {
     pub(crate) is_used: bool,
     /// The rules with findings, and their severity.
     pub(crate) found: BTreeSet<(&'static str, Severity)>,
+    /// In about how many turns its agent will not load all of it any more, if that is near.
+    pub(crate) turns_left: Option<u64>,
     /// The error of the last turn.
     pub(crate) failed: Option<Failure>,
     /// The command that repairs this session and nothing else.
@@ -302,6 +305,7 @@ impl ListedSession {
             is_long: false,
             is_used: false,
             found: BTreeSet::new(),
+            turns_left: None,
             failed: None,
             command: None,
         }
@@ -376,6 +380,10 @@ fn is_too_long(looked: &Examination, window: u64, refused: bool) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SessionState {
     Ok,
+    /// Its agent does not load all of the conversation, and the API refuses the rest; and the rules with errors.
+    Dead(Vec<&'static str>),
+    /// That is so in about as many turns.
+    Dying(u64),
     /// A repair would save much.
     Bloated,
     /// The agent or the API would refuse it, because of these rules.
@@ -397,10 +405,15 @@ impl SessionState {
         let broken: BTreeSet<&str> =
             looked.findings.iter().filter(is_broken).map(|finding| finding.rule.code()).collect();
         let saved = bytes.saturating_sub(looked.bytes_after);
-        if !broken.is_empty() {
+        let turns_left = looked.facts.turns_left;
+        if turns_left == Some(0) {
+            Self::Dead(broken.into_iter().collect())
+        } else if !broken.is_empty() {
             Self::Broken(broken.into_iter().collect())
         } else if is_long {
             Self::TooLong
+        } else if let Some(turns) = turns_left {
+            Self::Dying(turns)
         } else if is_used {
             Self::InUse
         } else if saved >= BLOATED_BYTES_MIN
@@ -414,13 +427,25 @@ impl SessionState {
 
     /// Whether the session cannot be resumed.
     pub(crate) fn is_stuck(&self) -> bool {
-        matches!(self, Self::Broken(_) | Self::TooLong)
+        matches!(self, Self::Dead(_) | Self::Broken(_) | Self::TooLong)
+    }
+
+    /// Whether it cannot be resumed now, or will not be soon.
+    pub(crate) fn needs_help(&self) -> bool {
+        self.is_stuck() || matches!(self, Self::Dying(_))
+    }
+
+    /// The rules with errors.
+    pub(crate) fn codes(&self) -> &[&'static str] {
+        if let Self::Dead(codes) | Self::Broken(codes) = self { codes } else { &[] }
     }
 
     /// The state in one word.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Ok => "ok",
+            Self::Dead(_) => "dead",
+            Self::Dying(_) => "dying",
             Self::Bloated => "bloated",
             Self::Broken(_) => "broken",
             Self::TooLong => "too long",

@@ -80,12 +80,14 @@ mod split_server_pair;
 mod stale_result;
 mod superseded_compaction;
 mod superseded_record;
+mod superseded_sent_texts;
 mod superseded_snapshot;
 mod tool_stop_without_call;
 mod torn_line;
 mod trim;
 mod turn_over_limit;
 mod unacceptable_call_id;
+mod unloaded_beginning;
 mod unreadable_line;
 pub(crate) mod unreadable_size;
 pub(crate) mod unseen_title;
@@ -131,6 +133,8 @@ pub const RULES: &[&Rule] = &[
     &crowded_window::RULE,
     &oversized_reply::RULE,
     &superseded_record::RULE,
+    &superseded_sent_texts::RULE,
+    &unloaded_beginning::RULE,
     &torn_line::RULE,
     &glued_lines::RULE,
     &nul_bytes::RULE,

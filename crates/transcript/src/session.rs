@@ -3,6 +3,7 @@
 pub(crate) mod facts;
 pub(crate) mod failure;
 mod join;
+pub(crate) mod load;
 pub(crate) mod own;
 mod pair;
 mod shape;

@@ -31,6 +31,7 @@ pub(super) const KIND: StoreKind = StoreKind {
         "files",
         "a copy of each version of a file that Crush edited. To be rid of them, delete old sessions in Crush",
     )],
+    load: None,
     mend: None,
 };
 

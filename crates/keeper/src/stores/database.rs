@@ -1,7 +1,7 @@
 //! A database that is open for reading, or for one writing transaction.
 
 use super::alone::nobody_seen;
-use super::kind::{Mend, StoreKind};
+use super::kind::{LoadRule, Mend, StoreKind};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
@@ -15,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use transcript::policy::LoadLimit;
 
 /// How long to wait for a program that has locked the database.
 const BUSY_MAX: Duration = Duration::from_secs(2);
@@ -208,6 +209,14 @@ impl Database {
     pub(super) fn written(&self, kind: &StoreKind, session: &str) -> Option<i64> {
         let own = format!("WITH s(id, written) AS ({}) SELECT written FROM s WHERE id = ?1", kind.sessions);
         self.connection.query_row(&own, [session], |row| row.get(0)).ok().flatten()
+    }
+
+    /// How much of a session its owner loads; `None` if the session does not say.
+    pub(super) fn load_limit(&self, rule: &LoadRule, session: &str) -> Option<LoadLimit> {
+        let window = self.connection.query_row(rule.window, [session], |row| row.get::<_, Option<i64>>(0));
+        let window_tokens = u64::try_from(window.ok().flatten()?).ok().filter(|window| *window > 0)?;
+        let bytes_max = window_tokens.saturating_mul(rule.bytes_per_token).min(rule.bytes_max);
+        Some(LoadLimit { window_tokens, bytes_max, entries_max: rule.rows_max })
     }
 
     /// A value that changes when rows of a session are rewritten, or moved to other rowids.

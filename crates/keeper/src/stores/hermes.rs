@@ -42,6 +42,7 @@ pub(super) const KIND: StoreKind = StoreKind {
         }))
     },
     fillers: &[],
+    load: None,
     mend: None,
 };
 

@@ -35,8 +35,20 @@ pub(super) struct StoreKind {
     pub(super) reader: for<'c> fn(&'c Connection) -> SqlResult<Box<dyn RowReader + 'c>>,
     /// Tables without sessions that may fill the database: what they hold, and what to do about it.
     pub(super) fillers: &'static [(&'static str, &'static str)],
+    /// How much of a session the owner loads, if that is bounded.
+    pub(super) load: Option<&'static LoadRule>,
     /// How its rows are written; `None` if they are only read.
     pub(super) mend: Option<&'static Mend>,
+}
+
+/// How much of a session its owner loads, from the newest row back.
+pub(super) struct LoadRule {
+    /// A query for the context window that a session (`?1`) records, in tokens.
+    pub(super) window: &'static str,
+    pub(super) bytes_per_token: u64,
+    /// Most bytes and rows, whatever the window.
+    pub(super) bytes_max: u64,
+    pub(super) rows_max: u64,
 }
 
 /// Rows of which only the newest about each thing is needed.
@@ -68,8 +80,8 @@ pub(super) struct Mend {
     pub(super) blank: fn(&mut Value) -> Option<()>,
     /// The JSON of a row, or what is read instead if its owner cannot read it.
     pub(super) read: fn(&[RowCell]) -> Option<Vec<u8>>,
-    /// Replaces the JSON of a row.
-    pub(super) put: fn(&mut [RowCell], &str),
+    /// Replaces the JSON of a row, as the owner would store it.
+    pub(super) put: fn(&Connection, &mut [RowCell], &str) -> SqlResult<()>,
     /// Reconstructs the JSON of an unreadable row from other rows.
     pub(super) known: fn(&RowPlace<'_>) -> SqlResult<Option<String>>,
     /// What else has to be written if these rows change; `None` if nothing depends on them.

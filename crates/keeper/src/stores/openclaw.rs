@@ -3,7 +3,8 @@
 
 use super::alone::openclaws_lock;
 use super::kind::{
-    EachRow, Mend, Query, RowKey, RowOrder, RowPlace, RowReader, RowTrouble, StoreKind, WriteRow, blank_texts,
+    EachRow, LoadRule, Mend, Query, RowKey, RowOrder, RowPlace, RowReader, RowTrouble, StoreKind, WriteRow,
+    blank_texts,
 };
 use super::lines::RecordLines;
 use super::projection::{self, SessionIndex};
@@ -42,7 +43,20 @@ pub(super) const KIND: StoreKind = StoreKind {
         "a diagnostic log of each run, which no request needs. OPENCLAW_TRAJECTORY=0 in the gateway's environment ends it, and \
          session.maintenance.maxDiskBytes in OpenClaw's configuration limits what is kept",
     )],
+    load: Some(&LOAD),
     mend: Some(&MEND),
+};
+
+/// OpenClaw 2026.9.6: `resolveEmbeddedSessionContextLimits` and `readSessionTranscriptBoundedActiveContextCore`. A session that
+/// is not the current one of its key is not loaded.
+const LOAD: LoadRule = LoadRule {
+    window: "SELECT coalesce(json_extract(n.entry_json, '$.contextTokens'), \
+             json_extract(n.entry_json, '$.contextBudgetStatus.contextTokenBudget')) \
+             FROM session_windows AS w JOIN session_nodes AS n ON n.session_key = w.session_key \
+             AND n.current_session_id = w.session_id WHERE w.session_id = ?1 AND json_valid(n.entry_json)",
+    bytes_per_token: 8,
+    bytes_max: 64 << 20,
+    rows_max: 10_000,
 };
 
 const MEND: Mend = Mend {
@@ -65,11 +79,7 @@ const MEND: Mend = Mend {
         let said = said(&cells[1], &cells[2], &cells[3], &cells[4])?;
         Some(said.unwrap_or_else(|(why, _)| why.into_bytes()).trim_ascii_end().to_vec())
     },
-    // The row is always written uncompressed: only OpenClaw knows what else belongs to a compressed one.
-    put: |cells, text| {
-        (cells[2], cells[3]) = (RowCell::text(text), RowCell::Null);
-        (cells[4], cells[5]) = (RowCell::integer(text.len()), RowCell::Null);
-    },
+    put,
     known,
     links: Some(projection::links),
     // Of OpenClaw 2026.9.6. They act on new and removed windows, and on new keys.
@@ -147,6 +157,13 @@ fn known(at: &RowPlace<'_>) -> SqlResult<Option<String>> {
 }
 
 fn blank(event: &mut Value) -> Option<()> {
+    if event["customType"] == "openclaw.cache-ttl" {
+        let items = event.get_mut("data")?.get_mut("frozenToolResults")?.as_array_mut()?;
+        items.iter_mut().filter_map(Value::as_object_mut).for_each(|item| {
+            item.remove("texts");
+        });
+        return Some(());
+    }
     let message =
         event.get_mut("message").filter(|message| message["role"] == "toolResult")?.as_object_mut()?;
     if let Some(details) = message.get_mut("details") {
@@ -158,6 +175,62 @@ fn blank(event: &mut Value) -> Option<()> {
     });
     Some(())
 }
+
+fn put(connection: &Connection, cells: &mut [RowCell], text: &str) -> SqlResult<()> {
+    (cells[2], cells[3], cells[5]) = match packed(connection, cells, text)? {
+        Some((packed, navigation)) => (RowCell::Null, RowCell::Blob(packed), RowCell::text(&navigation)),
+        None => (RowCell::text(text), RowCell::Null, RowCell::Null),
+    };
+    cells[4] = RowCell::integer(text.len());
+    Ok(())
+}
+
+/// A text as OpenClaw compresses it, and the column for what it looks up without decompressing it: `prepareTranscriptPayload`
+/// (transcript-payload.ts). `None` if it would not compress it, or if the row was not compressed or more than its texts
+/// changes: only OpenClaw knows what else belongs to it.
+fn packed(connection: &Connection, cells: &[RowCell], text: &str) -> SqlResult<Option<(Vec<u8>, String)>> {
+    let length = text.len();
+    let fits = length >= PACKED_BYTES_MIN && length as u64 <= TEXT_BYTES_MAX;
+    let Some(known) = cells[5].as_text().filter(|_| fits && !text.contains("\\u") && !text.contains('\0'))
+    else {
+        return Ok(None);
+    };
+    let texts_gone = |event: Option<Value>| {
+        let mut event = event?;
+        blank(&mut event)?;
+        Some(event)
+    };
+    let old = texts_gone(whole(cells));
+    if old.is_none() || old != texts_gone(serde_json::from_str(text).ok()) {
+        return Ok(None);
+    }
+    let Ok(packed) = pack(text.as_bytes()) else { return Ok(None) };
+    let length_max = length - PACKED_SAVED_MIN.max(length.div_ceil(10));
+    let navigation: String = connection.query_row(NAVIGATION, [known, text], |row| row.get(0))?;
+    let is_short = navigation.len() <= NAVIGATION_BYTES_MAX && packed.len() + navigation.len() <= length_max;
+    Ok(is_short.then_some((packed, navigation)))
+}
+
+/// OpenClaw's level, with a checksum.
+fn pack(text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packer = zstd::bulk::Compressor::new(1)?;
+    packer.include_checksum(true)?;
+    packer.compress(text)
+}
+
+/// The shortest text that OpenClaw compresses, how much that has to save besides a tenth, and how long what it looks up may be.
+const PACKED_BYTES_MIN: usize = 1024;
+const PACKED_SAVED_MIN: usize = 64;
+const NAVIGATION_BYTES_MAX: usize = 16 << 10;
+
+/// What OpenClaw looks up (`?1`) with the lengths of another event (`?2`): as it is sent, without what providers replay, and
+/// without the data of a custom event (`projectModelContextEventSql`).
+const NAVIGATION: &str = "WITH sent(event) AS (SELECT CASE WHEN json_extract(?2, '$.message.role') = 'toolResult' \
+     THEN json_remove(?2, '$.message.__openclaw.upstreamUserText', '$.message.details') \
+     ELSE json_remove(?2, '$.message.__openclaw.upstreamUserText') END) \
+     SELECT json_set(?1, '$.modelBytes', octet_length(event), \
+     '$.modelWithoutCheckpointBytes', octet_length(json_remove(event, '$.message.providerReplay')), \
+     '$.withoutCustomDataBytes', octet_length(json_remove(?2, '$.data'))) FROM sent";
 
 /// Makes programs that have rows of the session in memory read them again.
 fn seal(connection: &Connection, session: &str) -> SqlResult<usize> {

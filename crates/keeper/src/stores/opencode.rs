@@ -62,6 +62,7 @@ pub(super) const KIND: StoreKind = StoreKind {
         "a copy of a part or a message for each change of it, of which OpenCode needs none to go on; with OpenCode stopped, \
          tailor prune FILE takes out all but the newest of each",
     )],
+    load: None,
     mend: Some(&MEND),
 };
 
@@ -89,7 +90,10 @@ const MEND: Mend = Mend {
         RowCell::Text(data) | RowCell::Blob(data) => Some(data.clone()),
         _ => Some(b"null".to_vec()),
     },
-    put: |cells, text| cells[2] = RowCell::text(text),
+    put: |_, cells, text| {
+        cells[2] = RowCell::text(text);
+        Ok(())
+    },
     known,
     links: None,
     snapshots: Some(&Snapshots {

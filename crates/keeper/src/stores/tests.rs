@@ -5,6 +5,7 @@ mod bad;
 mod meanwhile;
 mod others;
 mod prune;
+mod sent_texts;
 mod slices;
 mod write;
 

@@ -302,13 +302,16 @@ impl RowsWork<'_> {
         if !is_json || text.contains('\n') {
             return Err(beyond());
         }
-        let new = exact.unwrap_or_else(|| {
-            let mut cells = old.clone();
-            if !is_wanted(&old) {
-                (self.mend.put)(&mut cells, text);
+        let new = match exact {
+            Some(exact) => exact,
+            None => {
+                let mut cells = old.clone();
+                if !is_wanted(&old) {
+                    (self.mend.put)(connection, &mut cells, text).map_err(|error| self.fail(error))?;
+                }
+                cells
             }
-            cells
-        });
+        };
         Ok(RowEdit { layout: number, old: Some(old), new: Some(new) })
     }
 

@@ -32,6 +32,7 @@ pub(super) const KIND: StoreKind = StoreKind {
         Ok(Box::new(ChatRows { row: connection.prepare(row)?, read }))
     },
     fillers: &[],
+    load: None,
     mend: None,
 };
 

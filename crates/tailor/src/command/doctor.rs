@@ -141,6 +141,8 @@ struct DoctorLine<'a> {
     state: &'static str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     codes: &'a [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns_left: Option<u64>,
     in_use: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
@@ -160,9 +162,11 @@ pub(super) struct DoctorTotals {
 /// How many sessions are in each state.
 #[derive(Default, Serialize)]
 struct States {
+    dead: u64,
     broken: u64,
     #[serde(rename = "too long")]
     too_long: u64,
+    dying: u64,
     bloated: u64,
     #[serde(rename = "in use")]
     in_use: u64,
@@ -177,7 +181,9 @@ impl DoctorTotals {
         for session in sessions {
             totals.sessions += 1;
             *match session.state {
+                SessionState::Dead(_) => &mut totals.states.dead,
                 SessionState::Broken(_) => &mut totals.states.broken,
+                SessionState::Dying(_) => &mut totals.states.dying,
                 SessionState::TooLong => &mut totals.states.too_long,
                 SessionState::Bloated => &mut totals.states.bloated,
                 SessionState::InUse => &mut totals.states.in_use,
@@ -189,10 +195,12 @@ impl DoctorTotals {
     }
 
     pub(super) fn sentence(&self) -> String {
-        let States { broken, too_long, bloated, in_use, ok, unknown } = self.states;
+        let States { dead, broken, too_long, dying, bloated, in_use, ok, unknown } = self.states;
         let states = [
+            (dead, "dead"),
             (broken, "broken"),
             (too_long, "too long"),
+            (dying, "dying"),
             (bloated, "bloated"),
             (in_use, "in use"),
             (ok, "ok"),
@@ -226,7 +234,8 @@ fn json(
             tokens: session.tokens,
             window_tokens: (known && session.window > 0).then_some(session.window),
             state: session.state.name(),
-            codes: if let SessionState::Broken(codes) = &session.state { codes } else { &[] },
+            codes: session.state.codes(),
+            turns_left: session.turns_left,
             in_use: session.is_used,
             command: session.command.as_deref(),
             resume: session.resume().map(|(words, _)| words.join(" ")),
@@ -269,7 +278,8 @@ impl<'a> DoctorList<'a> {
             if let Some(session) = session.filter(|_| is_verbose()) {
                 writeln!(out, "      {}", self.screen.whole(&terminal::plain(&place::shown(&session.path))))?;
             }
-            let command = session.filter(|session| session.state.is_stuck()).and_then(|s| s.command.as_ref());
+            let command =
+                session.filter(|session| session.state.needs_help()).and_then(|s| s.command.as_ref());
             if let Some(command) = command {
                 writeln!(out, "      {}", self.screen.whole(command))?;
             }
@@ -288,7 +298,7 @@ impl<'a> DoctorList<'a> {
     fn end(&self, shown: usize) -> String {
         let totals = DoctorTotals::from_sessions(self.sessions);
         let mut lines = vec![format!("{}.", totals.sentence())];
-        if totals.states.broken + totals.states.too_long > 0 {
+        if totals.states.dead + totals.states.broken + totals.states.too_long + totals.states.dying > 0 {
             lines.push("Each command changes only that session, and tailor undo takes it back.".to_string());
         }
         if shown < self.sessions.len() || totals.states.unknown > 0 {

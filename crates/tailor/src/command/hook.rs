@@ -74,6 +74,9 @@ fn warning(session: &ListedSession) -> Option<String> {
     let size = || format!("{} of {} tokens", grouped(session.tokens.unwrap_or(0)), grouped(session.window));
     let wrong = match &session.state {
         SessionState::Broken(codes) => format!("this session is broken ({})", codes.join(", ")),
+        SessionState::Dead(codes) => {
+            format!("{agent} does not load all of this session ({})", codes.join(", "))
+        }
         SessionState::TooLong => format!("this session is too long for the model ({})", size()),
         _ if session.percent() >= FULL_PERCENT => {
             return Some(format!("this session is almost too long for the model ({}); compact it", size()));

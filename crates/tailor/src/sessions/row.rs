@@ -1,7 +1,7 @@
 //! A session as one line of a list. Its title gets what the other cells leave.
 
 use super::{ListedSession, SessionState};
-use crate::amount::{age, percent, short_size, tokens};
+use crate::amount::{age, percent, plural, short_size, tokens};
 use crate::table::{TableWriter, left, right};
 use anstyle::{AnsiColor, Style};
 
@@ -31,6 +31,7 @@ pub(crate) fn cells(session: &ListedSession) -> ListCells {
             format!("broken: {} +{}", codes[0], codes.len() - 1)
         }
         SessionState::Broken(codes) => format!("broken: {}", codes.join(", ")),
+        SessionState::Dying(turns) => format!("dies in ~{}", plural(*turns, "turn")),
         other => other.name().to_string(),
     };
     [
@@ -86,8 +87,8 @@ pub(crate) fn line(
 /// How the state of a session is painted.
 pub(crate) fn colour(state: &SessionState) -> Option<Style> {
     let colour = match state {
-        SessionState::Broken(_) | SessionState::TooLong => AnsiColor::Red,
-        SessionState::Bloated => AnsiColor::Yellow,
+        SessionState::Dead(_) | SessionState::Broken(_) | SessionState::TooLong => AnsiColor::Red,
+        SessionState::Dying(_) | SessionState::Bloated => AnsiColor::Yellow,
         SessionState::InUse => AnsiColor::Cyan,
         SessionState::Ok | SessionState::Unknown => return None,
     };

@@ -14,6 +14,7 @@ use crate::read::changed::scan_changed;
 use crate::read::scan::{Scanned, scan_as};
 use crate::rule;
 use crate::session::failure::failure_of;
+use crate::session::load::Loaded;
 use crate::session::tokens::{ContextTokens, tokens_of};
 use crate::session::{Facts, Session};
 use alloc::vec::Vec;
@@ -209,6 +210,7 @@ fn look_at(
     }
     facts.awaits = session.awaits();
     facts.failed = failure_of(&session)?;
+    facts.turns_left = Loaded::from_session(&session).and_then(|loaded| loaded.turns_left());
     let binds = rule::bound_thinking::binds(&session);
     let signed = rule::bound_thinking::bound(&session);
     let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);

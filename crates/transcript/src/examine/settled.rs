@@ -1,7 +1,7 @@
-//! Which fixes only shorten what nobody writes to any more: texts of results, and copies of them, before the newest turn; and
-//! which add nothing.
+//! Which fixes only shorten what nobody writes to any more: texts of results, and copies of them, before the newest turn, and
+//! texts as they were sent that are not read any more; and which add nothing.
 
-use crate::model::entry::{Entry, Kind, Role};
+use crate::model::entry::{Entry, Kind, Role, Service};
 use crate::model::finding::Op;
 use crate::session::Session;
 use spans::source::Span;
@@ -10,6 +10,7 @@ use spans::source::Span;
 pub(super) fn only_shortens(session: &Session<'_>, ops: &[Op]) -> bool {
     ops.iter().all(|op| match op {
         Op::Cut { text, .. } | Op::Keep(text) => is_of_settled_result(session, *text),
+        Op::Replace { at, with } => with.is_empty() && is_of_sent_texts(session, *at),
         _ => false,
     })
 }
@@ -17,6 +18,10 @@ pub(super) fn only_shortens(session: &Session<'_>, ops: &[Op]) -> bool {
 /// Whether a step needs an entry that is not there yet, or another order of them.
 pub(super) fn brings_a_line(op: &Op) -> bool {
     matches!(op, Op::Answer(_) | Op::Insert { .. } | Op::Move { .. } | Op::ToFront(_))
+}
+
+fn is_of_sent_texts(session: &Session<'_>, at: Span) -> bool {
+    session.entry_around(at).is_some_and(|entry| session.entry(entry).service == Service::SentTexts)
 }
 
 fn is_of_settled_result(session: &Session<'_>, text: Span) -> bool {

@@ -69,6 +69,8 @@ pub struct Format {
     pub aborts: bool,
     /// Whether a compaction names the first entry that stays in context.
     pub compactions_name_what_stays: bool,
+    /// Whether records may hold the texts of results as they were sent, of which only the newest record is read.
+    pub keeps_sent_texts: bool,
     /// Which problems of content its records can show.
     pub content: Content,
     /// How the tokens of its sessions are estimated.
@@ -130,6 +132,7 @@ pub(super) const BASE: Format = Format {
     copies_results: false,
     aborts: false,
     compactions_name_what_stays: false,
+    keeps_sent_texts: false,
     content: Content::NONE,
     estimate: Estimate::BASE,
     names: &[],

@@ -15,7 +15,7 @@ use super::common::{
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered, is_blank};
-use crate::model::entry::{ContentIssueKind, Kind, Role, StopReason, Target};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Service, StopReason, Target};
 use crate::model::finding::Severity;
 use crate::model::refusal;
 use alloc::format;
@@ -41,6 +41,9 @@ const ENTRIES: &[(&str, &str)] = &[
 
 /// The header of sessions that OpenClaw keeps in a database. It answers open calls itself when it sends them.
 const DATABASE_VERSION: u64 = 4;
+
+/// OpenClaw 2026.9.6 writes one after each batch of tools: `persistToolResultProjections` (session-prompt-state.ts).
+const SENT_TEXTS: &str = "openclaw.cache-ttl";
 
 const NAMES: &[FieldNames] = &[
     FieldNames::all(&[text("type"), has("details"), has("customType"), has("display"), has("summary")]),
@@ -150,6 +153,7 @@ pub(super) const FORMAT: Format = Format {
     copies_results: true,
     aborts: true,
     compactions_name_what_stays: true,
+    keeps_sent_texts: true,
     content: Content {
         empty: Some(Severity::Note),
         blank: Some(Severity::Note),
@@ -233,6 +237,8 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             lacks(summary, draft);
         }
         Some(b"label") => target(doc.get("targetId"), draft),
+        Some(b"reset") => draft.entry.service = Service::Reset,
+        Some(b"custom") if says(doc, "customType", SENT_TEXTS) => draft.entry.service = Service::SentTexts,
         Some(b"leaf") => {
             draft.entry.kind = Kind::Leaf;
             target(doc.get("targetId"), draft);
@@ -349,8 +355,11 @@ fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else {
         return draft.issue(ContentIssueKind::Corrupted(None), draft.entry.span);
     };
-    let [role, content] = message.pick(["role", "content"]);
+    let [role, content, excluded] = message.pick(["role", "content", "excludeFromContext"]);
     let role = role.and_then(Value::text);
+    if excluded.is_some_and(Value::is_true) {
+        draft.entry.service = Service::Excluded;
+    }
     draft.entry.kind = match role.as_deref() {
         Some(b"user") => {
             texts(content).for_each(|text| draft.user_text(text));

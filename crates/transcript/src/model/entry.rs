@@ -79,6 +79,12 @@ pub enum Service {
     Title,
     /// The title that a model made.
     MadeTitle,
+    /// The texts of results as they were last sent. Only the newest such record is read.
+    SentTexts,
+    /// The conversation begins anew after it.
+    Reset,
+    /// It is never sent, and not loaded.
+    Excluded,
 }
 
 /// A place in a record, told by how far it is from another one: half as long as a [`Span`]. What is 2 GiB away, or longer

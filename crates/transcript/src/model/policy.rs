@@ -74,6 +74,8 @@ pub struct Policy {
     pub rows_only: Option<&'static str>,
     /// Records of a database that the agent cannot read or use, and what else is stored there tells of them.
     pub known_records: KnownRecords,
+    /// How much of the session its agent loads; `None` if that is all of it, or not known.
+    pub load: Option<LoadLimit>,
     /// The current time, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
     pub now_ms: Option<u64>,
     /// Whether no agent works on the session any more: nothing will answer the calls of the newest turn.
@@ -86,6 +88,17 @@ pub struct Policy {
     pub error: Option<String>,
     /// Which rules report and act.
     pub selection: Selection,
+}
+
+/// How much an agent loads of the live branch of a session, from the newest entry back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadLimit {
+    /// The context window from which the limit follows, as the session records it.
+    pub window_tokens: u64,
+    /// Most bytes, with a line break after each entry and with the header.
+    pub bytes_max: u64,
+    /// Most entries.
+    pub entries_max: u64,
 }
 
 /// Lines as they are, and what is known of each. One that is whole but of no use has a space after its record.
@@ -128,6 +141,7 @@ impl Default for Policy {
             settled_only: None,
             rows_only: None,
             known_records: KnownRecords::default(),
+            load: None,
             now_ms: None,
             agent_gone: false,
             spill: None,

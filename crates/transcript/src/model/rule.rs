@@ -176,7 +176,7 @@ pub enum Feature {
     Mirror,
     /// A record of progress.
     Progress,
-    /// A record that a later one of its kind replaces.
+    /// A record that a later one of its kind replaces, or after which earlier ones are not read.
     Snapshot,
     /// A log of a request.
     RequestLog,

@@ -79,7 +79,7 @@ impl Titles {
         match entry.service {
             Service::Title => self.given = Some((entry.span.start, entry.span.end)),
             Service::MadeTitle => self.made = Some((entry.span.start, entry.span.end)),
-            Service::None | Service::Progress | Service::Snapshot | Service::RequestLog => {}
+            _ => {}
         }
     }
 

@@ -27,10 +27,13 @@ pub struct Facts {
     pub awaits: Option<Awaits>,
     /// How the last turn failed, if it did and the format keeps that.
     pub failed: Option<Failure>,
+    /// In about how many turns its agent will not load all of the conversation any more; 0 if it does not now. `None` if it
+    /// loads all of any session, what it loads is not known, or that is far off.
+    pub turns_left: Option<u64>,
 }
 
 impl Facts {
-    /// The facts that a scan gives. The last two fields need a session.
+    /// The facts that a scan gives. The last three fields need a session.
     pub(crate) fn from_scan(Scanned { format, transcript, .. }: &Scanned) -> Self {
         Self {
             format: *format,
@@ -42,6 +45,7 @@ impl Facts {
             results: transcript.results.len(),
             awaits: None,
             failed: None,
+            turns_left: None,
         }
     }
 }

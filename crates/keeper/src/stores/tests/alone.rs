@@ -451,11 +451,12 @@ fn a_result_without_identity_is_shortened_beside_its_owner_and_mended_once_it_is
     let store = Connection::open(&file).unwrap();
     store.query_row("SELECT count(*) FROM transcript_events", [], |_| Ok(())).unwrap();
     assert_eq!(fixed(&path, dir.path()).ending, Ending::Fixed);
-    let (row, bytes): (String, usize) = store
-        .query_row("SELECT event_json, event_utf8_bytes FROM transcript_events WHERE seq = 3", [], |row| {
+    let (row, bytes): (Vec<u8>, usize) = store
+        .query_row("SELECT event_zstd, event_utf8_bytes FROM transcript_events WHERE seq = 3", [], |row| {
             Ok((row.get(0)?, row.get::<_, u32>(1)? as usize))
         })
         .unwrap();
+    let row = String::from_utf8(zstd::decode_all(&row[..]).unwrap()).unwrap();
     assert!(row.contains("[tailor: ") && row.ends_with('}') && row.len() == bytes, "{bytes}");
     assert_eq!(all(&file)[TABLES[1]], before[TABLES[1]]);
     assert_eq!(fixed(&path, dir.path()).ending, Ending::Deferred(Deferral::HeldOpen));

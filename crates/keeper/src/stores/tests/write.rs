@@ -17,8 +17,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use transcript::Severity;
 use transcript::finding::{Held, Safety};
 
-const LONG: &str = "SELECT event_json, event_utf8_bytes, event_zstd IS NULL AND navigation_json IS NULL FROM transcript_events \
-                    WHERE seq = 3";
+const LONG: &str =
+    "SELECT event_zstd, event_utf8_bytes, navigation_json FROM transcript_events WHERE seq = 3";
 
 pub(super) fn options(dir: &Path) -> Options {
     Options { mode: Mode::Fix, vault: Some(Vault::new(dir.join("vault"))), ..Options::default() }
@@ -49,12 +49,18 @@ fn beside_its_owner_a_long_result_is_shortened_in_its_row_and_comes_back() {
         let before = rows(&store, "transcript_events");
         let outcome = fixed(&path, dir.path());
         assert_eq!((&outcome.ending, outcome.guarantee), (&Ending::Fixed, Some(Guarantee::Transaction)));
-        let (text, bytes, is_plain): (String, i64, bool) =
-            store.query_row(LONG, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?))).unwrap();
+        // As OpenClaw stores it: compressed, with the length that it looks up.
+        let (packed, bytes, known): (Vec<u8>, i64, String) =
+            store.query_row(LONG, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+        let text = String::from_utf8(zstd::decode_all(&packed[..]).unwrap()).unwrap();
         assert!(
-            is_plain && bytes == super::number(text.len()) && bytes < 40_000 && text.contains("[tailor: "),
+            bytes == super::number(text.len()) && bytes < 40_000 && text.contains("[tailor: "),
             "{bytes}"
         );
+        let lengths = format!(
+            r#"{{"version":1,"modelBytes":{bytes},"modelWithoutCheckpointBytes":{bytes},"withoutCustomDataBytes":{bytes}}}"#
+        );
+        assert_eq!(known, lengths);
         for kept in [
             r#""id":"e3""#,
             r#""parentId":"e2""#,
@@ -217,7 +223,10 @@ fn a_schema_that_was_not_tried_is_only_read() {
         let before = rows(&store, "transcript_events");
         for outcome in [undone(&path, dir.path(), Extent::Whole), {
             store
-                .execute("UPDATE transcript_events SET event_json = ?1 WHERE seq = 3", [&entries()[3]])
+                .execute(
+                    "UPDATE transcript_events SET event_json = ?1, event_zstd = NULL WHERE seq = 3",
+                    [&entries()[3]],
+                )
                 .unwrap();
             fixed(&path, dir.path())
         }] {

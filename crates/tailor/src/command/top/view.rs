@@ -156,8 +156,8 @@ impl View {
             .filter(|(_, session)| fits(session))
             .collect();
         let rank = |session: &ListedSession| match session.state {
-            SessionState::Broken(_) => 0,
-            SessionState::TooLong => 1,
+            SessionState::Dead(_) | SessionState::Broken(_) => 0,
+            SessionState::TooLong | SessionState::Dying(_) => 1,
             _ => 2,
         };
         // Numbers go from the newest to the oldest.
@@ -415,7 +415,9 @@ impl View {
         let mut head = self.wrapped(&about.join(", "), PLAIN);
         head.extend(self.wrapped(&format!("{context}. {}", in_short(weighed)), PLAIN));
         let errors = match &session.state {
-            SessionState::Broken(codes) => format!("broken: {}", codes.join(", ")),
+            state @ (SessionState::Dead(codes) | SessionState::Broken(codes)) => {
+                format!("{}: {}", state.name(), codes.join(", "))
+            }
             state => state.name().to_string(),
         };
         let style = row::colour(&session.state).unwrap_or_default();

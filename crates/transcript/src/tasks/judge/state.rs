@@ -364,7 +364,10 @@ impl JudgedSession {
             (issue(ContentIssueKind::Ordinal), Feature::Ordinal),
             (added.id_text(found.model) == MIRROR, Feature::Mirror),
             (found.service == Service::Progress, Feature::Progress),
-            (found.service == Service::Snapshot, Feature::Snapshot),
+            (
+                matches!(found.service, Service::Snapshot | Service::SentTexts | Service::Reset),
+                Feature::Snapshot,
+            ),
             (found.service == Service::RequestLog, Feature::RequestLog),
         ] {
             check.feature(present, feature)?;
