@@ -2,7 +2,7 @@
 
 use crate::support::{BROKEN, Dir, FinishedRun, WHOLE, is_root, make_old, root, run};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// A session with a result that is too long, followed by thinking whose signature covers it.
@@ -183,7 +183,7 @@ fn mode_times_and_owner_stay() {
     let path = dir.write("s.jsonl", BROKEN);
     fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
     if is_root() {
-        chown(&path, Some(1234), Some(4321)).unwrap();
+        dir.give_files_to(1234, 4321);
     }
     make_old(&path);
     let facts = || {

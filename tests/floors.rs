@@ -25,9 +25,9 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
     (
         "keeper",
         &[
-            &["step", "refusal", "policies", "found", "roots", "strays"],
+            &["step", "refusal", "policies", "found", "roots", "shown"],
             &["platform identity own"],
-            &["folder", "error", "new_text", "held", "deferral", "store", "lease", "starter"],
+            &["folder", "error", "new_text", "held", "deferral", "store", "strays", "lease", "starter"],
             &["beside", "stop", "appends", "worth"],
             &["content", "vault", "writers", "outcome"],
             &["options", "gate", "snapshot"],

@@ -36,6 +36,7 @@ mod recover; // `tailor recover`, `compact` and `chunk`: a long session can cont
 mod rng; // Repeatable random numbers.
 mod scan; // `tailor scan`: exit codes, selection, its JSON.
 mod stories; // What happens in sessions of every agent, written once and spelled in each format.
+mod strangers; // Root among the files of other users: what they put in the way leads nowhere.
 mod support; // A folder for each test, and how to run the program in it.
 mod tidy; // House rules that the compiler does not check.
 mod top; // `tailor top` and `tailor report`: the output at two widths, the JSON, the page as a file.

@@ -277,3 +277,76 @@ fn each_rule_is_in_the_docs() {
         assert!(rows.iter().any(|row| is_about(&row)), "docs/rules.md has no row for {rule:?}");
     }
 }
+
+/// Where files are reached by a path, and whose they are. What belongs to others is reached through `platform`, by a `Folder` that is held
+/// open or, as root, as the user whose file it is (`as_owner`). New places belong there.
+const REACHED_BY_PATH: &[(&str, &str)] = &[
+    ("keeper/src/find.rs", "lists names, which are opened by `Snapshot`"),
+    ("keeper/src/gate/claude.rs", "lists names, as the owner of the session"),
+    ("keeper/src/gate/codex.rs", "Codex's locks, as the owner of the session"),
+    ("keeper/src/gate/copilot.rs", "lists names, as the owner of the session"),
+    ("keeper/src/gate/openclaw.rs", "the lock beside a session, as the owner of the session"),
+    ("keeper/src/roots.rs", "lists folders"),
+    (
+        "keeper/src/stores/database.rs",
+        "SQLite takes a path: as the owner of the database, never through a link",
+    ),
+    ("keeper/src/strays.rs", "lists names, as the owner of the sessions"),
+    ("keeper/src/verdicts.rs", "whether there is a file"),
+    ("tailor/src/baseline.rs", "a file that the user names"),
+    ("tailor/src/command/config.rs", "our own configuration"),
+    ("tailor/src/command/generate.rs", "a folder that the user names"),
+    ("tailor/src/command/status/instances.rs", "lists sockets"),
+    ("tailor/src/config.rs", "our own configuration"),
+    ("tailor/src/output.rs", "a file that the user names"),
+    ("tailor/src/page.rs", "a file that the user names"),
+    ("tailor/src/printer/github.rs", "a file that GitHub names"),
+    ("watch/src/daemon/ask.rs", "our own socket"),
+    ("watch/src/daemon/instance.rs", "our own folder of claims, and a lock on a root"),
+    ("watch/src/daemon/look.rs", "whether there is a file, and its times"),
+    ("watch/src/daemon/main_loop.rs", "our own socket"),
+    ("watch/src/daemon/root_watcher.rs", "lists names"),
+];
+
+#[test]
+fn files_are_reached_by_path_in_few_places() {
+    let is_ours = |path: &Path| {
+        let text = path.to_string_lossy().into_owned();
+        let is_test =
+            ["/tests", "/platform/", "actions.rs", "spawned.rs"].iter().any(|part| text.contains(part));
+        ["keeper", "watch", "tailor"].iter().any(|of| path.starts_with(format!("crates/{of}/src")))
+            && !is_test
+    };
+    let reach = sources().filter(|(path, _)| is_ours(path)).filter(|(_, text)| reaches_by_path(text));
+    let reach: BTreeSet<String> =
+        reach.map(|(path, _)| path.display().to_string().replace("crates/", "")).collect();
+    let known: BTreeSet<String> = REACHED_BY_PATH.iter().map(|(path, _)| path.to_string()).collect();
+    none("these files reach others by a path", &reach.difference(&known).cloned().collect::<Vec<_>>());
+    none("these no longer do", &known.difference(&reach).cloned().collect::<Vec<_>>());
+}
+
+/// Whether a source, but for its tests, calls something that takes the path of a file.
+fn reaches_by_path(text: &str) -> bool {
+    const CALLS: &[&str] = &[
+        "File::open(",
+        "File::create(",
+        "File::options(",
+        "OpenOptions::",
+        "Connection::open",
+        "DirBuilder::",
+        "WalkDir::new",
+        "create_private(",
+    ];
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = code.split("#[cfg(test)]\npub(super) mod tests").next().unwrap_or_default();
+    let mut lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
+    // Functions of `fs` are written small, its types great.
+    let is_function = |name: &str| name.trim_start().starts_with(|c: char| c.is_ascii_lowercase());
+    lines.any(|line| {
+        let named = line.split("fs::").skip(1).any(|rest| match rest.strip_prefix('{') {
+            Some(all) => all.split('}').next().unwrap_or_default().split(',').any(is_function),
+            None => is_function(rest),
+        });
+        named || CALLS.iter().any(|call| line.contains(call))
+    })
+}

@@ -2,7 +2,7 @@
 
 use super::Dir;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, lchown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -39,6 +39,18 @@ impl Dir {
         let mut command = start(&program);
         command.uid(NOBODY).gid(NOBODY);
         command
+    }
+}
+
+impl Dir {
+    /// Gives the folder of files and all that is in it to a user, as root.
+    pub(crate) fn give_files_to(&self, user: u32, group: u32) {
+        fs::set_permissions(self.temporary.path(), Permissions::from_mode(0o755)).unwrap();
+        for name in self.names().iter().map(|name| self.path(name)).chain([self.files()]) {
+            for path in name.ancestors().take_while(|path| path.starts_with(self.files())) {
+                lchown(path, Some(user), Some(group)).unwrap();
+            }
+        }
     }
 }
 

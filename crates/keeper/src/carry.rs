@@ -6,16 +6,18 @@ use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::find;
+use crate::folder::Folder;
 use crate::gate::{self, Pass};
 use crate::leave::{CONVERSATION_GATES, could_write, is_tried, may_be_in_turn, may_be_remembered, may_write};
 use crate::leftover::{ROUNDS_MAX, finish_leftovers, late_lines, remove_second_name};
 use crate::new_text::NewText;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Guarantee, Outcome, Unsupported};
+use crate::platform::acting::Acting;
 use crate::policies::Policies;
 use crate::refusal::Refusal;
 use crate::replace::{copy_to, replace};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, as_owner};
 use crate::stop::Stop;
 use crate::store::{self, Store};
 use crate::stored::{Replacing, Stored};
@@ -110,11 +112,13 @@ impl ChangeJob {
     fn copy(&self, snapshot: &Snapshot, path: &Path, options: &Options) -> Result<Option<String>, Stop> {
         let real = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         // If the folder cannot be created, writing the copy fails later with an error.
-        let _ = real.parent().map(std::fs::create_dir_all);
+        let _ = real.parent().map(Folder::make);
+        let own = Acting::ourselves();
         let real = match (real.parent().map(Path::canonicalize), real.file_name()) {
             (Some(Ok(folder)), Some(name)) => folder.join(name),
             _ => real,
         };
+        drop(own);
         let plan = &self.repair.plan;
         let vault = options.vault.as_ref().filter(|_| !plan.is_empty());
         let kept = vault.map(|vault| self.keep(snapshot, vault.begin(&real)?, None, options)).transpose()?;
@@ -141,6 +145,10 @@ pub(crate) fn carry<T>(
     if let Some(ending) = sealed(path) {
         return Ok((Outcome::without_look(ending), None));
     }
+    let _acting = match as_owner(path) {
+        Ok(acting) => acting,
+        Err(stop) => return Ok((Outcome::from_result(Err(stop))?, None)),
+    };
     let mut work = FileWork { options, draw, seen: None, remembers: may_be_remembered };
     for _ in 0..ROUNDS_MAX {
         let done = match Snapshot::open(path, root) {

@@ -8,7 +8,7 @@ use crate::leave::{CONVERSATION_GATES, could_write};
 use crate::options::Options;
 use crate::outcome::{Ending, Outcome};
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, as_owner};
 use crate::stop::Stop;
 use crate::vault::Purpose;
 use std::path::Path;
@@ -58,6 +58,7 @@ pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
         return Ok(Some(ending));
     }
     let could = || -> Result<(), Stop> {
+        let _acting = as_owner(path)?;
         let snapshot = Snapshot::open(path, None)?;
         let found = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
         could_write(&snapshot, &found.facts, options, CONVERSATION_GATES)

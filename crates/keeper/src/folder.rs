@@ -1,6 +1,7 @@
 //! A folder that is held open. Everything in it is reached by a single name relative to it, and a link with such a name
 //! is never followed. So renaming a folder on the path, or putting a link there, cannot redirect us.
 
+use crate::platform::acting::{self, Acting, Actor};
 use crate::platform::folder::{self as system, Handle};
 use crate::platform::metadata::{self, Metadata};
 use crate::platform::{OFlags, System, This, files};
@@ -19,22 +20,44 @@ const UNFINISHED: &str = ".tmp-";
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     handle: Arc<Handle>,
+    /// Who works in it, if we are root: its owner. Everybody else works as what they are.
+    actor: Option<Arc<Actor>>,
     /// For messages only.
     path: PathBuf,
 }
 
 impl Folder {
     fn held(handle: Handle, path: &Path) -> Self {
-        Self { handle: Arc::new(handle), path: path.to_path_buf() }
+        Self { handle: Arc::new(handle), actor: None, path: path.to_path_buf() }
     }
 
-    /// Opens a folder by its path; `None` if there is none.
+    /// As whom root works in it, until that is dropped.
+    fn act(&self) -> io::Result<Acting> {
+        self.actor.as_ref().map_or_else(|| Ok(Acting::nobody_else()), |actor| actor.act())
+    }
+
+    /// Opens a folder of ours by its path; `None` if there is none.
     pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
-        Ok(existing(system::at(path))?.map(|handle| Self::held(handle, path)))
+        match acting::own_folder(path)? {
+            Some((.., missing)) if !missing.is_empty() => Ok(None),
+            Some((handle, actor, _)) => {
+                Ok(Some(Self { actor: Some(Arc::new(actor)), ..Self::held(handle, path) }))
+            }
+            None => Ok(existing(system::at(path))?.map(|handle| Self::held(handle, path))),
+        }
     }
 
-    /// Opens a folder by its path. Creates it and its parents if they are missing, and makes their names durable.
+    /// Opens a folder of ours by its path. Creates it and its parents if they are missing, and makes their names durable. What root
+    /// writes does not go into the folder of a user whom it does not concern.
     pub(crate) fn make(path: &Path) -> io::Result<Self> {
+        if let Some((handle, actor, missing)) = acting::own_folder(path)? {
+            if !actor.is_expected() {
+                return Err(io::Error::other(format!("it lies in a folder of user {}", actor.user())));
+            }
+            let found = path.ancestors().nth(missing.len()).unwrap_or(path);
+            let found = Self { actor: Some(Arc::new(actor)), ..Self::held(handle, found) };
+            return missing.iter().rev().try_fold(found, |folder, name| folder.make_child(name));
+        }
         if let Some(folder) = Self::at(path)? {
             return Ok(folder);
         }
@@ -46,8 +69,9 @@ impl Folder {
 
     /// Opens a folder in this one; `None` if there is none.
     pub(crate) fn child(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Self>> {
-        let path = self.path_of(&name);
-        Ok(existing(system::child(&self.handle, name.as_ref()))?.map(|handle| Self::held(handle, &path)))
+        let (path, _acting) = (self.path_of(&name), self.act()?);
+        let child = existing(system::child(&self.handle, name.as_ref()))?;
+        Ok(child.map(|handle| Self { actor: self.actor.clone(), ..Self::held(handle, &path) }))
     }
 
     /// Opens a folder in this one. Creates it, for its owner alone, if it is missing, and makes its name durable.
@@ -56,6 +80,7 @@ impl Folder {
         if let Some(child) = self.child(name)? {
             return Ok(child);
         }
+        let _acting = self.act()?;
         match system::make(&self.handle, name) {
             Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
             made => made.and_then(|()| self.sync())?,
@@ -80,6 +105,7 @@ impl Folder {
 
     /// Opens a file of this name; never a link.
     pub(crate) fn open(&self, name: impl AsRef<OsStr>, flags: OFlags) -> io::Result<File> {
+        let _acting = self.act()?;
         system::open(&self.handle, name.as_ref(), flags)
     }
 
@@ -93,6 +119,12 @@ impl Folder {
     /// Creates a file that only its owner can read.
     pub(crate) fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.open(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+    }
+
+    /// Makes such a file that shares the blocks of another one, if that can be.
+    pub(crate) fn clone_of(&self, file: &File, name: &OsStr) -> io::Result<File> {
+        let _acting = self.act()?;
+        This::clone_file(file, &self.handle, name)
     }
 
     /// Makes such a file under a name that marks it as unfinished.
@@ -109,11 +141,13 @@ impl Folder {
 
     /// Makes a file in the folder that has no name yet, so that nothing is left of it if we die.
     pub(crate) fn create_unnamed(&self) -> io::Result<File> {
+        let _acting = self.act()?;
         files::create_unnamed(&self.handle)
     }
 
     /// Gives such a file a name.
     pub(crate) fn name_it(&self, file: &File, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let _acting = self.act()?;
         files::name_it(file, &self.handle, name.as_ref())
     }
 
@@ -124,6 +158,7 @@ impl Folder {
 
     /// All names in the folder that are UTF-8 (ours are ASCII), sorted.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let _acting = self.act()?;
         let mut names = system::names(&self.handle)?;
         names.sort();
         Ok(names)
@@ -135,10 +170,12 @@ impl Folder {
         if crate::step::fault::system().names != crate::step::fault::NameCalls::Exchanged {
             return Ok(false);
         }
+        let _acting = self.act()?;
         This::exchange(&self.handle, one.as_ref(), other.as_ref())
     }
 
     pub(crate) fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        let _acting = self.act()?;
         system::rename(&self.handle, from.as_ref(), to.as_ref())
     }
 
@@ -148,15 +185,18 @@ impl Folder {
         if crate::step::fault::system().names == crate::step::fault::NameCalls::Single {
             return Err(rustix::io::Errno::PERM.into());
         }
+        let _acting = self.act()?;
         system::link(&self.handle, name.as_ref(), new.as_ref())
     }
 
     pub(crate) fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let _acting = self.act()?;
         system::remove(&self.handle, name.as_ref())
     }
 
     /// Removes an empty folder.
     pub(crate) fn remove_child(&self, name: &str) -> io::Result<()> {
+        let _acting = self.act()?;
         system::remove_child(&self.handle, name.as_ref())
     }
 

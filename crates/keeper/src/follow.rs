@@ -12,7 +12,7 @@ use crate::outcome::{Ending, Outcome};
 use crate::platform::metadata;
 use crate::policies::Policies;
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, as_owner};
 use crate::stop::Stop;
 use std::path::Path;
 use std::sync::Arc;
@@ -142,6 +142,10 @@ pub fn follow(
     if sealed(path).is_some() {
         return maintain(path, root, options).map(Some);
     }
+    let _acting = match as_owner(path) {
+        Ok(acting) => acting,
+        Err(stop) => return Outcome::from_result(Err(stop)).map(Some),
+    };
     if let Some(mut known) = remembered.take() {
         let judged = known.judge(path, root, options);
         match judged.or_else(|stop| Ending::from_stop(stop).map(AppendOutcome::Ends))? {

@@ -6,7 +6,7 @@ use crate::gate::{self, GateTarget, Pass};
 use crate::options::{Mode, Options};
 use crate::platform::{self, mounts};
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, as_owner};
 use crate::stop::Stop;
 use crate::writers;
 use std::fs::File;
@@ -61,7 +61,7 @@ pub(crate) fn could_write(
 
 /// Whether an agent says that it is at work on a file, or the file has just been written to. Creates no lock.
 pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
-    let Ok(path) = platform::metadata::real_path(path) else { return false };
+    let (Ok(_acting), Ok(path)) = (as_owner(path), platform::metadata::real_path(path)) else { return false };
     let (Ok(snapshot), Some(format)) = (Snapshot::open(&path, None), facts.format) else { return false };
     let pass = gate::pass(format.gates, &target(&snapshot, &snapshot.file, facts, false), Duration::ZERO);
     gate::quiet_for(&snapshot.metadata, SystemTime::now()) < FRESH || matches!(pass, Err(Stop::Deferred(_)))

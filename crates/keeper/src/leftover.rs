@@ -33,7 +33,7 @@ use crate::gate::Pass;
 use crate::lease::Lease;
 use crate::platform::metadata::real_path;
 use crate::replace::{Replaced, replace};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, as_owner};
 use crate::stop::Stop;
 use crate::vault::{Ledger, Swap, Vault};
 use crate::writers;
@@ -125,7 +125,7 @@ pub fn insert_late_lines(path: &Path, vault: &Vault) -> Result<Option<Deferral>,
 
 /// Finishes the leftovers of the transcript at a path. Returns why one has to wait, if one does.
 fn finish_at(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
-    match open_finished(path, None, vault) {
+    match as_owner(path).and_then(|_acting| open_finished(path, None, vault)) {
         // A file that is refused was never replaced, so it has no leftovers.
         Ok(_) | Err(Stop::Refused(_)) => Ok(None),
         Err(Stop::Deferred(reason)) => Ok(Some(reason)),
@@ -158,6 +158,7 @@ pub fn finish_all(path: &Path, vault: &Vault) -> Vec<Error> {
 /// The same for one leftover.
 fn finish_one(path: &Path, vault: &Vault) -> Result<(), Error> {
     let fail = |cause| Error::new(path, FINISH, cause);
+    let _acting = as_owner(path).map_err(|stop| fail(io::Error::other(stop.to_string())))?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let folder = real_path(path.parent().unwrap_or(Path::new("/"))).map_err(fail)?;
     let Some(record) = run_of(name).map(|run| vault.run(run)).transpose()?.flatten() else {

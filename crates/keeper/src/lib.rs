@@ -50,6 +50,7 @@ mod refusal;
 mod replace;
 mod restore;
 mod roots;
+mod shown;
 mod snapshot;
 #[cfg(test)]
 mod spawned;
@@ -97,6 +98,7 @@ pub use recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_from,
 pub use refusal::Refusal;
 pub use restore::Extent;
 pub use roots::{known_roots, known_roots_above};
+pub use shown::{is_shown_escaped, plain};
 pub use starter::{has_ended, starter};
 pub use stop::{Halt, Stop};
 pub use store::{

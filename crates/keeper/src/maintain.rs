@@ -8,7 +8,7 @@ use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::platform::metadata;
 use crate::policies::Policies;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, as_owner};
 use crate::stop::{Halt, Stop};
 use crate::store::{IN_DATABASE, Store, split};
 use crate::stored::Stored;
@@ -46,6 +46,10 @@ pub fn maintain_shown<S>(
     options: &Options,
     show: impl Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<(Outcome, Option<S>), Error> {
+    let _acting = match as_owner(path) {
+        Ok(acting) => acting,
+        Err(stop) => return Ok((Outcome::from_result(Err(stop))?, None)),
+    };
     if find::plain(path).is_some() {
         return Ok((Outcome::from_result(packed::examine_file(path, root, options))?, None));
     }
@@ -125,10 +129,15 @@ pub fn read<T, E: Into<Halt>>(
     root: Option<&Path>,
     work: impl FnOnce(&dyn Source) -> Result<T, E>,
 ) -> Result<T, Stop> {
-    match stored::text(path, root)? {
-        Some(content) => content.read(work),
-        None => Snapshot::open(path, root)?.read(work),
+    let acting = as_owner(path)?;
+    if let Some(content) = stored::text(path, root)? {
+        drop(acting);
+        return content.read(work);
     }
+    let snapshot = Snapshot::open(path, root)?;
+    // What is open can be read as whoever we are; the work is the caller's.
+    drop(acting);
+    snapshot.read(work)
 }
 
 /// The same for `work` that examines it by the policy for it.
@@ -142,13 +151,15 @@ pub fn read_to_examine<T>(
     policies: &Policies,
     work: impl FnOnce(&dyn Source, &Policy) -> Result<T, Fault>,
 ) -> Result<T, Stop> {
-    match stored::open(path, root)? {
-        Some(stored) => {
-            let policies = knowing(policies, &stored);
-            stored.content.read(|source| work(source, policies.choose(source)?))
-        }
-        None => Snapshot::open(path, root)?.read(|source| work(source, policies.choose(source)?)),
+    let acting = as_owner(path)?;
+    if let Some(stored) = stored::open(path, root)? {
+        drop(acting);
+        let policies = knowing(policies, &stored);
+        return stored.content.read(|source| work(source, policies.choose(source)?));
     }
+    let snapshot = Snapshot::open(path, root)?;
+    drop(acting);
+    snapshot.read(|source| work(source, policies.choose(source)?))
 }
 
 /// The policies for a session in a store.

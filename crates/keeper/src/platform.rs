@@ -1,7 +1,7 @@
 //! What differs between systems. Each system has a file or folder, with modules of the same names and functions:
 //!
 //! - from the system itself: `This`, which implements [`System`]: what a replacement rests on; `process` (which are alive),
-//!   `exits` (waiting for the end of a process), `memory`, `mounts`, `network` (file systems), `files` (files without a name)
+//!   `acting` (as whom root works), `exits` (waiting for the end of a process), `memory`, `mounts`, `network` (file systems), `files` (files without a name)
 //! - from `unix` or `windows`: `folder`, `metadata` (of a file), `owner`, `attributes`, `lock`, `name`, `writing`,
 //!   `limits`, `own_folder`, `around` (our parent process and host)
 //!
@@ -40,11 +40,11 @@ mod unix;
 mod windows;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{This, exits, files, memory, mounts, network, process};
+pub(crate) use linux::{This, acting, exits, files, memory, mounts, network, process};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{This, exits, files, memory, mounts, network, process};
+pub(crate) use macos::{This, acting, exits, files, memory, mounts, network, process};
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
-pub(crate) use other::{This, exits, files, memory, mounts, network, process};
+pub(crate) use other::{This, acting, exits, files, memory, mounts, network, process};
 pub(crate) use seen::ProcessState;
 pub(crate) use system::{LeaseKind, System};
 #[cfg(unix)]
@@ -58,6 +58,6 @@ pub(crate) use unix::{
 pub use windows::program;
 #[cfg(windows)]
 pub(crate) use windows::{
-    FileExt, OFlags, This, around, attributes, exits, files, folder, handle, limits, lock, memory, metadata,
-    mounts, name, network, own_folder, owner, process, writing,
+    FileExt, OFlags, This, acting, around, attributes, exits, files, folder, handle, limits, lock, memory,
+    metadata, mounts, name, network, own_folder, owner, process, writing,
 };

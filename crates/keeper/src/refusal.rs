@@ -32,6 +32,10 @@ pub enum Refusal {
     AnothersFile,
     /// Somebody has marked it as not to be written to, and the system replaces no such file.
     ReadOnly,
+    /// A link on its path belongs to somebody else than root and its owner, who could lead root anywhere.
+    AnothersLink(PathBuf),
+    /// Root cannot act as its owner here.
+    NotAsOwner(u32),
     /// Root would work in a folder that another user than the file's owner may rename or replace.
     LooseFolder(PathBuf),
     /// Its file system can neither exchange two names nor give a file a second one.
@@ -126,10 +130,7 @@ const UNTRIED_SYSTEM: &str = "writing beside running agents has not been tried o
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HardLinks(names) => write!(
-                f,
-                "it has {names} hard links, and replacing it would separate them (use --copy-to DIR, or remove the other links)"
-            ),
+            Self::HardLinks(names) => f.write_str(&hard_links(*names)),
             Self::MountedAlone { at, pid } => f.write_str(&mounted_alone(at, *pid)),
             Self::ContainerLayer(upper) => write!(
                 f,
@@ -146,11 +147,13 @@ impl fmt::Display for Refusal {
             Self::StoreStays(why) => write!(f, "its rows stay as they are: {why}"),
             Self::NoRoom { needed, room } => f.write_str(&no_room(*needed, *room)),
             Self::NotAFile => f.write_str("it is not a regular file"),
-            Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
+            Self::ForeignOwner(uid) => f.write_str(&foreign_owner(*uid)),
             Self::AnothersFile => f.write_str(ANOTHERS_FILE),
             Self::ReadOnly => {
                 f.write_str("it is marked read-only (run attrib -R on it, or use --copy-to DIR)")
             }
+            Self::AnothersLink(link) => f.write_str(&anothers_link(link)),
+            Self::NotAsOwner(uid) => f.write_str(&not_as_owner(*uid)),
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
             Self::NoSecondName => f.write_str(NO_SECOND_NAME),
             Self::UntriedSystem => f.write_str(UNTRIED_SYSTEM),
@@ -261,6 +264,29 @@ fn no_room(needed: u64, room: u64) -> String {
     format!(
         "SQLite needs {needed} bytes of free space to write it anew, and {room} are free; until then it uses the free pages for \
          what comes next"
+    )
+}
+
+fn hard_links(names: u64) -> String {
+    format!(
+        "it has {names} hard links, and replacing it would separate them (use --copy-to DIR, or remove the other links)"
+    )
+}
+
+fn foreign_owner(uid: u32) -> String {
+    format!("it belongs to user {uid} (run as that user, or on Linux as root)")
+}
+
+fn anothers_link(link: &Path) -> String {
+    format!(
+        "the symlink {} on its path belongs to another user, who could lead root anywhere (pass a path without it)",
+        link.display()
+    )
+}
+
+fn not_as_owner(uid: u32) -> String {
+    format!(
+        "root works on it as its owner, and cannot become user {uid} here, which takes CAP_SETUID and CAP_SETGID (run as that user)"
     )
 }
 

@@ -5,6 +5,7 @@ use crate::beside;
 use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::folder::{Folder, folder_of};
 use crate::gate::Pass;
 use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
@@ -12,7 +13,7 @@ use crate::new_text::{NewText, hash_of, same_bytes, shrank};
 use crate::outcome::Guarantee;
 use crate::platform::files::give_back_memory;
 use crate::platform::metadata::{self, MetadataExt};
-use crate::platform::writing::{NEW_TEXT, create_private, sync_data, sync_others, to_its_end};
+use crate::platform::writing::{NEW_TEXT, sync_data, sync_others, to_its_end};
 use crate::platform::{OFlags, System, This, attributes, folder, lock};
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
@@ -737,13 +738,12 @@ impl<'a> Replacement<'a> {
 /// Writes the repaired text to a new file, which must not exist.
 pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(), Error> {
     let fail = |cause| Error::new(path, "write the mended copy", cause);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(fail)?;
-    }
+    let name = path.file_name().ok_or_else(|| fail(io::ErrorKind::IsADirectory.into()))?;
+    let folder = Folder::make(folder_of(path)).map_err(fail)?;
     // A copy that changes nothing may share the blocks.
-    let cloned = if plan.is_empty() { This::clone_file(&snapshot.file, path).ok() } else { None };
+    let cloned = if plan.is_empty() { folder.clone_of(&snapshot.file, name).ok() } else { None };
     let is_clone = cloned.is_some();
-    let file = cloned.map_or_else(|| create_private(path), Ok).map_err(fail)?;
+    let file = cloned.map_or_else(|| folder.create(name), Ok).map_err(fail)?;
     let write = || match file.metadata()?.len().checked_sub(snapshot.bytes()) {
         None if is_clone => Err(shrank()),
         // What came after it was read.
@@ -752,7 +752,7 @@ pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(
     };
     let written = write().and_then(|()| This::sync(&file));
     written.map_err(|cause| {
-        let _ = std::fs::remove_file(path);
+        let _ = folder.remove(name);
         fail(cause)
     })
 }

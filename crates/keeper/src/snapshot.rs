@@ -6,10 +6,12 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::folder::{Place, folder_of};
 use crate::identity::{FileId, Stamp};
+use crate::platform::acting::{self, Acting};
 use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{FileExt, OFlags, lock, owner};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
+use crate::store::store_file;
 use spans::source::ends_line;
 use std::fs::File;
 use std::io;
@@ -57,6 +59,9 @@ impl Snapshot {
         let metadata = metadata::of_file(&file).map_err(fail)?;
         if !metadata.is_file() {
             return Err(Refusal::NotAFile.into());
+        }
+        if !acting::may_open(&metadata) {
+            return Err(Deferral::Changed.into());
         }
         let mut end = vec![0; metadata.len().min(END_BYTES) as usize];
         // A file that shrinks at this moment gives an error when it is read.
@@ -158,6 +163,14 @@ impl Snapshot {
             .metadata_of(self.place.name())
             .map_err(|cause| Error::new(&self.path, "look at the file again", cause))
     }
+}
+
+/// Acts as the owner of a file, or of the database in which a session is, until that is dropped: what root does with it is done as
+/// that user. Everybody else acts as what they are.
+pub(crate) fn as_owner(path: &Path) -> Result<Acting, Stop> {
+    let store = store_file(path);
+    let acting = acting::as_owner(store.unwrap_or(path), store.is_some());
+    Ok(acting.map_err(|cause| Error::new(path, Error::OPEN, cause))??)
 }
 
 /// The path of a file without links. Refuses one that a link leads to from outside its root, or else its folder.

@@ -44,10 +44,10 @@ use crate::found::FoundFile;
 use crate::identity::FileId;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
-use crate::snapshot::real_path_in;
+use crate::snapshot::{as_owner, real_path_in};
 use crate::stop::Stop;
 use crate::store::{IN_DATABASE, may_be_read, session_path, split};
-use database::{Database, is_foreign};
+use database::{Database, entered, is_foreign};
 use kind::{Mend, PAGE_ROWS, RowKey, RowTrouble, StoreKind};
 use kinds::KINDS;
 use lines::{RecordLines, Want};
@@ -64,7 +64,7 @@ const TRIES: usize = 3;
 
 /// The sessions in a database; the file itself if it is not a known store.
 pub(crate) fn sessions(file: &Path, root: Option<&Path>) -> Vec<Result<FoundFile, Error>> {
-    match list(file) {
+    match entered(file).and_then(|_acting| list(file)) {
         Ok(Some(sessions)) => {
             let found = |(id, millis): (String, Option<i64>)| {
                 Ok(FoundFile {
@@ -87,6 +87,7 @@ pub(crate) fn whys() -> Vec<&'static str> {
 
 /// When a session was last written, according to its store.
 pub(crate) fn written(file: &Path, session: &str) -> Option<SystemTime> {
+    let _acting = entered(file).ok()?;
     let database = Database::open(file).ok()?;
     let kind = database.kind(KINDS).ok()??;
     database.written(kind, session).and_then(time)
@@ -256,6 +257,7 @@ impl ExportedSession {
 ///
 /// When the database cannot be read.
 pub fn export(path: &Path) -> Result<Option<ExportedSession>, Stop> {
+    let _acting = as_owner(path)?;
     let stored = there(spool(path, None, Want::Copy)?)?;
     Ok(stored.map(|Stored { content, lost, remark, .. }| ExportedSession { content, lost, remark }))
 }

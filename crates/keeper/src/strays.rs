@@ -1,8 +1,11 @@
 //! Sessions on which an agent's own index and its files do not agree. Nothing is written, and no transcript is read.
 
+use crate::platform::acting;
+use crate::platform::writing::open_note;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, DirEntry};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use transcript::format::{Agent, Index};
 
@@ -49,6 +52,8 @@ pub fn strays<'p>(transcripts: impl IntoIterator<Item = (Agent, &'p Path)>) -> V
     }
     let mut found: Vec<Stray> = Vec::new();
     for (place, (agent, index, paths)) in places {
+        // What an index says is read as the user whose transcripts it names.
+        let Some(Ok(Ok(_acting))) = paths.first().map(|path| acting::as_owner(path, false)) else { continue };
         found.extend(match index {
             Index::List { name, lost, unknown } => of_list(agent, (&place, name), [lost, unknown], &paths),
             Index::Database { name, unknown } => of_database(agent, &place, name, unknown, &paths),
@@ -142,9 +147,11 @@ fn inside(folder: &Path) -> impl Iterator<Item = DirEntry> + use<> {
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let is_short =
-        path.symlink_metadata().is_ok_and(|there| there.is_file() && there.len() <= INDEX_BYTES_MAX);
-    is_short.then(|| fs::read(path).ok()).flatten()
+    let file = open_note(path).ok()?;
+    let is_short = file.metadata().is_ok_and(|there| there.is_file() && there.len() <= INDEX_BYTES_MAX);
+    let mut bytes = Vec::new();
+    is_short.then(|| file.take(INDEX_BYTES_MAX).read_to_end(&mut bytes).ok()).flatten()?;
+    Some(bytes)
 }
 
 /// The sessions in a list, each with its file.

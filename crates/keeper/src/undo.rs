@@ -15,7 +15,7 @@ use crate::platform::files::temporary;
 use crate::refusal::Refusal;
 use crate::replace::{Replaced, replace};
 use crate::restore::{Extent, Restored, RestoredText, Runs};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, as_owner};
 use crate::stop::Stop;
 use crate::store::{is_in, real_path, store_file};
 use crate::stored::{self, Replacing, Stored};
@@ -43,6 +43,7 @@ pub fn undo(
 ) -> Result<Outcome, Error> {
     let undo = || {
         let vault = options.vault(path)?;
+        let _acting = as_owner(path)?;
         let opened = if was_pruned(path, vault) { stored::open_or_gone } else { stored::open };
         if let Some(stored) = opened(path, root)? {
             return undo_stored(&stored, vault, options, run, extent);

@@ -2,7 +2,8 @@
 
 use crate::args::LogFormat;
 use crate::say::{is_quiet, is_verbose};
-use std::io::stderr;
+use crate::terminal::{json, plain};
+use std::io::{self, Write, stderr};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format;
 use tracing_subscriber::layer::SubscriberExt;
@@ -18,18 +19,19 @@ pub(crate) fn begin(format: Option<LogFormat>) {
     // A second logger cannot be, and there is none before.
     let _ = match format {
         Some(LogFormat::Json) => {
-            let json = fmt::layer().json().flatten_event(true).with_target(false).with_writer(stderr);
-            let json = json.log_internal_errors(false);
-            registry().with(level).with(json).try_init()
+            let layer =
+                fmt::layer().json().flatten_event(true).with_target(false).with_writer(|| Escaped(json));
+            let layer = layer.log_internal_errors(false);
+            registry().with(level).with(layer).try_init()
         }
         Some(LogFormat::Plain) | None => {
             // The message has all that people need; the fields are for programs.
             let message = format::debug_fn(|writer, field, value| {
                 if field.name() == "message" { write!(writer, "{value:?}") } else { Ok(()) }
             });
-            let plain = fmt::layer().with_ansi(false).with_target(false).fmt_fields(message);
-            let plain = plain.with_writer(stderr).log_internal_errors(false);
-            registry().with(level).with(plain).try_init()
+            let layer = fmt::layer().with_ansi(false).with_target(false).fmt_fields(message);
+            let layer = layer.with_writer(|| Escaped(plain)).log_internal_errors(false);
+            registry().with(level).with(layer).try_init()
         }
     };
 }
@@ -51,4 +53,20 @@ fn log_to_journal(level: LevelFilter) -> bool {
     // A second logger cannot be, and there is none before.
     let _ = registry().with(level).with(journal).try_init();
     true
+}
+
+/// Standard error for lines of the log, each of which comes in one piece. Nothing in them moves a cursor or misleads, whatever names
+/// they hold.
+struct Escaped(fn(&str) -> String);
+
+impl Write for Escaped {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line));
+        stderr().lock().write_all((self.0(&text) + "\n").as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        stderr().flush()
+    }
 }

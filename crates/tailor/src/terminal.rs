@@ -3,6 +3,8 @@
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
+use keeper::is_shown_escaped;
+pub(crate) use keeper::plain;
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -130,28 +132,6 @@ pub(crate) fn spelled_out(text: &str) -> String {
     out
 }
 
-/// Escapes everything in an untrusted text that could move a cursor, change a colour or hide other text.
-pub(crate) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    push_plain(text, &mut out);
-    out
-}
-
-/// The same, appended to another text.
-pub(crate) fn push_plain(text: &str, out: &mut String) {
-    // Nearly all text needs no escapes.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return out.push_str(text);
-    }
-    for c in text.chars() {
-        if c.is_control() || is_invisible(c) {
-            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-        } else {
-            out.push(c);
-        }
-    }
-}
-
 /// A long text from outside that is printed for its own sake, piece by piece.
 #[derive(Default)]
 pub(crate) struct Harmless {
@@ -210,7 +190,7 @@ pub(crate) fn json(text: &str) -> String {
         out.push_str(&rest[..calm]);
         let mut chars = rest[calm..].chars();
         match chars.next() {
-            Some(c) if c.is_control() || is_invisible(c) => {
+            Some(c) if is_shown_escaped(c) => {
                 c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(out, "\\u{unit:04x}"));
             }
             c => out.extend(c),
@@ -220,15 +200,9 @@ pub(crate) fn json(text: &str) -> String {
     out
 }
 
-/// Marks of direction, of zero width, tags and line separators; and noncharacters, which XML cannot hold.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 /// A text as one word for a shell, without anything that could reach the terminal as an escape sequence.
 pub(crate) fn shell_word(text: &str) -> String {
-    if text.chars().any(|c| c.is_control() || is_invisible(c)) {
+    if text.chars().any(is_shown_escaped) {
         let byte = |byte: u8| match byte {
             b'\'' | b'\\' => format!("\\{}", char::from(byte)),
             b' '..=b'~' => char::from(byte).to_string(),

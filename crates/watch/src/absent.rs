@@ -3,7 +3,7 @@
 use crate::config::{Build, Config};
 use crate::status::Status;
 use std::fmt;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// There is no daemon on this system.
 #[derive(Debug)]
@@ -33,6 +33,6 @@ pub fn run(_: Config, _: &Build, _: &mut dyn FnMut() -> Result<Config, String>) 
 /// # Errors
 ///
 /// Always.
-pub fn ask(_: &Path) -> Result<Status, String> {
-    Err(Error.to_string())
+pub fn ask(sockets: &[PathBuf]) -> Vec<Result<Status, String>> {
+    sockets.iter().map(|_| Err(Error.to_string())).collect()
 }

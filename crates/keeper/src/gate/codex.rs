@@ -10,7 +10,7 @@
 //! A database and the threads that were forked from it hold byte offsets into a thread with a paginated history. Its lines have
 //! to stay where they are, so a new text of another length is refused.
 
-use super::target::{GateAnswer, GateTarget, HeldLock, first_line, is_plain_name, root_above};
+use super::target::{GateAnswer, GateTarget, HeldLock, first_line, is_plain_name, regular, root_above};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::platform::metadata::Metadata;
@@ -165,8 +165,8 @@ impl Drop for Locks {
     /// descriptors, so closing them is not enough.
     fn drop(&mut self) {
         if let Some((thread, made)) = &self.thread {
-            let coordination = File::open(self.folder.join(".coordination.lock")).ok();
-            let coordination = coordination.filter(|file| file.try_lock().is_ok());
+            let coordination = writing::open_lock(&self.folder.join(".coordination.lock"), false);
+            let coordination = coordination.and_then(regular).ok().filter(|file| file.try_lock().is_ok());
             if let (Some(_), Some(path)) = (&coordination, made) {
                 let _ = std::fs::remove_file(path);
             }
@@ -185,9 +185,7 @@ fn open(path: &Path, target: &GateTarget<'_>) -> Result<Option<(File, bool)>, Er
     if path.parent().is_none_or(|folder| !folder.is_dir()) {
         return Ok(None);
     }
-    let mut options = File::options();
-    options.read(true).write(target.makes_locks);
-    match options.open(path) {
+    match writing::open_lock(path, target.makes_locks).and_then(regular) {
         Ok(file) => return Ok(Some((file, false))),
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(fail(cause)),
         Err(_) if !target.makes_locks => return Ok(None),
@@ -195,11 +193,13 @@ fn open(path: &Path, target: &GateTarget<'_>) -> Result<Option<(File, bool)>, Er
     }
     let file = match writing::create_private(path) {
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-            return File::open(path).map(|file| Some((file, false))).map_err(fail);
+            return writing::open_lock(path, false)
+                .and_then(regular)
+                .map(|file| Some((file, false)))
+                .map_err(fail);
         }
         other => other.map_err(fail)?,
     };
-    owner::give_to_owner(&file, target.metadata).map_err(fail)?;
     Ok(Some((file, true)))
 }
 

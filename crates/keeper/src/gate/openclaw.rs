@@ -16,7 +16,7 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
 use crate::platform::metadata::{self, Metadata};
-use crate::platform::{FileExt, ProcessState, owner, process, writing};
+use crate::platform::{FileExt, ProcessState, process, writing};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub(super) fn ask(target: &GateTarget<'_>) -> GateAnswer {
             used_here = true;
         } else if !used_here || !target.makes_locks {
             return Ok(None);
-        } else if let Some(lock) = OpenClawLock::take(&path, target.metadata)? {
+        } else if let Some(lock) = OpenClawLock::take(&path)? {
             return Ok(Some(Box::new(lock)));
         }
     }
@@ -131,7 +131,7 @@ impl HeldLock for OpenClawLock {}
 
 impl OpenClawLock {
     /// `None` if another process was quicker.
-    fn take(path: &Path, transcript: &Metadata) -> Result<Option<Self>, Error> {
+    fn take(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "take OpenClaw's write lock", cause);
         let file = match writing::create_private(path) {
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
@@ -145,7 +145,6 @@ impl OpenClawLock {
             fail(cause)
         })?;
         lock.content = content.into_bytes();
-        owner::give_to_owner(&lock.file, transcript).map_err(fail)?;
         Ok(Some(lock))
     }
 
@@ -182,6 +181,7 @@ mod tests {
     use super::super::target::tests::{GateCase, deferral, is_open};
     use super::*;
     use crate::outcome::Ending;
+    use crate::snapshot::as_owner;
     use crate::spawned::dead;
     use crate::step::{Step, fault};
     use crate::stop::Stop;
@@ -290,13 +290,19 @@ mod tests {
 
     #[test]
     fn it_belongs_to_whoever_owns_the_transcript() {
-        let (_dir, mut case, lock) = case();
+        let (_dir, case, lock) = case();
         if case.metadata.uid() == 0 {
-            std::os::unix::fs::chown(&case.path, Some(1234), Some(4321)).unwrap();
-            case.metadata = fs::metadata(&case.path).unwrap();
+            for path in case
+                .path
+                .ancestors()
+                .take_while(|path| path.parent().is_some_and(|above| above != std::env::temp_dir()))
+            {
+                std::os::unix::fs::chown(path, Some(1234), Some(4321)).unwrap();
+            }
         }
+        let _acting = as_owner(&case.path).unwrap();
         let _held = ask(&case.target()).unwrap();
-        let (own, of) = (fs::metadata(&lock).unwrap(), &case.metadata);
+        let (own, of) = (fs::metadata(&lock).unwrap(), fs::metadata(&case.path).unwrap());
         assert_eq!((own.uid(), own.gid()), (of.uid(), of.gid()));
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::new_text::read_up_to;
+use crate::platform::acting;
 use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::writing;
 use crate::stop::Stop;
@@ -70,8 +71,14 @@ pub(super) fn open_lock(path: &Path) -> io::Result<Option<File>> {
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename) => {
             Ok(None)
         }
-        other => other.map(Some),
+        other => regular(other?).map(Some),
     }
+}
+
+/// A lock that was opened without waiting, unless something else than a file is in its place.
+pub(super) fn regular(lock: File) -> io::Result<File> {
+    let is_file = metadata::of_file(&lock)?.is_file();
+    if is_file { Ok(lock) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 /// The lock file beside a transcript, as some agents name it: `<transcript>.lock`.
@@ -87,9 +94,6 @@ impl LockFile {
         let fail = |cause| Error::new(path, "read the lock", cause);
         let Some(file) = open_lock(path).map_err(fail)? else { return Ok(None) };
         let metadata = metadata::of_file(&file).map_err(fail)?;
-        if !metadata.is_file() {
-            return Err(fail(io::Error::other("it is not a regular file")));
-        }
         let mut bytes = Vec::new();
         (&file).take(LOCK_BYTES_MAX).read_to_end(&mut bytes).map_err(fail)?;
         Ok(Some(Self { file, metadata, bytes }))
@@ -147,8 +151,12 @@ pub(super) fn root_above<'a>(path: &'a Path, name: &str, depth: usize) -> Option
     folder.parent()
 }
 
-/// An agent's folder at its default place, for files whose path does not show it: the variable `env`, or a folder below home.
+/// An agent's folder at its default place, for files whose path does not show it: the variable `env`, or a folder below home. Root's
+/// is none for another user's files.
 pub(super) fn default_root(env: &str, below_home: &str) -> Option<PathBuf> {
+    if acting::is_another() {
+        return None;
+    }
     let moved = std::env::var_os(env).filter(|value| !value.is_empty()).map(PathBuf::from);
     moved.or_else(|| Some(std::env::home_dir()?.join(below_home)))
 }

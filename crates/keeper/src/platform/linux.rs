@@ -1,5 +1,6 @@
 //! Linux: file leases, `/proc`, atomic exchange of names, files without a name, `inotify`.
 
+pub(crate) mod acting;
 pub(crate) mod exits;
 pub(crate) mod files;
 #[allow(unsafe_code, reason = "three system calls on descriptors and numbers, no pointers")]
@@ -56,8 +57,8 @@ impl System for This {
         let _ = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, at, bytes);
     }
 
-    fn clone_file(from: &File, to: &Path) -> io::Result<File> {
-        files::clone(from, to)
+    fn clone_file(from: &File, folder: &Handle, name: &OsStr) -> io::Result<File> {
+        files::clone(from, folder, name)
     }
 
     fn watch(file: &File) -> Option<impl Fn(Duration)> {

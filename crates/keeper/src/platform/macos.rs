@@ -12,7 +12,7 @@ pub(crate) mod network;
 )]
 pub(crate) mod process;
 
-pub(crate) use super::nothing::{memory, mounts};
+pub(crate) use super::nothing::{acting, memory, mounts};
 
 use super::handle::Handle;
 use super::seen::Holder;
@@ -46,8 +46,8 @@ impl System for This {
         writing::sync(file)
     }
 
-    fn clone_file(from: &File, to: &Path) -> io::Result<File> {
-        files::clone(from, to)
+    fn clone_file(from: &File, folder: &Handle, name: &OsStr) -> io::Result<File> {
+        files::clone(from, folder, name)
     }
 
     fn watch(file: &File) -> Option<impl Fn(Duration)> {

@@ -1,5 +1,72 @@
 //! Answers for what a system does not have or cannot know, chosen so that nothing is written too early.
 
+/// A thread cannot act as somebody else.
+pub(crate) mod acting {
+    use crate::platform::handle::Handle;
+    use crate::platform::metadata::Metadata;
+    use crate::refusal::Refusal;
+    use std::ffi::OsString;
+    use std::io;
+    use std::path::Path;
+
+    /// Whether root can act as another user on this system. If not, it leaves that user's files alone.
+    pub(crate) const IS_KNOWN: bool = false;
+
+    /// Somebody else.
+    #[derive(Clone, Debug)]
+    pub(crate) enum Actor {}
+
+    impl Actor {
+        pub(crate) fn is_expected(&self) -> bool {
+            match *self {}
+        }
+
+        pub(crate) fn user(&self) -> u32 {
+            match *self {}
+        }
+
+        pub(crate) fn act(&self) -> io::Result<Acting> {
+            match *self {}
+        }
+    }
+
+    /// We, always.
+    #[must_use]
+    pub(crate) struct Acting;
+
+    impl Acting {
+        pub(crate) fn nobody_else() -> Self {
+            Self
+        }
+
+        pub(crate) fn ourselves() -> Self {
+            Self
+        }
+    }
+
+    pub(crate) fn are_root() -> bool {
+        false
+    }
+
+    pub(crate) fn is_another() -> bool {
+        false
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+    pub(crate) fn as_owner(_: &Path, _: bool) -> io::Result<Result<Acting, Refusal>> {
+        Ok(Ok(Acting))
+    }
+
+    pub(crate) fn may_open(_: &Metadata) -> bool {
+        true
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+    pub(crate) fn own_folder(_: &Path) -> io::Result<Option<(Handle, Actor, Vec<OsString>)>> {
+        Ok(None)
+    }
+}
+
 /// The C library decides how memory is had.
 pub(crate) mod memory {
     /// Does nothing.

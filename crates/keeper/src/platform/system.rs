@@ -65,8 +65,8 @@ pub(crate) trait System {
     )]
     fn reserve_space(_: &File, _: u64, _: u64) {}
 
-    /// Makes a file for its owner alone that shares the blocks of another one. After an error there is no such file.
-    fn clone_file(_: &File, _: &Path) -> io::Result<File> {
+    /// Makes a file of this name for its owner alone that shares the blocks of another one. After an error there is no such file.
+    fn clone_file(_: &File, _: &Handle, _: &OsStr) -> io::Result<File> {
         Err(ErrorKind::Unsupported.into())
     }
 

@@ -25,7 +25,7 @@ pub mod program;
 mod security;
 pub(crate) mod writing;
 
-pub(crate) use super::nothing::{exits, memory, mounts};
+pub(crate) use super::nothing::{acting, exits, memory, mounts};
 pub(crate) use open::{FileExt, OFlags};
 
 use super::seen::Holder;

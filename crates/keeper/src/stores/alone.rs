@@ -3,18 +3,21 @@
 //! Three checks: the list of processes, the owner's own lock if it has one, and SQLite's exclusive mode, which fails while any
 //! other process has the database open, visible or not. All three end with this process.
 
+use super::database::connect_plainly;
 use super::kind::Mend;
 use super::rows::hex;
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::folder::Folder;
+use crate::folder::Place;
 use crate::identity::FileId;
-use crate::platform::metadata;
-use crate::platform::owner::number;
+use crate::platform::metadata::{self, MetadataExt};
+use crate::platform::owner::{self, number};
 use crate::platform::{System, This};
+use crate::refusal::Refusal;
 use crate::stop::Stop;
 use hmac_sha256::Hash;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -38,18 +41,46 @@ impl Alone {
         let busy = || Stop::from(Deferral::Busy { agent: mend.owner, lock: "lock" });
         let fail = |error: rusqlite::Error| match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => busy(),
-            _ => Error::new(&path, "take the owner's lock", std::io::Error::other(error)).into(),
+            _ => Error::new(&path, "take the owner's lock", io::Error::other(error)).into(),
         };
-        path.parent()
-            .map_or(Ok(()), |folder| Folder::make(folder).map(drop))
-            .map_err(|cause| Error::new(&path, "take the owner's lock", cause))?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let lock =
-            Connection::open_with_flags(&path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(fail)?;
+        if !prepare(&path).map_err(|cause| Error::new(&path, "take the owner's lock", cause))? {
+            return Err(Refusal::StoreStays(foreign_lock(&path, mend)).into());
+        }
+        let lock = connect_plainly(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
         lock.busy_timeout(LOCK_MAX).map_err(fail)?;
         lock.execute_batch("BEGIN EXCLUSIVE").map_err(fail)?;
         Ok(Self { _lock: Some(lock) })
     }
+}
+
+/// Sees to it that there is a lock, which nobody but the owner of the database can have made. `false` if somebody else may have: anybody
+/// can make a folder of this name in `/tmp`, and what lies in it may lead anywhere.
+fn prepare(lock: &Path) -> io::Result<bool> {
+    let (Some(folder), Some(name)) = (lock.parent(), lock.file_name()) else { return Ok(false) };
+    let place = Place::hold(folder)?;
+    let folder = match place.make_child(place.name()) {
+        Err(cause) if metadata::is_link(&cause) || cause.kind() == io::ErrorKind::NotADirectory => {
+            return Ok(false);
+        }
+        folder => folder?,
+    };
+    if !owner::is_private(folder.file(), &metadata::of_file(folder.file())?) {
+        return Ok(false);
+    }
+    let made = match folder.create(name) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => folder.metadata_of(name)?,
+        made => Some(metadata::of_file(&made?)?),
+    };
+    Ok(made.is_some_and(|made| made.is_file() && made.nlink() == 1))
+}
+
+/// Why a lock of somebody else's cannot be taken.
+fn foreign_lock(lock: &Path, mend: &Mend) -> String {
+    let folder = lock.parent().unwrap_or(lock).display();
+    format!(
+        "{folder} is where {} keeps its lock, and somebody else may write there (remove it, if it is not yours)",
+        mend.owner
+    )
 }
 
 /// Defers if another visible process has the database open.

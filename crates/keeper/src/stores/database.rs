@@ -5,8 +5,10 @@ use super::kind::{LoadRule, Mend, StoreKind};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::{FileId, Stamp};
+use crate::platform::acting::{self, Acting};
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
+use crate::snapshot::as_owner;
 use crate::stop::Stop;
 use crate::store::beside;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
@@ -56,6 +58,10 @@ impl Database {
         const VERB: &str = "open the database";
         let real = metadata::real_path(file).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
         let fail = |error| failed(file, VERB, error);
+        let found = metadata::at(&real).map_err(|cause| Error::new(file, Error::OPEN, cause))?;
+        if !acting::may_open(&found) {
+            return Err(Error::new(file, VERB, io::Error::other("it came to belong to somebody else")));
+        }
         // SQLite makes a new one.
         let lacks_log =
             !has_log(&real) && metadata::at(&beside(&real, "-shm")).is_ok_and(|index| index.len() > 0);
@@ -85,9 +91,16 @@ impl Database {
     /// have it open, from the first read on.
     pub(super) fn open_to_write(file: &Path, id: FileId, is_alone: bool) -> Result<Self, Stop> {
         let fail = |error| failed(file, Self::WRITE, error);
+        let is_same = || -> Result<bool, Error> {
+            let found = metadata::at(file).map_err(|cause| Error::new(file, Self::WRITE, cause))?;
+            Ok(FileId::from_metadata(&found) == id && found.nlink() == 1 && acting::may_open(&found))
+        };
+        // Before, because SQLite makes files beside it, and after, because it opens it by its path.
+        if !is_same()? {
+            return Err(Deferral::Changed.into());
+        }
         let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
-        let found = metadata::at(file).map_err(|cause| Error::new(file, Self::WRITE, cause))?;
-        if FileId::from_metadata(&found) != id || found.nlink() > 1 {
+        if !is_same()? {
             return Err(Deferral::Changed.into());
         }
         if is_alone {
@@ -299,8 +312,24 @@ impl Database {
     }
 }
 
+/// Acts as the owner of a database, which is read.
+pub(super) fn entered(file: &Path) -> Result<Acting, Error> {
+    as_owner(file).map_err(|stop| match stop {
+        Stop::Failed(error) => error,
+        stop => Error::new(file, "list its sessions", io::Error::other(stop.to_string())),
+    })
+}
+
+/// Has SQLite open a file; never through a link.
+pub(super) fn connect_plainly(path: &Path, flags: OpenFlags) -> SqlResult<Connection> {
+    Connection::open_with_flags(
+        path,
+        flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW,
+    )
+}
+
 fn connect(path: &Path, flags: OpenFlags) -> SqlResult<Connection> {
-    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let connection = connect_plainly(path, flags)?;
     connection.busy_timeout(BUSY_MAX)?;
     // The content of the file is not trusted.
     connection

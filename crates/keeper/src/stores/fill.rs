@@ -1,6 +1,6 @@
 //! Measures what fills a database: exactly if it is small, by samples if reading all of it would take too long.
 
-use super::database::{COUNTED_BYTES_MAX, Database, is_foreign};
+use super::database::{COUNTED_BYTES_MAX, Database, entered, is_foreign};
 use super::kind::StoreKind;
 use super::kinds::KINDS;
 use crate::error::Error;
@@ -29,6 +29,7 @@ const REMARK_BYTES_MIN: u64 = 10 << 20;
 /// When the database cannot be read.
 pub fn measure_store(file: &Path) -> Result<Option<Fill>, Error> {
     const VERB: &str = "measure the database";
+    let _acting = entered(file)?;
     let database = Database::open(file)?;
     let kind = match database.kind(KINDS) {
         Ok(Some(kind)) => kind,

@@ -17,7 +17,7 @@ use crate::found::Pruned;
 use crate::identity::FileId;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::refusal::Refusal;
-use crate::snapshot::real_path_in;
+use crate::snapshot::{as_owner, real_path_in};
 use crate::step::{Step, before};
 use crate::stop::Stop;
 use crate::store::{session_path, split};
@@ -38,6 +38,7 @@ const LOOK_ROWS: usize = 500;
 /// When there are none in this kind of database, it is in use, or it or the vault cannot be read or written. Then what is gone
 /// already is in the vault.
 pub fn prune(path: &Path, vault: Option<&Vault>) -> Result<Pruned, Stop> {
+    let _acting = as_owner(path)?;
     let (file, only) = place(path)?;
     let pruning = Pruning::open(&file, vault.is_none())?;
     let mut done = Pruned::default();
@@ -57,6 +58,7 @@ pub fn prune(path: &Path, vault: Option<&Vault>) -> Result<Pruned, Stop> {
 /// When this kind of database was not tried, it is in use, there is too little room, or SQLite fails. Then the database is as it
 /// was.
 pub fn vacuum(path: &Path) -> Result<Pruned, Stop> {
+    let _acting = as_owner(path)?;
     let (file, _) = place(path)?;
     let pruning = Pruning::open(&file, false)?;
     pruning.end()?;

@@ -30,7 +30,8 @@ pub(crate) fn run(asked: &AskStatus) -> ExitStatus {
     let is_named = asked.at.names_socket() || own != asked.at.socket();
     let all = if is_named { vec![own] } else { with_others(own, sockets(RUN.as_ref(), UNITS.as_ref())) };
     let is_alone = all.len() == 1;
-    let worst = all.iter().map(|socket| ask(socket, asked.json, is_alone)).max().unwrap_or_default();
+    let said = all.iter().zip(watch::ask(&all));
+    let worst = said.map(|(socket, said)| tell(socket, said, asked.json, is_alone)).max().unwrap_or_default();
     if loaded.is_err() { worst.max(ExitStatus::Findings) } else { worst }
 }
 
@@ -51,9 +52,9 @@ fn is_hidden(socket: &Path) -> bool {
     socket.symlink_metadata().is_err_and(|cause| cause.kind() == ErrorKind::PermissionDenied)
 }
 
-/// Asks one daemon.
-fn ask(socket: &Path, json: Json, is_alone: bool) -> ExitStatus {
-    let status = match watch::ask(socket) {
+/// Tells what one daemon said.
+fn tell(socket: &Path, said: Result<watch::Status, String>, json: Json, is_alone: bool) -> ExitStatus {
+    let status = match said {
         Ok(status) => status,
         Err(reason) => {
             if json.is_json() {
@@ -100,19 +101,20 @@ struct StatusLine<'a> {
     status: &'a watch::Status,
 }
 
+/// Texts in an answer are harmless when they come here.
 fn human(status: &watch::Status) {
     if !is_quiet() {
         numbers(status);
     }
     for trouble in &status.troubles {
-        let (path, reason) = (plain(&trouble.path), plain(&trouble.reason));
+        let (path, reason) = (&trouble.path, &trouble.reason);
         println!("{path}: {} {} ago: {reason}", trouble.outcome, time(trouble.looked_seconds_ago));
     }
     for path in &status.too_long {
-        println!("{}: the API refused it as too long (run: tailor recover)", plain(path));
+        println!("{}: the API refused it as too long (run: tailor recover)", path);
     }
     if let Some(error) = &status.config_error {
-        println!("still running with the old configuration: {}", plain(error));
+        println!("still running with the old configuration: {error}");
     }
 }
 
@@ -142,9 +144,9 @@ fn numbers(status: &watch::Status) {
 }
 
 fn root(root: &RootStatus) {
-    let reason = root.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+    let reason = root.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let (files, folders) = (plural(root.files, "file"), plural(root.folders, "watched folder"));
-    println!("{}: {}, {files}, {folders}{reason}", plain(&root.path), root.state);
+    println!("{}: {}, {files}, {folders}{reason}", root.path, root.state);
 }
 
 fn time(seconds: u64) -> String {

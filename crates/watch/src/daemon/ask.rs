@@ -7,6 +7,8 @@
 use crate::config::Listen;
 use crate::daemon::event::{Event, StatusAnswer};
 use crate::status::Status;
+use keeper::plain;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::{DirBuilder, Permissions};
@@ -15,9 +17,9 @@ use std::net::{Shutdown, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -34,21 +36,54 @@ const STACK_BYTES: usize = 256 * 1024;
 /// How long to wait after a connection could not be accepted.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// Asks the daemon that listens on a socket.
+/// Asks the daemons that listen on some sockets, all at once, and waits for two seconds in all. Any of them may be somebody
+/// else's: an answer has a length at most, and nothing in it reaches a terminal as it is.
 ///
 /// # Errors
 ///
-/// If there is none, or it does not answer.
-pub fn ask(socket: &Path) -> Result<Status, String> {
-    let fail = |cause: &dyn fmt::Display| format!("{}: no daemon answers: {cause}", socket.display());
+/// For each that there is no daemon at, or that does not answer.
+pub fn ask(sockets: &[PathBuf]) -> Vec<Result<Status, String>> {
+    let until = Instant::now() + PATIENCE;
+    let (answer, answers) = channel();
+    for (n, socket) in sockets.iter().enumerate() {
+        let (answer, socket) = (answer.clone(), socket.clone());
+        // Each that hangs does so on a thread of its own, which ends with the program. Without threads none is asked.
+        let ask = move || drop(answer.send((n, ask_one(&socket))));
+        let _ = Builder::new().stack_size(STACK_BYTES).spawn(ask);
+    }
+    drop(answer);
+    let mut said: Vec<Option<Result<Status, String>>> = sockets.iter().map(|_| None).collect();
+    while let Ok((n, answer)) = answers.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        said[n] = Some(answer);
+    }
+    let late = |socket: &PathBuf| Err(no_answer(socket, &"it takes longer than two seconds"));
+    said.into_iter().zip(sockets).map(|(said, socket)| said.unwrap_or_else(|| late(socket))).collect()
+}
+
+fn no_answer(socket: &Path, cause: &dyn fmt::Display) -> String {
+    format!("{}: no daemon answers: {cause}", socket.display())
+}
+
+fn ask_one(socket: &Path) -> Result<Status, String> {
+    let fail = |cause: &dyn fmt::Display| no_answer(socket, cause);
     let stream = UnixStream::connect(socket).map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => fail(&"is it running?"),
         _ => fail(&cause),
     })?;
-    stream.set_read_timeout(Some(PATIENCE * 2)).map_err(|cause| fail(&cause))?;
     let mut text = String::new();
     stream.take(STATUS_BYTES_MAX).read_to_string(&mut text).map_err(|cause| fail(&cause))?;
-    serde_json::from_str(&text).map_err(|cause| fail(&cause))
+    let answer = serde_json::from_str(&text).map_err(|cause| fail(&cause))?;
+    serde_json::from_value(harmless(answer)).map_err(|cause| fail(&cause))
+}
+
+/// An answer whose texts are all shown as they are.
+fn harmless(answer: Value) -> Value {
+    match answer {
+        Value::String(text) => Value::String(plain(&text)),
+        Value::Array(all) => all.into_iter().map(harmless).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, harmless(value))).collect(),
+        other => other,
+    }
 }
 
 /// Answers `tailor status`, on a thread of its own.
@@ -216,6 +251,43 @@ mod tests {
         std::fs::write(&file, "x").unwrap();
         assert!(bind(&file).is_err());
         assert_eq!(std::fs::read(&file).unwrap(), b"x");
+    }
+
+    /// Another user's socket may be asked: `sudo tailor status` asks all.
+    #[test]
+    fn whatever_a_daemon_answers_does_no_harm_and_takes_two_seconds_at_most() {
+        let dir = tempfile::tempdir().unwrap();
+        let listen = |name: &str| UnixListener::bind(dir.path().join(name)).unwrap();
+        let evil = serde_json::to_string("\x1b]0;t\x07\u{202e}\n").unwrap();
+        let status = serde_json::to_string(&Status::default()).unwrap().replace("\"\"", &evil);
+        let (loud, full, slow, silent) = (listen("loud"), listen("full"), listen("slow"), listen("silent"));
+        std::thread::spawn(move || loud.accept().unwrap().0.write_all(status.as_bytes()));
+        std::thread::spawn(move || {
+            let mut stream = slow.accept().unwrap().0;
+            while stream.write_all(b" ").is_ok() {
+                std::thread::sleep(PATIENCE / 10);
+            }
+        });
+        std::thread::spawn(move || {
+            let mut stream = full.accept().unwrap().0;
+            while stream.write_all(&vec![b' '; 1 << 16]).is_ok() {}
+        });
+        let start = Instant::now();
+        let names = ["loud", "full", "slow", "silent", "none"].map(|name| dir.path().join(name));
+        let said = ask(&names);
+        assert!(start.elapsed() < PATIENCE * 2);
+        drop(silent);
+        let status = said[0].as_ref().unwrap();
+        for text in [&status.version, &status.mode, &status.stores_mode] {
+            assert_eq!(text, "\\u{1b}]0;t\\u{7}\\u{202e}\\u{a}");
+        }
+        let why: Vec<&str> =
+            said[1..].iter().map(|said| said.as_ref().unwrap_err().rsplit(": ").next().unwrap()).collect();
+        assert!(why[0].contains("EOF"), "{why:?}");
+        assert_eq!(
+            why[1..],
+            ["it takes longer than two seconds", "it takes longer than two seconds", "is it running?"]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Allows one daemon per root: a file names the root, and is locked as long as its daemon lives.
 
 use keeper::lock_holder;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::fmt;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -84,10 +84,8 @@ pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, NotClaimed> {
 
 /// Locks a folder, if it is one. On file systems without locks for folders, other claims are not noticed.
 fn lock_folder(root: &Path) -> Result<Option<File>, NotClaimed> {
-    let Some(folder) = File::open(root).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_dir()))
-    else {
-        return Ok(None);
-    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(folder) = rustix::fs::open(root, flags, Mode::empty()).map(File::from) else { return Ok(None) };
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let pid = lock_holder(&folder);

@@ -1,10 +1,11 @@
 //! Files without a name, exchange of names, folders opened without following links, and inode flags.
 
-use crate::platform::writing::create_private;
+use super::acting::Acting;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{AtFlags, CWD, IFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -64,17 +65,25 @@ pub(crate) fn temporary_folder() -> PathBuf {
 /// A temporary file that nobody else can open.
 pub(crate) fn temporary() -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let (user, group) = (geteuid(), getegid());
+    // The folder may be root's.
+    let _own = Acting::ourselves();
     let open = |folder: PathBuf| rustix::fs::open(folder, flags, FILE);
-    Ok(open(temporary_folder()).or_else(|_| open(std::env::temp_dir()))?.into())
+    let file = open(temporary_folder()).or_else(|_| open(std::env::temp_dir()))?;
+    if user != geteuid() {
+        rustix::fs::fchown(&file, Some(user), Some(group))?;
+    }
+    Ok(file.into())
 }
 
 /// Makes a private file that shares the blocks of another one, where the file system can (btrfs, XFS).
-pub(super) fn clone(from: &File, to: &Path) -> io::Result<File> {
-    let file = create_private(to)?;
+pub(super) fn clone(from: &File, folder: &File, name: &OsStr) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::openat(folder, name, flags, FILE)?.into();
     match rustix::fs::ioctl_ficlone(&file, from) {
         Ok(()) => Ok(file),
         Err(errno) => {
-            std::fs::remove_file(to)?;
+            rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
             Err(errno.into())
         }
     }

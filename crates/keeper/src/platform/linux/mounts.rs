@@ -5,6 +5,7 @@
 //!
 //! Only the mounts of visible processes are known. From inside a container that is not all of them.
 
+use super::acting::Acting;
 use super::process;
 use crate::identity::FileId;
 use crate::refusal::Refusal;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Without `/proc` nothing is known, and nothing refused.
 pub(crate) fn refusal(path: &Path, file: &File) -> Option<Refusal> {
+    let _own = Acting::ourselves();
     let own: Vec<Mount> = mounts(OWN)?.collect();
     let place = MountedFile::find(path, file, &own)?;
     if let Some(refusal) = own.iter().find_map(|mount| place.refusal(mount, None)) {

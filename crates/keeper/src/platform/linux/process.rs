@@ -1,6 +1,7 @@
 //! Whether a process is alive, and who has a file open: `/proc` and signal 0. If a question cannot be answered (no
-//! `/proc`, a hidden process), a process counts as alive, because a mistake must never lead to a write.
+//! `/proc`, a hidden process), a process counts as alive, because a mistake must never lead to a write. Root looks as root.
 
+use super::acting::Acting;
 use crate::identity::FileId;
 use crate::platform::seen::{Holder, ProcessState, printable};
 use std::fs::{self, File, Metadata};
@@ -26,6 +27,7 @@ enum Here {
 /// container and this very start time is the one. If we are in a container ourselves, the lock may come from outside,
 /// so it proves nothing that no process here has the id.
 pub(crate) fn life(pid: u32, start: Option<u64>) -> ProcessState {
+    let _own = Acting::ourselves();
     let here = judge(here(pid), start, sees_all());
     let elsewhere = || start.is_some_and(|start| lives_in_a_container(pid, start));
     if here != ProcessState::Alive && elsewhere() { ProcessState::Alive } else { here }
@@ -57,6 +59,7 @@ fn judge(here: Here, start: Option<u64>, sees_all: bool) -> ProcessState {
 /// The id of the process that has locked a file with `flock`, if it can be seen; from `proc_locks(5)`:
 /// `1: FLOCK ADVISORY WRITE 4711 fd:01:131 0 EOF`.
 pub fn lock_holder(file: &File) -> Option<String> {
+    let _own = Acting::ourselves();
     let (inode, locks) = (file.metadata().ok()?.ino(), fs::read_to_string("/proc/locks").ok()?);
     let mut fields = locks.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<&str>>());
     fields.find_map(|fields| match fields[..] {
@@ -89,6 +92,7 @@ fn lives_in_a_container(pid: u32, start: u64) -> bool {
 /// A process's start time in clock ticks since the boot: field 22 of `/proc/<pid>/stat`. Agents use it to distinguish a
 /// process from a later one with the same id.
 pub(crate) fn start(pid: u32) -> Option<u64> {
+    let _own = Acting::ourselves();
     Stat::for_pid(pid).map(|stat| stat.start)
 }
 
@@ -100,6 +104,7 @@ pub(crate) fn boot_id() -> Option<String> {
 
 /// The number of our pid namespace: process ids are only comparable within one.
 pub(crate) fn pid_namespace() -> Option<u64> {
+    let _own = Acting::ourselves();
     let link = fs::read_link("/proc/self/ns/pid").ok()?;
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
@@ -145,6 +150,7 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
 
 /// The processes that have a file open, as far as they are visible, including ourselves.
 pub(super) fn holders(file: FileId) -> Vec<Holder> {
+    let _own = Acting::ourselves();
     all().filter_map(|pid| holder(pid, file)).collect()
 }
 
@@ -181,11 +187,13 @@ pub(crate) fn name(pid: u32) -> String {
 
 /// The current folder of a process.
 pub(crate) fn working_folder(pid: u32) -> io::Result<Metadata> {
+    let _own = Acting::ourselves();
     fs::metadata(format!("/proc/{pid}/cwd"))
 }
 
 /// How many processes of this user hide which files they have open. Kernel threads have none open.
 pub(crate) fn unseen(user: u32) -> usize {
+    let _own = Acting::ourselves();
     if !Path::new("/proc/self/fd").exists() {
         return 1;
     }
@@ -205,11 +213,13 @@ pub(crate) fn unseen(user: u32) -> usize {
 /// Whether a process runs as this user. The owner of its folder in `/proc` does not show it: for a process that hides,
 /// it is root.
 pub(crate) fn is_of(pid: u32, user: u32) -> bool {
+    let _own = Acting::ourselves();
     status(pid, "Uid:").split_whitespace().any(|number| number.parse() == Ok(user))
 }
 
 /// A process and its ancestors.
 pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
+    let _own = Acting::ourselves();
     let parent = |&pid: &u32| status(pid, "PPid:").parse().ok().filter(|&parent| parent > 0);
     std::iter::successors(Some(pid), parent).collect()
 }

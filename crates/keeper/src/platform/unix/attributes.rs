@@ -1,5 +1,6 @@
 //! What the new file takes over from the old one besides the text: owner, mode, access list, attributes, times.
 
+use crate::platform::acting::Acting;
 use crate::platform::files::copy_flags;
 use rustix::fs::{Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
@@ -15,8 +16,13 @@ const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 pub(crate) fn take_over(old: &File, new: &File) -> io::Result<()> {
     let (from, to) = (old.metadata()?, new.metadata()?);
     if (from.uid(), from.gid()) != (to.uid(), to.gid()) {
-        std::os::unix::fs::fchown(new, Some(from.uid()), Some(from.gid()))
-            .map_err(|cause| unmapped(cause, &from))?;
+        let give = || std::os::unix::fs::fchown(new, Some(from.uid()), Some(from.gid()));
+        // A user may give a file to their own groups alone, and root to any. It is a file of ours that has no name yet.
+        let given = give().or_else(|_| {
+            let _own = Acting::ourselves();
+            give()
+        });
+        given.map_err(|cause| unmapped(cause, &from))?;
     }
     copy_attributes(old, new)?;
     copy_flags(old, new)?;

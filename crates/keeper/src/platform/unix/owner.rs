@@ -1,5 +1,6 @@
 //! Who owns a file, and who else may change it: user ids, group ids and the mode.
 
+use crate::platform::acting;
 use crate::refusal::Refusal;
 use rustix::process::geteuid;
 use std::fs::{File, Metadata};
@@ -34,7 +35,7 @@ pub(crate) fn number(metadata: &Metadata) -> Option<u32> {
 
 /// Whether we may do everything.
 pub(crate) fn may_all() -> bool {
-    geteuid().is_root()
+    geteuid().is_root() || acting::are_root()
 }
 
 /// Whether a file is ours.
@@ -60,7 +61,7 @@ pub(crate) fn is_ours_or_of(file: &File, metadata: &Metadata, other: Option<&Met
 /// Why a file in this folder is not ours to replace.
 pub(crate) fn refusal(_: &File, metadata: &Metadata, folder: &Path) -> Option<Refusal> {
     let owner = metadata.uid();
-    if may_all() {
+    if may_all() && (acting::IS_KNOWN || owner == 0) {
         // A folder that cannot be examined was removed by another user, which is as bad.
         let loose = loose_folder(folder, metadata);
         return loose.unwrap_or_else(|_| Some(folder.join(""))).map(Refusal::LooseFolder);
@@ -81,15 +82,6 @@ fn loose_folder(folder: &Path, file: &Metadata) -> io::Result<Option<PathBuf>> {
         }
     }
     Ok(None)
-}
-
-/// Gives a file of root's to the owner of another file: what root leaves must not lock that user out.
-pub(crate) fn give_to_owner(file: &File, other: &Metadata) -> io::Result<()> {
-    let own = file.metadata()?;
-    if (own.uid(), own.gid()) != (other.uid(), other.gid()) && own.uid() == 0 {
-        std::os::unix::fs::fchown(file, Some(other.uid()), Some(other.gid()))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -28,6 +28,11 @@ pub(crate) fn open_note(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(flags).open(path)
 }
 
+/// Opens a lock of another program, which may be a link. Does not wait for the other end of a pipe.
+pub(crate) fn open_lock(path: &Path, writes: bool) -> io::Result<File> {
+    File::options().read(true).write(writes).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+}
+
 /// Switches a file to append mode.
 pub(crate) fn to_its_end(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;

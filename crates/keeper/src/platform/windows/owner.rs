@@ -59,9 +59,3 @@ pub(crate) fn refusal(file: &File, metadata: &Metadata, _: &Path) -> Option<Refu
         false => None,
     }
 }
-
-/// What we create belongs to us.
-#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-pub(crate) fn give_to_owner(_: &File, _: &Metadata) -> io::Result<()> {
-    Ok(())
-}

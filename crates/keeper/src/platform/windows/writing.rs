@@ -28,6 +28,11 @@ pub(crate) fn open_note(path: &Path) -> io::Result<File> {
     open(path, OFlags::RDONLY)
 }
 
+/// Opens a lock of another program, which may be a link.
+pub(crate) fn open_lock(path: &Path, writes: bool) -> io::Result<File> {
+    File::options().read(true).write(writes).open(path)
+}
+
 /// [`NEW_TEXT`] has done that.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
 pub(crate) fn to_its_end(_: &File) -> io::Result<()> {

@@ -4,7 +4,7 @@ use super::Daemon;
 use crate::daemon::look::{Findings, LookReport, ReadFile};
 use crate::daemon::metrics::whole;
 use crate::daemon::queue::{AfterLook, Cure, Done, Job, Tick};
-use keeper::Tokens;
+use keeper::{Tokens, plain};
 use std::path::Path;
 use std::time::Duration;
 use tracing::{debug, info, warn};
@@ -187,15 +187,6 @@ impl LastReport {
 /// A path, escaped for the log.
 pub(super) fn name(path: &Path) -> String {
     plain(&path.to_string_lossy())
-}
-
-/// A text without characters that could move a cursor or end a line.
-pub(super) fn plain(text: &str) -> String {
-    let mut name = String::new();
-    for c in text.chars() {
-        if c.is_control() { name.extend(c.escape_debug()) } else { name.push(c) }
-    }
-    name
 }
 
 fn fixed(file: &str, seen: &ReadFile) {

@@ -1,14 +1,14 @@
 //! The roots: which there are, which daemon has them, and their state.
 
 use super::Daemon;
-use super::report::{name, plain};
+use super::report::name;
 use crate::config::Roots;
 use crate::daemon::event::RootState;
 use crate::daemon::instance::{Claim, NotClaimed, claim};
 use crate::daemon::queue::RootId;
 use crate::daemon::root_discovery::RootDiscovery;
 use crate::daemon::root_watcher::{RootWatch, WatchTask};
-use keeper::{known_roots, known_stores};
+use keeper::{known_roots, known_stores, plain};
 use std::path::{Path, PathBuf};
 use tracing::{error, info, warn};
 

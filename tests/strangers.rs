@@ -1,0 +1,150 @@
+//! Root among the files of other users: what they put in the way leads no further than they could go themselves.
+
+use crate::support::{BROKEN, Dir, is_root, make_old, root, skipped};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Two users whom the system need not know.
+const MALLORY: u32 = 1234;
+const ALICE: u32 = 5001;
+
+/// A folder of mallory's files, made by `make`, and one beside it that is root's; `None` if we are not root.
+fn of_mallory(make: impl FnOnce(&Dir, &Path)) -> Option<(Dir, PathBuf)> {
+    if !is_root() {
+        skipped("only root can be root among strangers");
+        return None;
+    }
+    let dir = Dir::new();
+    let roots = dir.home().join("roots");
+    fs::create_dir(&roots).unwrap();
+    make(&dir, &roots);
+    dir.give_files_to(MALLORY, MALLORY);
+    fs::set_permissions(dir.home(), Permissions::from_mode(0o755)).unwrap();
+    Some((dir, roots))
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+const ROLLOUT: &str = ".codex/sessions/2026/01/01/rollout-2026-01-01T00-00-00-evil.jsonl";
+
+/// A Codex thread with a call without a result.
+fn rollout() -> String {
+    let line = |kind: &str, payload: &str| {
+        format!("{{\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"type\":\"{kind}\",\"payload\":{payload}}}\n")
+    };
+    let said = |role: &str, kind: &str, text: &str| {
+        line(
+            "response_item",
+            &format!(
+                "{{\"type\":\"message\",\"role\":\"{role}\",\"content\":[{{\"type\":\"{kind}\",\"text\":\"{text}\"}}]}}"
+            ),
+        )
+    };
+    [
+        line("session_meta", "{\"id\":\"evil\",\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"cwd\":\"/\",\"originator\":\"codex_cli_rs\",\"cli_version\":\"0.60.0\",\"instructions\":null}"),
+        said("user", "input_text", "hi"),
+        line("response_item", "{\"type\":\"function_call\",\"name\":\"shell\",\"arguments\":\"{}\",\"call_id\":\"c1\"}"),
+        line("response_item", &format!("{{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":\"{}\"}}", "line of output\\n".repeat(5_000))),
+        said("assistant", "output_text", "ok"),
+        said("user", "input_text", "go on"),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_link_in_place_of_codexs_locks_leads_root_nowhere() {
+    let put = |dir: &Dir, roots: &Path| {
+        dir.write(ROLLOUT, rollout());
+        symlink(roots, dir.path(".codex/thread-writer-locks")).unwrap();
+    };
+    let Some((dir, roots)) = of_mallory(put) else { return };
+    assert_eq!(dir.tailor(&["fix", "--settle", "0", ".codex/sessions"]).status, 2);
+    assert_eq!((names_in(&roots), fs::read_to_string(dir.path(ROLLOUT)).unwrap()), (vec![], rollout()));
+    // Locks of mallory's own are taken, as mallory.
+    fs::remove_file(dir.path(".codex/thread-writer-locks")).unwrap();
+    fs::create_dir(dir.path(".codex/thread-writer-locks")).unwrap();
+    lchown(dir.path(".codex/thread-writer-locks"), Some(MALLORY), Some(MALLORY)).unwrap();
+    assert_eq!(dir.tailor(&["fix", "--settle", "0", ".codex/sessions"]).status, 0);
+    assert!(fs::metadata(dir.path(ROLLOUT)).unwrap().len() < rollout().len() as u64);
+    let locks = dir.path(".codex/thread-writer-locks");
+    assert!(names_in(&locks).iter().all(|name| fs::metadata(locks.join(name)).unwrap().uid() == MALLORY));
+}
+
+#[test]
+fn root_works_as_the_owner_and_keeps_the_originals_itself() {
+    let Some((dir, _)) = of_mallory(|dir, _| drop(dir.write("agents/x/sessions/s.jsonl", BROKEN))) else {
+        return;
+    };
+    let path = dir.path("agents/x/sessions/s.jsonl");
+    let owner = |path: &Path| fs::metadata(path).unwrap().uid();
+    assert_eq!(dir.tailor(&["fix", "."]).status, 0);
+    assert_eq!((owner(&path), owner(&dir.home().join(".state/tailor/runs"))), (MALLORY, 0));
+    assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
+    make_old(&path);
+    assert_eq!(dir.tailor(&["undo", "."]).status, 0);
+    assert_eq!((fs::read_to_string(&path).unwrap(), owner(&path)), (BROKEN.to_string(), MALLORY));
+    assert_eq!(names_in(path.parent().unwrap()), ["s.jsonl"]);
+    // A folder in which the owner may create nothing stays as it is.
+    fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o555)).unwrap();
+    make_old(&path);
+    assert_ne!(dir.tailor(&["fix", "."]).status, 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
+}
+
+#[test]
+fn a_link_of_another_user_is_not_followed() {
+    let Some((dir, _)) = of_mallory(|dir, _| drop(dir.write("own/s.jsonl", BROKEN))) else { return };
+    let private = dir.home().join("alice");
+    fs::create_dir_all(private.join("proj")).unwrap();
+    fs::write(private.join("proj/s.jsonl"), BROKEN).unwrap();
+    make_old(&private.join("proj/s.jsonl"));
+    for path in [private.clone(), private.join("proj"), private.join("proj/s.jsonl")] {
+        lchown(path, Some(ALICE), Some(ALICE)).unwrap();
+    }
+    fs::set_permissions(&private, Permissions::from_mode(0o700)).unwrap();
+    let link = dir.path("sessions");
+    symlink(private.join("proj"), &link).unwrap();
+    for (owner, status) in [(MALLORY, 2), (ALICE, 0)] {
+        lchown(&link, Some(owner), Some(owner)).unwrap();
+        let run = dir.tailor(&["fix", "--settle", "0", "sessions"]);
+        let changed = fs::read_to_string(private.join("proj/s.jsonl")).unwrap() != BROKEN;
+        assert_eq!((run.status, changed), (status, status == 0), "{}{}", run.text(), run.stderr);
+    }
+}
+
+/// `sudo` with the user's own home.
+#[test]
+fn a_vault_lies_in_no_folder_of_a_third_user() {
+    let Some((dir, _)) = of_mallory(|dir, _| drop(dir.write("s.jsonl", BROKEN))) else { return };
+    for (owner, status) in [(ALICE, 2), (MALLORY, 0)] {
+        let vault = dir.home().join(format!("vault-{owner}"));
+        fs::create_dir(&vault).unwrap();
+        lchown(&vault, Some(owner), Some(owner)).unwrap();
+        let run = dir.tailor(&["fix", "--vault", vault.to_str().unwrap(), "s.jsonl"]);
+        assert_eq!(run.status, status, "{}", run.stderr);
+        let names = names_in(&vault);
+        assert_eq!(names.contains(&"runs".to_string()), status == 0, "{names:?}");
+        assert!(names.iter().all(|name| fs::metadata(vault.join(name)).unwrap().uid() == owner));
+    }
+}
+
+/// Names are swapped as fast as can be while root works, for a second each; `.ci/long` does so for minutes.
+#[test]
+fn names_that_are_swapped_meanwhile_lead_root_nowhere() {
+    if !is_root() {
+        return skipped("only root can be root among strangers");
+    }
+    let done = Command::new(root().join("tests/strangers/race"))
+        .args([env!("CARGO_BIN_EXE_tailor"), "1"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&[done.stdout.clone(), done.stderr.clone()].concat()).into_owned();
+    if done.status.code() == Some(77) {
+        return skipped(said.trim());
+    }
+    assert!(done.status.success(), "{said}");
+}
