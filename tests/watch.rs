@@ -1248,8 +1248,9 @@ fn a_file_is_rewritten_only_if_that_is_worth_it() {
     };
     configure("");
     let opening = fs::read_to_string(root().join("fixtures/pi/s1-head-and-tail/in.jsonl")).unwrap();
-    let more = r#"{"type":"custom","id":"z","parentId":"a3","customType":"x","data":""#;
-    let text = format!("{opening}{more}{}\"}}\n", "x".repeat(500_000));
+    // The rest is sent as well: what a cut saves of that counts too.
+    let more = r#"{"type":"message","id":"z","parentId":"a3","timestamp":"2026-07-01T10:00:09.000Z","message":{"role":"assistant","stopReason":"stop","content":[{"type":"text","text":""#;
+    let text = format!("{opening}{more}{}\"}}]}}}}\n", "x".repeat(300_000));
     let path = dir.write("s.jsonl", &text);
     let socket = dir.home().join("metrics.sock");
     let listen = format!("unix:{}", socket.display());
@@ -1277,21 +1278,55 @@ fn a_profile_ages_results_after_a_long_quiet() {
 }
 
 #[test]
-fn what_keeps_coming_back_is_left_alone_after_a_while() {
+fn what_keeps_coming_back_is_left_alone_after_a_while_unless_it_is_an_error() {
     let dir = Dir::new();
-    let path = dir.write("s.jsonl", BROKEN);
-    let arguments = ["watch", ".", "--mode", "enforce", "--settle", "0.1"];
-    let daemon = Daemon::start(&dir, &arguments);
-    // A program with the session in memory writes it back each time.
+    let (path, broken) = (dir.path("s.jsonl"), dir.path("broken.jsonl"));
+    let long = fs::read(root().join("fixtures/pi/s1-head-and-tail/in.jsonl")).unwrap();
+    let daemon = Daemon::start(&dir, &arguments(".", "result_chars_max=200"));
+    // A program with the sessions in memory writes them back each time.
     for n in 1..=6 {
-        daemon.until("it is mended", |status| status["fixed"] == n);
-        if n < 6 {
-            fs::write(&path, BROKEN).unwrap();
-            make_old(&path);
+        for (path, text) in [(&path, &long[..]), (&broken, BROKEN.as_bytes())] {
+            fs::write(path, text).unwrap();
+            make_old(path);
         }
+        daemon.until("both are mended", |status| status["fixed"] == 2 * n);
     }
-    daemon.until("it is left alone", |status| status["tripped"] == 1);
-    assert!(log(&dir).contains("left alone for 3600 s"), "{}", log(&dir));
+    daemon.until("one is left alone", |status| status["tripped"] == 1);
+    let log = log(&dir);
+    assert!(log.contains("s.jsonl: left alone for 3600 s") && !log.contains("broken.jsonl: left"), "{log}");
+}
+
+/// Each turn the newest result is cut and older ones age, further up in the file.
+#[test]
+fn a_session_that_ages_as_it_grows_is_never_left_alone() {
+    let dir = Dir::new();
+    let path = dir.path("s.jsonl");
+    let ages = [
+        "settle_stale=0",
+        "stale.shorten_turns=2",
+        "stale.head_chars=60",
+        "stale.tail_chars=20",
+        "stale.chars_min=400",
+    ];
+    let ages = ages.iter().flat_map(|set| ["--set", set]);
+    let daemon = Daemon::start(
+        &dir,
+        &arguments(".", "result_chars_max=300").into_iter().chain(ages).collect::<Vec<_>>(),
+    );
+    let lines: Vec<String> = conversation(10, false)
+        .iter()
+        .map(|line| line.replace("short", &"row of output\\n".repeat(100)))
+        .collect();
+    let (mut rest, mut turns) = (&lines[..], 0);
+    while let Some(end) = rest.iter().position(|line| line.contains("\"stop\"")) {
+        rest[..=end].iter().for_each(|line| append(&path, line));
+        (rest, turns) = (&rest[end + 1..], turns + 1);
+        daemon.until("the turn is mended", |status| {
+            status["fixed"].as_u64().is_some_and(|fixed| fixed >= turns)
+        });
+    }
+    assert_eq!((turns, &daemon.status().unwrap()["tripped"]), (10, &Value::from(0)), "{}", log(&dir));
+    assert!(fs::read_to_string(&path).unwrap().matches("[tailor:").count() == 10);
 }
 
 /// The daemon reports as repaired what it has repaired; what remains is reported too, and is not an error.

@@ -6,17 +6,19 @@
 use crate::config::{Config, Roots, WatchMode};
 use crate::daemon::memory::Memory;
 use crate::daemon::metrics::FindingLabels;
-use crate::daemon::queue::{Cure, Done, Job, Listed, Pace};
+use crate::daemon::queue::{Cure, Done, Job, Listed, Pace, Repaired};
 use keeper::{
     Deferral, Ending, Error, FileId, FoundFile, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp,
     Tokens, Verdicts, bytes_read, find, follow, insert_late_lines, is_hindrance, known_roots, maintain,
     may_be_read, recover, stamp_of,
 };
 use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::debug;
+use transcript::finding::Severity;
 use transcript::overflow::Failure;
 use transcript::policy::Selection;
 use transcript::{Examination, Finding};
@@ -411,10 +413,13 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
     }
     match &outcome.ending {
         Ending::Fixed => {
-            let lines = mended_lines(outcome, selection);
             let found = outcome.before.as_ref().map_or(0, Examination::count);
-            let gain = outcome.remaining_count() < found;
-            Done::Mended { now: untouched(path, outcome, stamp), lines, gain }
+            let repaired = Repaired {
+                places: mended(outcome, selection).map(place).collect(),
+                gain: outcome.remaining_count() < found,
+                errors: mended(outcome, selection).any(|finding| finding.severity == Severity::Error),
+            };
+            Done::Mended { now: untouched(path, outcome, stamp), repaired }
         }
         // The next look is after a change.
         Ending::Deferred(Deferral::NotWorth { .. }) => Done::Settled(stamp),
@@ -444,11 +449,12 @@ fn mended<'a>(outcome: &'a Outcome, selection: &Selection) -> impl Iterator<Item
     found.filter(|finding| selection.applies(finding))
 }
 
-/// The first and the last repaired line.
-fn mended_lines(outcome: &Outcome, selection: &Selection) -> (u64, u64) {
-    let mut lines = mended(outcome, selection).map(|finding| finding.line);
-    let first = lines.next().unwrap_or(1);
-    lines.fold((first, first), |(low, high), line| (low.min(line), high.max(line)))
+/// A number for a place and what is wrong there. A text that is shortened step by step has another length each time.
+fn place(finding: &Finding) -> u64 {
+    let Finding { rule, line, labels, chars, .. } = finding;
+    let mut hasher = DefaultHasher::new();
+    (rule.code(), line, &labels.entry, &labels.call, chars).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The codes of findings, each once, in order.

@@ -82,9 +82,8 @@ pub(crate) struct Job {
 pub(crate) enum Done {
     /// Nothing is left to do until the file changes.
     Settled(Stamp),
-    /// The file was repaired. Holds the first and last line that changed, and the new stamp unless the file has changed
-    /// since.
-    Mended { now: Option<Stamp>, lines: (u64, u64), gain: bool },
+    /// The file was repaired; the new stamp, unless the file has changed since.
+    Mended { now: Option<Stamp>, repaired: Repaired },
     /// Not now.
     Deferred { as_it_is: Option<Stamp>, after: Duration, cure: Cure },
     /// It is a store, and its sessions were listed. It is not listed again for some time.
@@ -95,6 +94,17 @@ pub(crate) enum Done {
     Hindered,
     /// It does not exist any more.
     Gone,
+}
+
+/// What a repair was about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repaired {
+    /// A number for each repaired place and what was wrong there: the same again if the text from before is there again.
+    pub(crate) places: BTreeSet<u64>,
+    /// Fewer findings are left than there were.
+    pub(crate) gain: bool,
+    /// An error was among them.
+    pub(crate) errors: bool,
 }
 
 /// The event that ends a deferral.
@@ -125,6 +135,8 @@ pub(crate) enum AfterLook {
 pub(crate) const FILES_MAX: usize = 100_000;
 /// How many times in a row a file may fail, or be repaired without lasting effect, before it rests.
 pub(crate) const STRIKES_MAX: u8 = 5;
+/// How many places of a repair are remembered, to notice that it was in vain.
+const PLACES_MAX: usize = 16;
 /// How long it rests the first time. The time doubles each time.
 pub(crate) const REST_MIN: Duration = Duration::from_secs(60 * 60);
 const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -212,8 +224,8 @@ struct QueuedFile {
     vain: u8,
     trips: u8,
     stuck: Option<Stuck>,
-    /// The last line that was repaired.
-    mended_line: u64,
+    /// The smallest numbers of what the last repair was about.
+    repaired: Vec<u64>,
 }
 
 /// All known files, and when they are due.
@@ -407,7 +419,9 @@ impl Queue {
                 file.due = None;
             }
             Again::At(wait) | Again::Rest(wait) => {
-                let held = !matches!(done, Done::Deferred { cure: Cure::Change, .. });
+                // Of what we cannot notice we ask less and less; for the rest a change is worth a look, which may find more
+                // than what it waits for.
+                let held = !matches!(done, Done::Deferred { cure, .. } if *cure != Cure::Others);
                 file.not_before = if held { now.after(wait) } else { Tick::NEVER_YET };
             }
         }
@@ -535,7 +549,7 @@ impl QueuedFile {
             vain: 0,
             trips: 0,
             stuck: None,
-            mended_line: 0,
+            repaired: Vec::new(),
         }
     }
 
@@ -554,14 +568,13 @@ impl QueuedFile {
                 (self.retries, self.failures, self.stuck) = (0, 0, None);
                 Again::OnChange
             }
-            Done::Mended { now, lines, gain } => {
+            Done::Mended { now, repaired } => {
                 (self.last, self.looked) = (now.or(self.last), now.map(|_| pace));
                 (self.retries, self.failures) = (0, 0);
-                // Normal appends leave nothing to repair before the last repaired line. So a program is writing the old
-                // text back.
-                let came_back = self.mended_line > 0 && lines.0 <= self.mended_line;
-                self.mended_line = lines.1;
-                if *gain && !came_back {
+                // A program is writing the old text back. Whoever does that writes all of it, so a few places are enough.
+                let came_back = self.repaired.iter().any(|place| repaired.places.contains(place));
+                self.repaired = repaired.places.iter().copied().take(PLACES_MAX).collect();
+                if repaired.errors || (repaired.gain && !came_back) {
                     (self.vain, self.trips, self.stuck) = (0, 0, None);
                     return Again::OnChange;
                 }

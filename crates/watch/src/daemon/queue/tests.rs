@@ -119,14 +119,17 @@ fn what_a_file_waits_for_brings_it_back_when_it_is_over() {
         let put_off = Done::Deferred { as_it_is: None, after: Duration::from_secs(60), cure };
         let job = take(&mut queue, 5);
         queue.done(&job, &put_off, at(5));
-        // Neither a change nor another cure.
-        queue.touch(path(), 0, at(7));
+        // Another cure.
         queue.free(path(), Cure::Exit(8));
-        assert!(!queue.wait_is_over(path()));
-        assert_eq!(queue.deadline(), Some(at(65)));
+        assert_eq!((queue.deadline(), queue.wait_is_over(path())), (Some(at(65)), false));
+        // A change: something else may be wrong now. It still waits.
+        queue.touch(path(), 0, at(6));
+        let job = take(&mut queue, 11);
+        queue.done(&job, &put_off, at(11));
+        assert_eq!((queue.deadline(), queue.wait_is_over(path())), (Some(at(131)), false));
         queue.free(path(), cure);
         assert!(queue.wait_is_over(path()));
-        let job = take(&mut queue, 12);
+        let job = queue.next(at(12)).unwrap();
         // The cure happens before the look ends.
         queue.free(path(), cure);
         queue.done(&job, &put_off, at(13));
@@ -199,7 +202,10 @@ fn what_the_surroundings_hinder_is_tried_again_and_never_left_alone() {
 
 #[test]
 fn what_is_mended_in_vain_is_left_alone() {
-    let vain = |first, last, gain| Done::Mended { now: Some(stamp(1)), lines: (first, last), gain };
+    let about = |places: &[u64], errors| Done::Mended {
+        now: Some(stamp(1)),
+        repaired: Repaired { places: places.iter().copied().collect(), gain: true, errors },
+    };
     let mut queue = queue(None);
     let mut mend = |seconds, done: Done| {
         queue.touch(path(), 0, at(seconds));
@@ -207,15 +213,18 @@ fn what_is_mended_in_vain_is_left_alone() {
         let after = queue.done(&job, &done, at(seconds + 5));
         (matches!(after, AfterLook::Tripped(_)), queue.tripped())
     };
-    // New lines may be repaired after old ones without limit.
+    // Each turn something new is repaired, wherever it stands: the newest result is cut and an older one ages.
     for n in 1..50 {
-        assert_eq!(mend(i64::try_from(n).unwrap() * 10, vain(n * 3, n * 3 + 2, true)), (false, 0));
+        assert_eq!(mend(i64::try_from(n).unwrap() * 10, about(&[n, 1_000 - n], false)), (false, 0));
     }
-    // A program writes the old text back each time.
-    for n in 0..4 {
-        assert_eq!(mend(1_000 + n * 10, vain(3, 149, true)), (false, 0));
+    // A program writes the old text back each time, with more after it. An error is repaired however often it comes back.
+    for n in 0..9 {
+        assert_eq!(mend(1_000 + n * 10, about(&[3, 149], true)), (false, 0));
     }
-    assert_eq!(mend(2_000, vain(3, 149, true)), (true, 1));
+    for n in 0..4_u8 {
+        assert_eq!(mend(2_000 + i64::from(n) * 10, about(&[3, 149, 150 + u64::from(n)], false)), (false, 0));
+    }
+    assert_eq!(mend(3_000, about(&[3, 160], false)), (true, 1));
 }
 
 #[test]
@@ -255,8 +264,8 @@ fn ending(how: u8) -> Done {
     let second = Duration::from_secs(1);
     match how {
         0 | 1 => Done::Settled(stamp(u64::from(how))),
-        2 => Done::Mended { now: Some(stamp(0)), lines: (1, 2), gain: true },
-        3 => Done::Mended { now: None, lines: (5, 5), gain: false },
+        2 => Done::Mended { now: Some(stamp(0)), repaired: Repaired { gain: true, ..Repaired::default() } },
+        3 => Done::Mended { now: None, repaired: Repaired::default() },
         4 => Done::Deferred { as_it_is: Some(stamp(1)), after: second, cure: Cure::Change },
         5 => Done::Deferred { as_it_is: None, after: second, cure: Cure::Others },
         6 => Done::Hindered,
