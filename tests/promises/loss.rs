@@ -283,9 +283,7 @@ fn uncover(bytes: &[u8]) -> Vec<u8> {
 
 /// The texts of a result that are neither unchanged nor cut correctly.
 fn differences(old: &[String], new: &[String], policy: &Policy) -> Vec<String> {
-    // Text that another tool has cut may be up to twice the limit, unless it is too much for its turn.
-    let foreign = |text: &String| FOREIGN.iter().any(|marker| text.contains(marker));
-    let limit = policy.result_chars_max * (1 + u64::from(old.iter().any(foreign)));
+    let limit = policy.result_chars_max;
     // Without a limit of its own, a result is only cut because of its age.
     let limit = if limit == 0 { u64::MAX } else { limit };
     // White space is not content, and may be removed where there is content.
@@ -324,9 +322,6 @@ fn marker(text: &str) -> Option<(usize, usize, usize)> {
     let hex = id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     hex.then_some((gone.parse().ok()?, total.parse().ok()?, line.len() + 10))
 }
-
-/// Other tools' markers in stories.
-const FOREIGN: [&str; 2] = ["<persisted-output>", "more characters truncated"];
 
 /// Whether `new` is `old`, or its beginning and its end with one marker between them whose numbers are right.
 fn is_cut_of(old: &str, new: &str, limit: u64, unit: Unit) -> bool {

@@ -136,16 +136,6 @@ fn of_other_unit(
     Ok(None)
 }
 
-/// Whether another tool's marker stands in the literal at `inner`.
-pub fn has_foreign_marker(source: &dyn Source, inner: Span) -> Result<bool, Fault> {
-    let mut foreign = false;
-    for_each_block(source, inner, MEASURE_BYTES, |_, bytes, _| {
-        foreign = marker::foreign(bytes);
-        !foreign
-    })?;
-    Ok(foreign)
-}
-
 /// How much to keep of a text and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {

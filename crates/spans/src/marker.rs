@@ -1,4 +1,4 @@
-//! The one line that stands where something was cut, ours and other tools'.
+//! The one line that stands where we cut something.
 //!
 //! `[tailor: 85432 of 120000 chars omitted; full text: tailor show 3f9a1c20d7e4]`: how much is gone, how much
 //! was there, and how to get it back. It is plain ASCII without quotes or backslashes, so that it is written
@@ -178,45 +178,6 @@ pub fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item = Found
     })
 }
 
-/// What other tools leave where they cut, as it is written inside a JSON string. Sources: OpenClaw #10915,
-/// #11579 and #61651, its 2026.6 guard, ChatCLI's budget and per-tool caps, agent-max's head and tail
-/// and stubs, OpenClaw's pruner, Claude Code's persisted outputs, Gemini CLI's and nanobot's offload notes, Codex's
-/// cuts of outputs.
-const FOREIGN: &[&str] = &[
-    "[Truncated: original ",
-    "[Content omitted \u{2014} tool output exceeded ",
-    "[Content truncated during persistence",
-    "[Content truncated \u{2014} original was too large",
-    "more characters truncated",
-    "[tool result elided: ",
-    "middle content omitted \u{2014} showing head and tail",
-    "chars omitted \u{2014} full output saved to ",
-    "chars omitted from old tool result",
-    "[TRUNCATED ",
-    "...[truncated ",
-    "<persisted-output>",
-    "For full output see: ",
-    "Full output saved to",
-    "[Old tool result cleared \u{2014} ",
-    "result \u{2014} body pruned from context",
-    "[Tool result trimmed: kept first ",
-    "[Old tool result content cleared]",
-    " tokens truncated\u{2026}",
-    " chars truncated\u{2026}",
-    "Warning: truncated output (original token count: ",
-    "[... omitted ",
-];
-
-/// One of these stands in each of those markers: a text in which none does is done with after a third of the searches.
-const STEMS: &[&str] =
-    &["runcated", "TRUNCATED", "omitted ", "ool result ", "<persisted-output>", "ull output ", "body pruned"];
-
-/// Whether another tool's marker stands in these bytes.
-pub fn foreign(bytes: &[u8]) -> bool {
-    let holds = |text: &&str| memmem::find(bytes, text.as_bytes()).is_some();
-    STEMS.iter().any(&holds) && FOREIGN.iter().any(holds)
-}
-
 /// Results that a program invented for a call whose real one was lost: OpenClaw's transcript repair,
 /// ChatCLI, Claude Code, nanobot, Kimi Code, pydantic-ai, our own.
 const SYNTHETIC: &[&str] = &[
@@ -239,13 +200,6 @@ pub fn synthetic(prefix: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_foreign_marker_has_a_stem() {
-        for marker in FOREIGN {
-            assert!(foreign(marker.as_bytes()), "{marker}");
-        }
-    }
 
     #[test]
     fn is_found_again() {

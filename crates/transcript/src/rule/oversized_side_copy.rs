@@ -44,7 +44,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let (mut ops, mut chars, mut strings) = (Vec::new(), 0, 0);
         for side in session.transcript.sides_of(entry) {
             let Some(text) = Measured::new(session, &[*side], limit)? else { continue };
-            if !text.exceeds(session, limit)? {
+            if text.kept() <= limit {
                 continue;
             }
             chars += text.kept();

@@ -52,11 +52,11 @@ pub(crate) fn length_max(session: &Session<'_>, result: usize) -> u64 {
 }
 
 /// The greatest possible length of texts, without reading them: no more characters than bytes. If they have been cut to
-/// their own limit, no more than that (twice that after another tool's cut), plus what a marker can add.
+/// their own limit, no more than that plus what a marker can add.
 pub(crate) fn length_below(policy: &Policy, own: Option<u64>, texts: &[JsonText]) -> u64 {
     let bytes = texts.iter().map(|text| text.inner.len()).sum();
     let outweighed = marker::BYTES_MAX as u64 * policy.unit.per_char_max() * texts.len() as u64;
-    own.map_or(bytes, |limit| limit.saturating_mul(2).saturating_add(outweighed).min(bytes))
+    own.map_or(bytes, |limit| limit.saturating_add(outweighed).min(bytes))
 }
 
 /// Results with the entry of the turn's first call, by turn, in the order of those calls.

@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
 use spans::cut::CutLines;
-use spans::cut::{Measure, has_foreign_marker, line_breaks};
+use spans::cut::{Measure, line_breaks};
 use spans::literal::decode;
 use spans::marker;
 use spans::source::{Fault, Span, read_span};
@@ -123,13 +123,6 @@ fn shortened(session: &Session<'_>, result: usize, step: AgeStep) -> Result<Opti
     let original: u64 = text.texts().iter().map(Measure::original).sum();
     if text.kept() <= limit || original < stale.chars_min {
         return Ok(None);
-    }
-    if step == AgeStep::Shorten && text.kept() <= limit.saturating_mul(2) {
-        for text in text.texts() {
-            if has_foreign_marker(session.source, text.span)? {
-                return Ok(None);
-            }
-        }
     }
     let shape = CutShape { kept: Kept::Sizes { head, tail }, lines: CutLines::Anywhere };
     let (shape, notes) = match step {

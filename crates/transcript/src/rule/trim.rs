@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use spans::cut::CutLines;
-use spans::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure};
+use spans::cut::{Keep, Measure, cut, line_breaks, lines_end, measure};
 use spans::json::JsonText;
 use spans::marker;
 use spans::source::{Fault, Span};
@@ -120,7 +120,7 @@ impl Measured {
         if let Some(units) = known.filter(|_| !planned && text.is_unmarked()) {
             return Ok(Measure::counted(text.inner, units, unit));
         }
-        // For texts far above the limit, even after another tool's cut, their size need not consider our markers, nor
+        // For texts far above the limit, their size need not consider our markers, nor
         // other units than characters.
         let far = text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64);
         if session.depth == Depth::Sizes && far {
@@ -134,30 +134,14 @@ impl Measured {
         self.texts.iter().map(Measure::kept).sum()
     }
 
-    /// Whether this is more than `limit` allows. Text that another tool has cut to its own limit may be up to twice
-    /// ours.
-    pub(super) fn exceeds(&self, session: &Session<'_>, limit: u64) -> Result<bool, Fault> {
-        let kept = self.kept();
-        if kept <= limit || kept > limit.saturating_mul(2) {
-            return Ok(kept > limit);
-        }
-        for text in &self.texts {
-            if has_foreign_marker(session.source, text.span)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// The limit, if it is exceeded. A limit of lines is converted to one of characters.
     pub(super) fn exceeds_cap(&self, session: &Session<'_>, cap: Cap) -> Result<Option<Cap>, Fault> {
         if let (1.., [text]) = (cap.lines_max, &self.texts[..])
             && let Some(units) = lines_end(session.source, text, cap.lines_max, cap.chars_max)?
-            && !has_foreign_marker(session.source, text.span)?
         {
             return Ok(Some(Cap { chars_max: units, ..cap }));
         }
-        Ok(self.exceeds(session, cap.chars_max)?.then_some(cap))
+        Ok((self.kept() > cap.chars_max).then_some(cap))
     }
 
     /// Shortens the texts to `limit` in total, with this shape. A text that a marker would not make shorter stays as it
