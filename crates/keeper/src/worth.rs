@@ -10,7 +10,7 @@ use transcript::{Examination, Finding, Policy, Repair};
 pub struct Worth {
     /// So many bytes are saved.
     pub saved_bytes_min: u64,
-    /// So much of the file is saved.
+    /// So much of the file is saved, or of what the model is sent: where texts keep their place in the file, only that.
     pub saved_percent_min: u64,
     /// The context fills so much of its window, and would fill less of it.
     pub context_percent_min: u64,
@@ -34,10 +34,10 @@ impl Worth {
         let shorter = (self.saved_bytes_min > 0 && saved >= self.saved_bytes_min)
             || reaches(saved, bytes, self.saved_percent_min);
         let (tokens, window) = (before.context_tokens.tokens, before.context_tokens.window(policy));
-        let full = window > 0
-            && after.context_tokens.tokens < tokens
-            && reaches(tokens, window, self.context_percent_min);
-        let worth = shorter || full || errors(after) < errors(before);
+        let unsent = tokens.saturating_sub(after.context_tokens.tokens);
+        let lighter = reaches(unsent, tokens, self.saved_percent_min) && unsent > 0;
+        let full = window > 0 && unsent > 0 && reaches(tokens, window, self.context_percent_min);
+        let worth = shorter || lighter || full || errors(after) < errors(before);
         (!worth).then_some(Deferral::NotWorth { saved, bytes })
     }
 }
@@ -106,6 +106,15 @@ mod tests {
         assert!(!waits(Worth::default(), &text, 200_000), "the context is full");
         assert!(!waits(Worth { saved_percent_min: 10, ..NONE }, &session(40_000, 0), million));
         assert!(waits(Worth { context_percent_min: 1, ..NONE }, &text, 0), "the window is not known");
+        let unsent = format!(
+            "{{\"type\":\"custom\",\"id\":\"x\",\"parentId\":\"d\",\"data\":\"{}\"}}\n",
+            "x".repeat(960_000)
+        );
+        let mostly_unsent = session(40_000, 0) + &unsent;
+        assert!(
+            !waits(Worth { saved_percent_min: 10, ..NONE }, &mostly_unsent, million),
+            "a fifth of what is sent"
+        );
     }
 
     #[test]
