@@ -163,6 +163,18 @@ fn sessions_in_a_database_are_seen_also_in_its_log_and_left_alone() {
     assert_eq!(daemon.stop(), Some(0));
 }
 
+/// No walk happens within the time of this test: the kernel reports the file.
+#[test]
+fn a_database_that_an_agent_makes_later_is_found_at_once() {
+    let dir = Dir::new();
+    let path = dir.home().join(".openclaw/agents/main/agent").join(STORE);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let daemon = Daemon::start(&dir, &["watch", "--settle", "0.1", "--set", "rescan=0"]);
+    let Some(mut owner) = Owner::begin(&path) else { return };
+    owner.write("s1", 9_000);
+    daemon.until("it is looked at", |status| status["findings_total"] == 1);
+}
+
 #[test]
 fn a_database_that_is_named_is_watched_where_it_is() {
     let dir = Dir::new();

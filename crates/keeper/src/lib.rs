@@ -97,12 +97,13 @@ pub use policies::Policies;
 pub use recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_from, recovered_since};
 pub use refusal::Refusal;
 pub use restore::Extent;
-pub use roots::{known_roots, known_roots_above};
+pub use roots::known_roots;
 pub use shown::{is_shown_escaped, plain};
 pub use starter::{has_ended, starter};
 pub use stop::{Halt, Stop};
 pub use store::{
-    Store, is_read, is_stored, known_stores, may_be_read, real_path, stamp_of, store_file, written_to,
+    Store, is_read, is_stored, known_roots_above, known_stores, may_be_read, real_path, stamp_of, store_file,
+    written_to,
 };
 pub use stored::measure_store;
 #[cfg(feature = "stores")]

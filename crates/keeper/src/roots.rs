@@ -13,13 +13,12 @@ pub fn known_roots() -> Vec<PathBuf> {
     folders
 }
 
-/// Folders to watch for such folders to appear: the nearest existing parent of each missing one, and each in which any
-/// name will do.
-pub fn known_roots_above() -> Vec<PathBuf> {
-    let home = std::env::home_dir();
+/// Folders to watch for folders to appear that match a format's roots or these: the nearest existing parent of each missing one, and
+/// each in which any name will do.
+pub(crate) fn roots_above<'r>(more: impl Iterator<Item = &'r Root>, home: Option<&Path>) -> Vec<PathBuf> {
     let mut above = Vec::new();
-    for root in FORMATS.iter().flat_map(|format| format.roots) {
-        let mut folders: Vec<PathBuf> = base(root, home.as_deref()).into_iter().collect();
+    for root in FORMATS.iter().flat_map(|format| format.roots).chain(more) {
+        let mut folders: Vec<PathBuf> = base(root, home).into_iter().collect();
         for part in root.below.split('/').map(Some).chain([None]) {
             for folder in &folders {
                 let there = folder.ancestors().find(|above| above.is_dir());
@@ -30,8 +29,6 @@ pub fn known_roots_above() -> Vec<PathBuf> {
             folders = folders.into_iter().flat_map(|folder| step(&folder, part)).collect();
         }
     }
-    above.sort();
-    above.dedup();
     above
 }
 

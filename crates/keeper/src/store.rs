@@ -3,7 +3,7 @@
 
 use crate::identity::Stamp;
 use crate::platform::metadata;
-use crate::roots::{expand, known_roots};
+use crate::roots::{expand, known_roots, roots_above};
 use std::io;
 use std::path::{Path, PathBuf};
 use transcript::format::Root;
@@ -105,6 +105,20 @@ pub fn known_stores() -> Vec<PathBuf> {
     let all =
         STORES.iter().flat_map(|store| folders(store).into_iter().map(|folder| folder.join(store.file)));
     all.filter(|path| path.is_file() && Store::for_path(path).is_some() && !is_found(path)).collect()
+}
+
+/// Folders to watch for folders and databases of known agents to appear.
+pub fn known_roots_above() -> Vec<PathBuf> {
+    let home = std::env::home_dir();
+    let read = || STORES.iter().filter(|store| store.is_read());
+    let mut above = roots_above(read().filter_map(|store| store.root.as_ref()), home.as_deref());
+    for store in read() {
+        let folders = store.root.map(|root| expand(&root, home.as_deref())).unwrap_or_default();
+        above.extend(folders.into_iter().filter(|folder| !folder.join(store.file).exists()));
+    }
+    above.sort();
+    above.dedup();
+    above
 }
 
 /// Whether a file is called as a database whose sessions this build can read.

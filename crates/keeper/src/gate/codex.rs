@@ -145,17 +145,23 @@ impl Locks {
         }
         let taken = locks.take_thread(thread, target);
         let _ = coordination.unlock();
-        if taken? { Ok(locks) } else { busy("writer lock for this thread") }
+        taken?.map_or(Ok(locks), |deferral| Err(deferral.into()))
     }
 
-    fn take_thread(&mut self, thread: &str, target: &GateTarget<'_>) -> Result<bool, Error> {
+    /// Takes the lock of the thread. Returns why to wait if another process holds it: for the end of that process, if it can be
+    /// seen.
+    fn take_thread(&mut self, thread: &str, target: &GateTarget<'_>) -> Result<Option<Deferral>, Error> {
         let path = self.folder.join(format!("{thread}.lock"));
-        let Some((file, made)) = open(&path, target)? else { return Ok(true) };
-        let free = try_lock(&file, &path)?;
-        if free {
+        let Some((file, made)) = open(&path, target)? else { return Ok(None) };
+        if try_lock(&file, &path)? {
             self.thread = Some((file, made.then_some(path)));
+            return Ok(None);
         }
-        Ok(free)
+        let holder = process::lock_holder(&file).and_then(|pid| pid.parse().ok());
+        Ok(Some(match holder {
+            Some(pid) => Deferral::InUse { agent: AGENT, pid, status: None },
+            None => Deferral::Busy { agent: AGENT, lock: "writer lock for this thread" },
+        }))
     }
 }
 
@@ -309,7 +315,11 @@ mod tests {
         said("maintenance lock");
         maintenance.unlock().unwrap();
         let thread = hold(&dir, &format!("thread-writer-locks/{ID}.lock"));
-        said("writer lock for this thread");
+        let (waits, own) = (deferral(ask(&case.target(), Some(COLD))), std::process::id());
+        // Where the holder can be seen, its end is waited for.
+        let is_seen = process::lock_holder(&thread).is_some();
+        let waits_for_end = matches!(waits, Deferral::InUse { agent: AGENT, pid, .. } if pid == own);
+        assert_eq!(waits_for_end, is_seen, "{waits}");
         thread.unlock().unwrap();
         let coordination = hold(&dir, "thread-writer-locks/.coordination.lock");
         said("lock for opening threads");

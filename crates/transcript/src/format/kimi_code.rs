@@ -5,7 +5,7 @@
 //! one. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
-use super::base::{BASE, EntryPart, Format, Header, OutsideCount, Root, Shape, Vote};
+use super::base::{BASE, EntryPart, Format, Header, OutsideCount, Root, Shape, SupportLevel, Vote};
 use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
 use super::names::{FieldNames, Form, has, needs, text};
 use crate::model::draft::Draft;
@@ -75,7 +75,13 @@ pub(super) const FORMAT: Format = Format {
         "Kimi Code",
         Resume { command: &["kimi", "--session"], above: 3, prefix: "session_", ..Resume::BY_FILE },
     )],
+    // Kimi Code 2.1.0 writes up to 50,000 characters whole, and 5,900 of what is longer (measured).
+    agent_cuts_results: Some(50_000),
     shape: Shape::Log,
+    // Kimi Code 2.1.0 opens the file for each append, syncs and closes it (`FileStorage.append`). It writes it anew, by rename, only
+    // when it loads a session that is torn or older, or forks one (`AppendLogStore.rewrite`). So no line of it can be lost.
+    level: SupportLevel::Truncate,
+    gates: &[],
     counted: Some(OutsideCount::Records("its own records (context.undo, compactions)")),
     header: Header::First,
     skips_unreadable_lines: false,

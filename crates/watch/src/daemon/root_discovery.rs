@@ -1,11 +1,11 @@
-//! Watches for folders of known agents that do not exist yet, on a thread of its own. `keeper` knows these folders; the
+//! Watches for folders and databases of known agents that do not exist yet, on a thread of its own. `keeper` knows these folders; the
 //! loop decides what to do about them.
 
 use crate::daemon::changes::{
     Changes, Closed, FolderChange, FolderWatch, StopChanges, is_limit, is_real_folder, no_watch,
 };
 use crate::daemon::event::Event;
-use keeper::known_roots_above;
+use keeper::{is_read, known_roots_above};
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
@@ -68,11 +68,12 @@ fn watch(changes: &Changes, folders: &[PathBuf]) -> notify::Result<FolderWatch> 
     Ok(watch)
 }
 
-/// Whether a folder has appeared, or a watched one has disappeared.
+/// Whether a folder or a database has appeared, or a watched folder has disappeared.
 fn is_about_folders(change: &FolderChange, watched: &[PathBuf]) -> bool {
     match change {
-        FolderChange::Entry(path) => watched.contains(path) || is_real_folder(path),
+        FolderChange::Entry(path) => watched.contains(path) || is_real_folder(path) || is_read(path),
         FolderChange::Lost => true,
-        FolderChange::File(_) | FolderChange::Closed(_) => false,
+        FolderChange::File(path) => is_read(path),
+        FolderChange::Closed(_) => false,
     }
 }
