@@ -276,7 +276,7 @@ fn another_policy_looks_for_itself_and_a_limit_of_time_is_never_entered() {
     assert_eq!((index(&dir).len(), entries(&dir)), (2, 2));
     assert_eq!(scan(&dir, &["--max-file-size", "10"]), strict);
     // Whether a prompt cache is warm depends on the time of the run.
-    scan(&dir, &["--crowded-trim-percent", "50"]);
+    scan(&dir, &["--crowded-cache-ttl", "60"]);
     assert_eq!(entries(&dir), 2);
     // With many policies, only some verdicts stay.
     for bytes in 20..40 {

@@ -505,7 +505,8 @@ fn a_session_that_is_too_long_is_told_and_recovered_once_for_each_time() {
     append(&path, &too_long("e1", "a59"));
     make_old(&path);
     let before = fs::read(&path).unwrap();
-    let enforcing = ["watch", ".", "--mode", "enforce", "--settle", "0.1"];
+    // What is shortened because the window is full is tried elsewhere.
+    let enforcing = ["watch", ".", "--mode", "enforce", "--settle", "0.1", "--set", "crowded.trim_percent=0"];
     let daemon = Daemon::start(&dir, &enforcing);
     daemon.until("it is told", |status| status["too_long"].as_array().unwrap().len() == 1);
     daemon.until_idle(1);
@@ -978,7 +979,8 @@ fn an_append_to_a_long_session_reads_what_was_appended() {
         let text = conversation(1_600, false).join("\n") + "\n";
         fs::write(&path, &text).unwrap();
         let set = format!("profile='{profile}'");
-        let daemon = Daemon::start(&dir, &["watch", ".", "--mode", mode, "--settle", "0.1", "--set", &set]);
+        let settings = ["--mode", mode, "--settle", "0.1", "--set", &set, "--set", "window_tokens=1000000"];
+        let daemon = Daemon::start(&dir, &[&["watch", "."], &settings[..]].concat());
         daemon.until("it is looked at", |status| status["looks"] == 1);
         let count = |what: &str| daemon.status().unwrap()[what].as_u64().unwrap();
         let first = count("read_bytes");

@@ -359,7 +359,7 @@ fn key(options: &Options) -> io::Result<String> {
         Mode::Fix => !options.settle_stale.is_zero(),
         Mode::DryRun | Mode::CopyTo(_) => true,
     };
-    if depends_on_time || options.policy.each().any(|policy| policy.crowded.trim_percent > 0) {
+    if depends_on_time || options.policy.each().any(|policy| policy.crowded.spares_caches()) {
         return Err(io::Error::other("what is asked for depends on the time"));
     }
     let policy = options.policy.map(|policy| policy.now_ms = None);

@@ -100,6 +100,7 @@ pub use base::{Cover, FindingSink, Group, Help, Limit, Rule, RuleInfo, Stage};
 pub(crate) use base::{Heals, Repeats, tool_of};
 pub(crate) use call_without_result::next_user;
 pub(crate) use counted::{forbidden, record_of};
+pub(crate) use crowded_window::may_be_crowded;
 pub(crate) use displaced_result::speaks;
 pub(crate) use invalid_tool_name::are_plain;
 pub(crate) use no_user_turn::{is_from_user, lacks_a_user};

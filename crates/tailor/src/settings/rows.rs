@@ -6,7 +6,7 @@ use super::setting::{Flag, Scope, Setting};
 /// Flags of the daemon have no heading.
 const DAEMON: Option<&str> = None;
 const LIMITS: Option<&str> = Some("Limits (0 switches one off)");
-const AGES: Option<&str> = Some("Old results (off unless asked for)");
+const AGES: Option<&str> = Some("Old results (by age: off unless asked for)");
 
 /// Rows: where the key may be written, the key, the kind of value with its places in the settings; then the heading,
 /// the name and the value's name of its flag, if it has one; then the help.
@@ -59,7 +59,7 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     All "watch.rewrite_saved_bytes_min" Size(worth.saved_bytes_min)
         "Rewrite a file if that saves at least this many bytes";
     All "watch.rewrite_saved_percent_min" Number(worth.saved_percent_min)
-        "Rewrite a file if that saves at least this percentage of it";
+        "Rewrite a file if that saves at least this percentage of it, or of what the model is sent";
     All "watch.rewrite_context_percent_min" Number(worth.context_percent_min)
         "Rewrite a file if its context fills at least this percentage of `window_tokens`";
     All "originals.keep.days" Days(keep.age) "Days to keep originals; 0 for no limit";
@@ -107,14 +107,14 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     Each "stale.keep" Names(policy.stale.tools_keep), AGES "stale-keep-tool" "TOOL"
         "Never shorten or clear old results of this tool";
     Each "crowded.trim_percent" Number(policy.crowded.trim_percent), AGES "crowded-trim-percent" "PERCENT"
-        "Trim older results when this much of the window is full";
+        "Trim older results when this much of the window is full, or when the model refused it as too long; 0 for never";
     Each "crowded.chars_max" Number(policy.crowded.trim_chars_max), AGES "crowded-max-chars" "CHARS"
-        "Longest result that is not trimmed then";
+        "Longest result that is not trimmed then; 0 for about a quarter of its limit, or of what its agent cuts at";
     Each "crowded.end_chars" Number(policy.crowded.head_chars, policy.crowded.tail_chars),
         AGES "crowded-end-chars" "CHARS"
         "Characters to keep at each end of a trimmed result";
     Each "crowded.clear_percent" Number(policy.crowded.clear_percent), AGES "crowded-clear-percent" "PERCENT"
-        "Reduce the oldest results to one line when this much of the window is full";
+        "Reduce the oldest results to one line when this much of the window is full; below `trim_percent`: trim and reduce only as many as it takes to get there";
     Each "crowded.clear_chars_min" Number(policy.crowded.clear_chars_min), AGES "crowded-clear-min-chars" "CHARS"
         "Skip clearing if it would free fewer than this many characters";
     Each "crowded.keep_assistants" Number(policy.crowded.keep_assistants), AGES "crowded-keep-assistants" "COUNT"

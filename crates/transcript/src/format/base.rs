@@ -51,6 +51,9 @@ pub struct Format {
     pub roots: &'static [Root],
     /// Where the result of a call is.
     pub results: Results,
+    /// To how many characters its agent cuts a result at most before it writes it; the least if there are several agents. `None` if
+    /// it cuts none, or nobody has measured it.
+    pub agent_cuts_results: Option<u64>,
     /// Where a missing result goes.
     pub answer: ResultPlace,
     /// Where a call has its arguments; `None` if they may be missing.
@@ -123,6 +126,7 @@ pub(super) const BASE: Format = Format {
     leaves_calls_open: false,
     roots: &[],
     results: Results::Lines,
+    agent_cuts_results: None,
     answer: ResultPlace::Nowhere,
     arguments: None,
     has_plain_ids: false,

@@ -86,6 +86,8 @@ pub(super) const FORMAT: Format = Format {
         Agent::at("OpenClaude", ".openclaude"),
         Agent::at("iFlow", ".iflow"),
     ],
+    // Claude Code 2.1.332 writes up to 30,000 characters whole, and 2,800 of what is longer (measured).
+    agent_cuts_results: Some(30_000),
     shape: Shape::Graph,
     level: SupportLevel::Insert,
     gates: &[Gate::ClaudeRegistry],

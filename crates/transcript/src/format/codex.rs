@@ -112,6 +112,8 @@ pub(super) const FORMAT: Format = Format {
         Agent::resumed("Codex", Resume { command: &["codex", "resume"], ..Resume::BY_FILE }).with(THREADS),
         Agent::at("TraeX", ".trae"),
     ],
+    // Codex 0.171 (measured).
+    agent_cuts_results: Some(10_200),
     shape: Shape::Log,
     level: SupportLevel::Insert,
     single_files_read_only: Some(UNKNOWN),

@@ -131,6 +131,8 @@ pub(super) const FORMAT: Format = Format {
         "Copilot CLI",
         Resume { command: &["copilot", "--resume"], below: "session-state", above: 1, ..Resume::BY_FILE },
     )],
+    // Copilot CLI 1.0.102 writes up to 19,000 characters whole, and 900 of what is longer (measured).
+    agent_cuts_results: Some(19_000),
     shape: Shape::Log,
     gates: &[Gate::CopilotInUse],
     counted: Some(OutsideCount::UpToCompaction("its last compaction (preCompactionMessagesLength)")),

@@ -66,6 +66,8 @@ pub(super) const FORMAT: Format = Format {
     written_by: "Gemini CLI",
     remark: "superseded records go, repeated results are emptied; no result is put in",
     agents: &[Agent::named("Gemini CLI")],
+    // Gemini CLI 0.61 with `-p` (measured); over ACP it writes results whole.
+    agent_cuts_results: Some(40_300),
     shape: Shape::Upserts,
     level: SupportLevel::Insert,
     gates: &[],

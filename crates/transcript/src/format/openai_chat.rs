@@ -80,6 +80,8 @@ pub(super) const VIBE: Format = Format {
         "Mistral Vibe",
         Resume { command: &["vibe", "--resume"], below: "logs", above: 1, digits: 8, ..Resume::BY_FILE },
     )],
+    // Vibe 2.10.1 (measured).
+    agent_cuts_results: Some(16_200),
     // Every line is a message and counted; Vibe keeps its system prompt elsewhere.
     counted: Some(OutsideCount::Number(
         "meta.json (total_messages; to do it by hand, quit Vibe, edit the lines, and store the new number there)",

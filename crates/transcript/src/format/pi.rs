@@ -131,6 +131,8 @@ pub(super) const FORMAT: Format = Format {
         Agent::at("Prime Agent", ".prime"),
         Agent::at("QClaw", ".qclaw"),
     ],
+    // pi 1.6.0 cuts a result of a shell to 51,300 characters, OpenClaw 2026.9.6 to 64,000 (both measured).
+    agent_cuts_results: Some(51_300),
     shape: Shape::Tree,
     level: SupportLevel::Insert,
     gates: &[Gate::RunInProgress, Gate::OpenClawLock],

@@ -79,6 +79,8 @@ pub(super) const FORMAT: Format = Format {
         "Qwen Code",
         Resume { command: &["qwen", "--resume"], below: "projects", ..Resume::BY_FILE },
     )],
+    // Qwen Code 0.24.4 (measured).
+    agent_cuts_results: Some(4_500),
     shape: Shape::Tree,
     gates: &[Gate::QwenLease],
     roots: &[Root { env: None, home: ".qwen", below: "projects/*/chats" }],

@@ -55,7 +55,7 @@ pub struct Policy {
     pub reply_chars_max: u64,
     /// How results are shortened as the conversation goes on. Default: not at all.
     pub stale: Stale,
-    /// How results are shortened when the window fills up. Default: not at all.
+    /// How results are shortened when the window fills up. Default: from 80 % of it on, to below 60 %.
     pub crowded: Crowded,
     /// How lengths are counted.
     pub unit: Unit,
@@ -174,13 +174,15 @@ impl Policy {
     /// appends can be judged alone ([`crate::judge`]).
     pub fn leave_history(&mut self) {
         self.hold_history = true;
-        (self.stale.shorten_at, self.stale.clear_at, self.crowded.trim_percent) = (0, 0, 0);
-        self.reply_chars_max = 0;
+        (self.stale.shorten_at, self.stale.clear_at, self.reply_chars_max) = (0, 0, 0);
+        if self.crowded.spares_caches() {
+            self.crowded.trim_percent = 0;
+        }
     }
 
     /// Whether results become stale.
     fn ages(&self) -> bool {
-        self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0
+        self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.spares_caches()
     }
 
     /// Whether some fix would change what the agent has sent many times, and so cost the prompt cache: stale results,
@@ -438,18 +440,20 @@ pub enum Note {
 }
 
 /// How results are shortened when the window fills up. Off while the first share is 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowded {
     /// From this much of the window on, in percent, long results are trimmed.
     pub trim_percent: u64,
-    /// Results longer than this are trimmed.
+    /// Results longer than this are trimmed. 0 for what suits the agent: a quarter of the limit of results, or of the length to
+    /// which the agent itself cuts them if that is less, with a little to spare.
     pub trim_chars_max: u64,
     /// How much of a trimmed result stays at the beginning.
     pub head_chars: u64,
     /// How much of a trimmed result stays at the end.
     pub tail_chars: u64,
     /// From this much of the window on, in percent, only markers stay, beginning with the oldest result, until the
-    /// context is below it; 0 for never.
+    /// context is below it; 0 for never. If it is below the first share, results are trimmed in that order too, and no more of
+    /// them than it takes.
     pub clear_percent: u64,
     /// Skip clearing if it would free fewer than this many characters.
     pub clear_chars_min: u64,
@@ -460,6 +464,34 @@ pub struct Crowded {
     pub cache_ttl_ms: u64,
     /// Where the provider has not counted, four characters are a token, as in OpenClaw's pruner.
     pub counts_quarters: bool,
+}
+
+/// A session that is nearly too long will be refused, and then no prompt cache helps it. It goes on for a while after that.
+impl Default for Crowded {
+    fn default() -> Self {
+        Self { trim_percent: 80, clear_percent: 60, keep_assistants: 1, ..Self::OFF }
+    }
+}
+
+impl Crowded {
+    /// Nothing is shortened.
+    pub const OFF: Self = Self {
+        trim_percent: 0,
+        trim_chars_max: 0,
+        head_chars: 0,
+        tail_chars: 0,
+        clear_percent: 0,
+        clear_chars_min: 0,
+        keep_assistants: 0,
+        cache_ttl_ms: 0,
+        counts_quarters: false,
+    };
+
+    /// Whether it waits until no prompt cache holds what would change, as it has to where the session is not about to be
+    /// refused.
+    pub fn spares_caches(&self) -> bool {
+        self.trim_percent > 0 && self.cache_ttl_ms > 0
+    }
 }
 
 /// Limits of a check. Nothing is cut because of them. 0 switches one off.
@@ -532,7 +564,7 @@ mod tests {
             stale: Stale { shorten_at, clear_at, ..Stale::default() },
             ..plain.clone()
         };
-        let crowded = Crowded { trim_percent: 30, ..Crowded::default() };
+        let crowded = Crowded { trim_percent: 30, cache_ttl_ms: 1, ..Crowded::default() };
         let all = [
             stale(2, 0),
             stale(0, 4),

@@ -39,7 +39,8 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "default",
         what: "32,000 characters a result, three quarters of them head, cut at line ends; 200,000 a turn, the largest \
-               results first. Nothing ages.",
+               results first. Nothing ages; from 80 % of the window on the oldest results are shortened until it is \
+               below 60 %.",
         source: "the best of the others",
         policy: Policy::default,
     },
@@ -158,6 +159,7 @@ fn chatcli() -> Policy {
             errors_keep: true,
             ..Stale::default()
         },
+        crowded: Crowded::OFF,
         ..Policy::default()
     }
 }
@@ -199,6 +201,7 @@ fn agent_max() -> Policy {
             errors_keep: false,
             ..Stale::default()
         },
+        crowded: Crowded::OFF,
         ..Policy::default()
     }
 }
@@ -238,6 +241,7 @@ fn openclaw_10915() -> Policy {
         shape: CutShape { kept: Kept::Percent(100), lines: CutLines::Anywhere },
         // It has no budget for a turn.
         turn_chars_max: 0,
+        crowded: Crowded::OFF,
         ..Policy::default()
     }
 }

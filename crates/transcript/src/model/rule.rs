@@ -150,6 +150,8 @@ pub enum Feature {
     LongResult,
     /// Results of the newest turn that may be over their limit together.
     LongTurn,
+    /// The context fills so much of its window that old results are to be shortened, or that is not known.
+    Crowded,
     /// A message too long for a summariser.
     LongText,
     /// A copy beside a result that may be over its limit.

@@ -1,13 +1,15 @@
 //! S15: old results in a context window that fills up.
 
-use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about_result};
+use super::base::{Cover, Feature, FindingSink, Help, Rule, RuleInfo, about_result};
 use super::oversized_result;
-use super::trim::{Measured, Notes, exceeded, length_max, may_cut};
+use super::trim::{Measured, Notes, caps, exceeded, length_max, may_cut};
 use crate::format::written_ms;
+use crate::model::context_tokens::ContextTokens;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Severity};
-use crate::model::policy::{Crowded, CutShape, Kept};
+use crate::model::policy::{Crowded, CutShape, Kept, Policy};
 use crate::session::Session;
+use crate::session::failure::{Failure, failure_of};
 use crate::session::tokens::{self, Rates};
 use alloc::format;
 use alloc::vec::Vec;
@@ -23,25 +25,29 @@ const IMAGE_CHARS: u64 = 8_000;
 /// The assumed length of the note at a cut: a marker and two line breaks.
 const MARKER_CHARS: u64 = marker::BYTES_MAX as u64 + 2;
 
+/// The limit to go by where there is none.
+const UNLIMITED_CHARS: u64 = 32_000;
+
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
         code: "S15",
         name: "crowded-window",
         help: Help {
-            what: "What the model is sent fills more of its window than the policy allows, and old tool results are \
-                   part of it (--crowded-trim-percent, --crowded-clear-percent, --profile openclaw-5057; off by \
-                   default).",
-            why: "The session comes near to \"prompt is too long\" with results that the model has long read.",
-            fix: "From the first share of the window on, long results keep head and tail. From the second on, the \
-                  oldest become one line each until the context is below it. Never touched are what comes before the \
+            what: "What the model is sent fills 80 % of its window (--crowded-trim-percent), or the model has refused it \
+                   as too long, and old tool results are part of it.",
+            why: "The session comes near to \"prompt is too long\" with results that the model has long read. Then a \
+                  prompt cache is no reason to wait.",
+            fix: "The oldest results keep head and tail, a quarter of the limit together, until the context is below 60 % \
+                  (--crowded-clear-percent); if that is not enough, the oldest become one line each. If the second share \
+                  is above the first, as in --profile openclaw-5057, all long results keep head and tail from the first \
+                  on, and the oldest become one line each from the second on. Never touched are what comes before the \
                   first user message or after the last assistant messages, and results with images if the policy skips \
-                  those. Nothing is done until the model's last message is so old that no prompt cache holds it \
-                  (--crowded-cache-ttl).",
-            source: "OpenClaw context-pruning (pruner.ts), as in #5057",
+                  those. With --crowded-cache-ttl nothing is done until the model's last message is so old that no \
+                  prompt cache holds it.",
+            source: "OpenClaw context-pruning (pruner.ts), as in #5057; the default's shares are ours",
         },
-        rewrites_history: true,
         entry_decides: true,
-        wakes: &[],
+        wakes: &[Feature::Crowded],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results.of_messages() { Cover::Fixed } else { Cover::Never },
@@ -54,11 +60,12 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         return Ok(());
     }
     let counted = tokens::tokens_of(session)?;
-    let window = counted.window(session.policy);
-    if window == 0 {
+    let failed = failure_of(session)?;
+    let window = window(&counted, failed, session.policy);
+    let quarters = crowded.counts_quarters && counted.counted.is_none();
+    if window == 0 || !(quarters || is_full(counted.tokens, window, crowded.trim_percent)) {
         return Ok(());
     }
-    let quarters = crowded.counts_quarters && counted.counted.is_none();
     let rates = if quarters { Rates::QUARTER } else { Rates::for_session(session) };
     let fills = |cost: u64, percent: u64| {
         cost.saturating_mul(100) >= window.saturating_mul(tokens::UNIT).saturating_mul(percent)
@@ -68,16 +75,21 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     if !quarters {
         let capped =
             weight(session, rates, |result| Ok(whole(session, rates, result)))?.saturating_sub(total);
-        total = counted.tokens.saturating_mul(tokens::UNIT).saturating_sub(capped);
+        let now = counted.tokens.saturating_mul(tokens::UNIT);
+        // It is never less than the texts.
+        total = now.saturating_sub(capped).max(total.min(now));
     }
     if !fills(total, crowded.trim_percent) {
         return Ok(());
     }
-    let warm = is_warm(session)?;
+    let held = held(session)?;
     let before = total.div_ceil(tokens::UNIT);
     let mut old = Vec::new();
     for result in prunable(session) {
-        let found = PrunableResult::new(session, rates, result, crowded)?;
+        let mut found = PrunableResult::new(session, rates, result)?;
+        if crowded.clear_percent < crowded.trim_percent && !fills(total, crowded.clear_percent) {
+            (found.trimmed, found.long) = (found.whole, None);
+        }
         total = total.saturating_sub(found.whole - found.trimmed);
         old.push(found);
     }
@@ -89,14 +101,46 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             total = total.saturating_sub(old.trimmed - old.cleared);
         }
         let result = old.result;
-        if let Some((chars, fix)) = old.fix(session, crowded, clear)? {
-            let fix = if warm { Fix::held(Held::WarmCache) } else { fix };
+        if let Some((chars, fix)) = old.fix(session, clear)? {
+            let fix = held.map_or(fix, Fix::held);
             let message = format!("result of {chars} characters in a context of {before} of {window} tokens");
             let about = about_result(&RULE, session, result, Severity::Warning, message);
             out.push(Finding { chars: Some(chars), fix, ..about });
         }
     }
     Ok(())
+}
+
+/// Whether a look at a session with this count could find something.
+pub(crate) fn may_be_crowded(
+    policy: &Policy,
+    count: Option<&ContextTokens>,
+    failed: Option<Failure>,
+) -> bool {
+    let percent = policy.crowded.trim_percent;
+    let full = |counted: &ContextTokens| is_full(counted.tokens, window(counted, failed, policy), percent);
+    percent > 0 && count.is_none_or(full)
+}
+
+fn is_full(tokens: u64, window: u64, percent: u64) -> bool {
+    window > 0 && tokens.saturating_mul(100) >= window.saturating_mul(percent)
+}
+
+/// The window that the session has to fit into. If more was refused as too long, it is what the model took last: not every
+/// agent knows the window of its model.
+fn window(counted: &ContextTokens, failed: Option<Failure>, policy: &Policy) -> u64 {
+    let window = counted.window(policy);
+    let refused = failed.is_some_and(|failed| failed.cause.is_cured_by_less());
+    counted.counted.filter(|_| refused).map_or(window, |taken| window.min(taken.tokens))
+}
+
+/// Why nothing is shortened yet; `None` if it is.
+fn held(session: &Session<'_>) -> Result<Option<Held>, Fault> {
+    if !session.policy.crowded.spares_caches() {
+        return Ok(None);
+    }
+    let recent = session.policy.hold_history.then_some(Held::RecentlyUsed);
+    Ok(if is_warm(session)? { Some(Held::WarmCache) } else { recent })
 }
 
 /// Whether a prompt cache may still hold what the agent sent last: the model's last message is recent, or its time is
@@ -120,39 +164,66 @@ struct PrunableResult {
     cleared: u64,
     /// Its texts, if they are longer than a trimmed text.
     long: Option<Measured>,
+    trim: Trim,
+}
+
+/// How a result is trimmed.
+#[derive(Clone, Copy)]
+struct Trim {
+    chars_max: u64,
+    head: u64,
+    tail: u64,
+    lines: CutLines,
+}
+
+impl Trim {
+    fn new(session: &Session<'_>, result: usize) -> Self {
+        let Crowded { trim_chars_max, head_chars, tail_chars, .. } = session.policy.crowded;
+        if trim_chars_max > 0 || head_chars > 0 || tail_chars > 0 {
+            let (chars_max, head, tail) = (trim_chars_max, head_chars, tail_chars);
+            return Self { chars_max, head, tail, lines: CutLines::Anywhere };
+        }
+        let limits = caps(session, result).map(|cap| cap.chars_max).chain(session.format.agent_cuts_results);
+        let quarter = limits.min().unwrap_or(UNLIMITED_CHARS) / 4;
+        let tail = quarter / 4;
+        // What is hardly longer would gain little.
+        Self { chars_max: quarter + tail, head: quarter - tail, tail, lines: session.policy.shape.lines }
+    }
 }
 
 impl PrunableResult {
-    fn new(session: &Session<'_>, rates: Rates, result: usize, crowded: Crowded) -> Result<Self, Fault> {
+    fn new(session: &Session<'_>, rates: Rates, result: usize) -> Result<Self, Fault> {
         let whole = once_capped(session, rates, result)?;
         let texts = session.transcript.bodies_of(result);
         let markers = rates.text(MARKER_CHARS.saturating_mul(texts.len() as u64));
-        let both = crowded.head_chars.saturating_add(crowded.tail_chars);
+        let trim = Trim::new(session, result);
+        let both = trim.head.saturating_add(trim.tail);
         let mut long = None;
-        if length_max(session, texts) > crowded.trim_chars_max.max(both) {
-            let text = Measured::all(session, texts, crowded.trim_chars_max)?;
+        if length_max(session, texts) > trim.chars_max.max(both) {
+            let text = Measured::all(session, texts, trim.chars_max)?;
             // The texts count as one, joined by line breaks.
             let length = text.kept() + (texts.len() as u64).saturating_sub(1);
-            long = (length > crowded.trim_chars_max && both < length).then_some(text);
+            long = (length > trim.chars_max && both < length).then_some(text);
         }
         let heavy = texts.iter().any(is_dense);
         let both = if heavy { tokens::dense(both) } else { rates.text(both) };
         let trimmed = if long.is_some() { both.saturating_add(markers).min(whole) } else { whole };
-        Ok(Self { result, whole, trimmed, cleared: markers.min(whole), long })
+        Ok(Self { result, whole, trimmed, cleared: markers.min(whole), long, trim })
     }
 
-    fn fix(self, session: &Session<'_>, crowded: Crowded, clear: bool) -> Result<Option<(u64, Fix)>, Fault> {
-        let (head, tail) = if clear { (0, 0) } else { (crowded.head_chars, crowded.tail_chars) };
+    fn fix(self, session: &Session<'_>, clear: bool) -> Result<Option<(u64, Fix)>, Fault> {
+        let Trim { head, tail, lines, .. } = self.trim;
+        let (both, none) = (Kept::Sizes { head, tail }, Kept::Sizes { head: 0, tail: 0 });
+        let kept = if clear { none } else { both };
         let text = if clear {
             let texts = session.transcript.bodies_of(self.result);
             // Texts that an earlier run has trimmed are measured exactly, so that their markers do not count as text.
-            let trimmed = crowded.head_chars.saturating_add(crowded.tail_chars) / 2 + 1;
-            Some(Measured::all(session, texts, trimmed)?)
+            Some(Measured::all(session, texts, head.saturating_add(tail) / 2 + 1)?)
         } else {
             self.long
         };
         let Some(text) = text else { return Ok(None) };
-        let shape = CutShape { kept: Kept::Sizes { head, tail }, lines: CutLines::Anywhere };
+        let shape = CutShape { kept, lines };
         let fix = text.trim(session, shape, u64::MAX, Notes::None)?;
         Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
     }

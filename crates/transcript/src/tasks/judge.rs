@@ -27,7 +27,7 @@ use crate::model::policy::Policy;
 use crate::plan::Rendered;
 use crate::read::scan::{ENTRIES_MAX, ReadTo, Scanned, scan, scan_from};
 use crate::rule::unseen_title::Titles;
-use crate::rule::{Feature, bound_thinking};
+use crate::rule::{Feature, bound_thinking, may_be_crowded, woken_by};
 use crate::session::failure::failure_in;
 use crate::session::tokens::{ContextTokens, Count, Entries};
 use crate::session::{Facts, Session};
@@ -63,8 +63,10 @@ pub struct Judge {
     /// What is known of the session, or why appends cannot be judged.
     state: Result<JudgedSession, Feature>,
     messages: Messages,
-    /// The count of tokens; `None` as in [`Judge::counted`].
+    /// The count of tokens; `None` if only a look can tell it.
     count: Option<Count>,
+    /// Whether the messages, the number of findings and the title are known as well.
+    tells: bool,
 }
 
 /// What a look yields for the judge. `undecided` are the votes on the format so far, if later objects still count.
@@ -169,7 +171,6 @@ impl Judge {
             Ok(Remembrance { state, undecided, count }) => (Ok(state), undecided, count),
             Err(feature) => (Err(feature), None, None),
         };
-        let count = count.filter(|_| found.headline.is_settled(facts.entries));
         let ends = ends_of(source, bytes)?;
         Ok(Self {
             policy: policy.clone(),
@@ -180,6 +181,7 @@ impl Judge {
             state,
             messages: found.messages,
             count,
+            tells: found.headline.is_settled(facts.entries),
         })
     }
 
@@ -202,7 +204,8 @@ impl Judge {
     /// How many messages the known lines hold, and how many tokens the context has. `None` if only a look can tell
     /// this, the session's title, or the number of findings.
     pub fn counted(&self) -> Option<(Messages, ContextTokens)> {
-        self.count.as_ref().map(|count| (self.messages, count.context_tokens()))
+        let count = self.count.as_ref().filter(|_| self.tells)?;
+        Some((self.messages, count.context_tokens()))
     }
 
     /// The policy of the look.
@@ -251,20 +254,24 @@ impl Judge {
         let cut =
             state.cuts_matter() && bound_thinking::holds_marker(source, &added, 0..added.results.len())?;
         let mut awaits = self.facts.awaits;
-        let (spoke, taken) = state.take_all(&added, (&breaks, cut), &self.policy, &mut awaits)?;
-        let all = Entries { transcript: &added, source, format };
-        let count = match &taken {
-            Some(taken) => counted_on(self.count.clone(), all, taken)?,
-            None => None,
-        };
-        let said = taken.iter().flatten().filter(|taken| taken.says).count();
-        let failed = match spoke {
+        let taken = state.take_all(&added, (&breaks, cut), &self.policy, &mut awaits)?;
+        let count =
+            counted_on(self.count.clone(), Entries { transcript: &added, source, format }, &taken.all)?;
+        let said = taken.all.iter().filter(|taken| taken.says).count();
+        let failed = match taken.spoke {
             Some(entry) => failure_in(source, format, &added.entries[entry as usize])?,
             None => self.facts.failed,
         };
         if failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking) {
             return Err(Feature::Unsettled.into());
         }
+        let tokens = count.as_ref().map(Count::context_tokens);
+        let has_results = self.facts.results + added.results.len() > 0;
+        let crowded = has_results && may_be_crowded(&self.policy, tokens.as_ref(), failed);
+        if crowded && woken_by(&self.policy, format, Feature::Crowded).next().is_some() {
+            return Err(Feature::Crowded.into());
+        }
+        self.tells &= !taken.unclear && Titles::from_transcript(&added).best().is_none();
         let facts = &mut self.facts;
         (facts.awaits, facts.failed) = (awaits, failed);
         self.messages.all += said;
@@ -307,9 +314,7 @@ fn counted_on(
     added: Entries<'_>,
     taken: &[AppendedEntry],
 ) -> Result<Option<Count>, Fault> {
-    let Some(mut count) = count.filter(|_| Titles::from_transcript(added.transcript).best().is_none()) else {
-        return Ok(None);
-    };
+    let Some(mut count) = count else { return Ok(None) };
     for (entry, taken) in (0..).zip(taken) {
         if !count.take(added, entry, taken.place)? {
             return Ok(None);

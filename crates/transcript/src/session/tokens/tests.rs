@@ -128,7 +128,7 @@ fn a_crowded_window_is_trimmed_until_it_is_not_crowded_and_no_further() {
         messages.push(result(&format!("c{n}"), 14_000));
     }
     messages.push(said(180_000));
-    let mut crowded = Policy { crowded: Crowded::default(), ..Policy::default() };
+    let mut crowded = Policy { crowded: Crowded::OFF, ..Policy::default() };
     crowded.crowded = Crowded {
         trim_percent: 30,
         trim_chars_max: 4_000,
@@ -164,14 +164,54 @@ fn as_few_results_are_cleared_as_it_takes() {
         messages.push(result(&format!("c{n}"), 14_000));
     }
     messages.push(said(240_000));
-    let crowded =
-        Crowded { trim_percent: 50, trim_chars_max: 100_000, clear_percent: 50, ..Crowded::default() };
+    let crowded = Crowded { trim_percent: 50, trim_chars_max: 100_000, clear_percent: 50, ..Crowded::OFF };
     let selection = Selection { allow: ["S15".to_string()].into(), ..Selection::default() };
     let cut = mended(&pi(&messages), &Policy { crowded, selection, ..Policy::default() }).unwrap();
     let cleared = String::from_utf8(cut.clone()).unwrap().matches("14000 of 14000 chars omitted").count();
     // Each has 3,920 tokens, and its marker 91 at most.
     assert_eq!(cleared, 11, "40,000 of 240,000 tokens");
     assert!((195_000..=200_000).contains(&counted(&cut).tokens), "{:?}", counted(&cut));
+}
+
+/// Forty results of 14,000 characters, and what the provider counted at the end.
+fn forty_results(tokens: u64) -> Vec<u8> {
+    let results = (0..40).flat_map(|n| [calls(&format!("c{n}"), 0), result(&format!("c{n}"), 14_000)]);
+    pi(&[user(40)].into_iter().chain(results).chain([said(tokens)]).collect::<Vec<_>>())
+}
+
+/// The oldest keep a quarter of the limit, until it is below 60 %.
+#[test]
+fn in_a_window_that_is_nearly_full_old_results_are_shortened_by_default() {
+    let policy = Policy { window_tokens: Some(200_000), ..Policy::default() };
+    assert!(mended(&forty_results(159_000), &policy).is_none(), "there is room");
+    let cut = mended(&forty_results(170_000), &policy).unwrap();
+    assert!((110_000..120_000).contains(&counted(&cut).tokens), "{:?}", counted(&cut));
+    let text = String::from_utf8(cut.clone()).unwrap();
+    let is_cut: Vec<bool> = text
+        .lines()
+        .filter(|line| line.contains("toolResult"))
+        .map(|line| line.contains("[tailor:"))
+        .collect();
+    let newest = is_cut.iter().rev().take_while(|cut| !**cut).count();
+    assert!(newest >= 8 && is_cut[..40 - newest].iter().all(|cut| *cut), "{is_cut:?}");
+    assert!(text.contains(" of 14000 chars omitted") && !text.contains("14000 of 14000"), "none is cleared");
+    assert!(mended(&cut, &policy).is_none(), "once is enough");
+    // Shortening is not enough for as much as this.
+    let cut = mended(&forty_results(235_000), &policy).unwrap();
+    assert!(counted(&cut).tokens < 120_000 && mended(&cut, &policy).is_none(), "{:?}", counted(&cut));
+    assert!(String::from_utf8(cut).unwrap().contains("14000 of 14000 chars omitted"));
+}
+
+/// An agent may know less than the provider does about the window.
+#[test]
+fn what_was_refused_as_too_long_is_shortened_whatever_the_window_is_taken_to_be() {
+    let policy = Policy { window_tokens: Some(1_000_000), ..Policy::default() };
+    let session = and(&forty_results(170_000), "y", "e81", &user(40));
+    assert!(mended(&session, &policy).is_none());
+    let failed = r#"{"role":"assistant","model":"gpt-5.1","content":[],"stopReason":"error","errorMessage":"prompt is too long: 170010 tokens > 170000 maximum"}"#;
+    let cut = mended(&and(&session, "z", "y", failed), &policy).unwrap();
+    assert!((95_000..102_000).contains(&counted(&cut).tokens), "{:?}", counted(&cut));
+    assert!(mended(&cut, &policy).is_none());
 }
 
 /// A Codex session of so many turns, each of a question, an answer and its count.

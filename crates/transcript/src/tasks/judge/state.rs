@@ -80,6 +80,15 @@ pub(super) struct AppendedEntry {
     pub(super) says: bool,
 }
 
+/// What is known of all that was appended.
+pub(super) struct TakenEntries {
+    /// The last live assistant message.
+    pub(super) spoke: Option<u32>,
+    pub(super) all: Vec<AppendedEntry>,
+    /// Only a look can tell how many messages and findings there are now.
+    pub(super) unclear: bool,
+}
+
 /// What is known of a session that can be judged.
 #[derive(Clone, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
@@ -174,8 +183,7 @@ impl JudgedSession {
         !self.binding
     }
 
-    /// Adds all appended entries. Returns the last live assistant message among them, and what there is to count unless
-    /// only a look can tell. `breaks` holds the line breaks in each result, if they matter; `cut` says whether texts were
+    /// Adds all appended entries. `breaks` holds the line breaks in each result, if they matter; `cut` says whether texts were
     /// cut.
     pub(super) fn take_all(
         &mut self,
@@ -183,7 +191,7 @@ impl JudgedSession {
         (breaks, cut): (&[u64], bool),
         policy: &Policy,
         awaits: &mut Option<Awaits>,
-    ) -> Result<(Option<u32>, Option<Vec<AppendedEntry>>), Feature> {
+    ) -> Result<TakenEntries, Feature> {
         if !added.damage.is_empty() {
             return Err(Feature::Damage);
         }
@@ -209,7 +217,7 @@ impl JudgedSession {
             }
         }
         added.ids.texts().for_each(|text| self.seen.insert(text));
-        Ok((spoke, (!check.unclear.get()).then_some(all)))
+        Ok(TakenEntries { spoke, all, unclear: check.unclear.get() })
     }
 
     /// Adds titles. One that agents could not find may be found now.
@@ -403,6 +411,8 @@ impl JudgedSession {
 fn are_stable(session: &Session<'_>, findings: &[Finding], floor: u32, open: bool) -> Result<bool, Feature> {
     let policy = session.policy;
     let mut stable = policy.is_about_the_newest();
+    // How full the window is changes with each append.
+    stable &= !findings.iter().any(|finding| finding.rule.wakes.contains(&Feature::Crowded));
     // What may be removed is reported again when the file grows.
     stable &= !RULES.iter().any(|rule| {
         rule.repeats == Repeats::Counted && policy.selection.allow.iter().any(|own| own == rule.code())
