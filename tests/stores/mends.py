@@ -264,7 +264,7 @@ def watched(tailor, tried, quick):
     vault, turns = home / "vault", LIVE_TURNS[quick]
     export = lambda: reads.Told(tailor, "export", path).out
     cuts = lambda: sum(MARKER.encode() in line for line in export().splitlines())
-    ways = ["--settle", "1", "--set", 'stores.mode="enforce"', "--set", "result_chars_max=8000"]
+    ways = ["--mode", "enforce", "--settle", "1", "--set", "result_chars_max=8000"]
     argv = [tailor, "watch", tried.agent.path, *ways, "--vault", vault, "--socket", home / "socket"]
     before, asked, wrong = export(), len(tried.stub.log), []
     log = (home / "log").open("ab")

@@ -130,7 +130,7 @@ fn events(session: &str) -> Vec<String> {
 }
 
 const STORE: &str = "openclaw-agent.sqlite";
-const ENFORCE: &[&str] = &["watch", ".", "--settle", "0.2", "--set", "stores.mode=\"enforce\""];
+const ENFORCE: &[&str] = &["watch", ".", "--mode", "enforce", "--settle", "0.2"];
 
 #[test]
 fn sessions_in_a_database_are_seen_also_in_its_log_and_left_alone() {
@@ -138,8 +138,9 @@ fn sessions_in_a_database_are_seen_also_in_its_log_and_left_alone() {
     let path = dir.path(STORE);
     let Some(mut owner) = Owner::begin(&path) else { return };
     owner.write("s1", 9_000);
-    let daemon =
-        Daemon::start(&dir, &["watch", ".", "--mode", "enforce", "--settle", "0.1", "--log-format", "json"]);
+    let observe = "stores.mode=\"observe\"";
+    let options = ["--mode", "enforce", "--set", observe, "--settle", "0.1", "--log-format", "json"];
+    let daemon = Daemon::start(&dir, &[&["watch", "."], &options[..]].concat());
     daemon.until("it is looked at", |status| status["findings_total"] == 1 && status["files"] == 2);
     let before = fs::read(&path).unwrap();
     owner.write("s2", 9_000);
@@ -182,7 +183,7 @@ fn a_database_that_is_named_is_watched_where_it_is() {
     fs::create_dir(dir.path("deep")).unwrap();
     let Some(mut owner) = Owner::begin(&path) else { return };
     owner.write("s1", 9_000);
-    let daemon = Daemon::start(&dir, &["watch", "deep/copy.db", "--mode", "enforce", "--settle", "0.1"]);
+    let daemon = Daemon::start(&dir, &["watch", "deep/copy.db", "--settle", "0.1"]);
     daemon.until("it is looked at", |status| status["findings_total"] == 1);
     daemon.until("it is watched", |status| status["roots"][0]["watch_state"] == "watched");
     owner.write("s2", 9_000);

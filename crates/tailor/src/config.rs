@@ -260,7 +260,7 @@ impl Loaded {
         Ok(Config {
             roots,
             mode: settings.mode,
-            stores: settings.stores,
+            stores: settings.stores.unwrap_or(settings.mode),
             policy: self.policies(),
             settle: settings.settle,
             settle_stale: settings.settle_stale,

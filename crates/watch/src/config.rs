@@ -15,7 +15,7 @@ pub struct Config {
     pub roots: Roots,
     /// Whether files may be written.
     pub mode: WatchMode,
-    /// Whether sessions in databases may be written.
+    /// The same for sessions in databases.
     pub stores: WatchMode,
     /// The policy for all transcripts, and for those of single agents.
     pub policy: Policies,

@@ -119,7 +119,7 @@ fn human(status: &watch::Status) {
 }
 
 fn numbers(status: &watch::Status) {
-    let is_other = !matches!(&*status.stores_mode, "" | "observe");
+    let is_other = !status.stores_mode.is_empty() && status.stores_mode != status.mode;
     let stores = if is_other { format!(", databases: {}", status.stores_mode) } else { String::new() };
     println!(
         "{}{stores} (process {}, version {}), running for {}",

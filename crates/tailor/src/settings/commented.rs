@@ -65,6 +65,7 @@ fn value(kind: SettingKind) -> Value {
         SettingKind::Paths(_) => Value::Array(vec![text("~/sessions")]),
         SettingKind::Listen(_) => text("127.0.0.1:9477"),
         SettingKind::Asked(_) => Value::Integer(200_000),
+        SettingKind::OtherMode(_) => text("observe"),
         kind => kind.print(&mut Settings::default()).unwrap_or_else(|| Value::Array(Vec::new())),
     }
 }

@@ -56,6 +56,8 @@ pub(crate) enum SettingKind {
     Paths(At<Option<Vec<PathBuf>>>),
     Listen(At<Option<watch::Listen>>),
     Mode(At<watch::WatchMode>),
+    /// A mode where it differs from the one above.
+    OtherMode(At<Option<watch::WatchMode>>),
     /// Rules.
     Codes(At<Vec<String>>),
     /// Names of tools: a key replaces all, a flag adds one.
@@ -129,6 +131,7 @@ impl<'de> DeserializeSeed<'de> for SettingKind {
             Self::Paths(at) => SettingEdit::set(at, Some(Vec::deserialize(from)?)),
             Self::Listen(at) => SettingEdit::set(at, Some(text(from, str::parse)?)),
             Self::Mode(at) => SettingEdit::set(at, watch::WatchMode::deserialize(from)?),
+            Self::OtherMode(at) => SettingEdit::set(at, Some(watch::WatchMode::deserialize(from)?)),
             Self::Codes(at) => {
                 let codes = Vec::<Code>::deserialize(from)?;
                 SettingEdit::set(at, codes.into_iter().map(|code| code.0).collect())
@@ -196,6 +199,7 @@ impl SettingKind {
             Self::Path(_)
             | Self::Listen(_)
             | Self::Mode(_)
+            | Self::OtherMode(_)
             | Self::Profile
             | Self::Images
             | Self::Thinking => Some(Scalar::Text),
@@ -216,6 +220,7 @@ impl SettingKind {
             Self::Truth(at) => Value::Boolean(*at(settings)),
             Self::Path(at) => Value::String(at(settings).as_ref()?.to_string_lossy().into_owned()),
             Self::Mode(at) => Value::String(at(settings).name().to_string()),
+            Self::OtherMode(at) => Value::String((*at(settings))?.name().to_string()),
             Self::Profile => Value::String("default".to_string()),
             Self::Images => Value::String("stub".to_string()),
             Self::Thinking => Value::String("keep".to_string()),

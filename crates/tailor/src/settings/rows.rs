@@ -35,9 +35,8 @@ macro_rules! rows {
 pub(crate) static SETTINGS: &[Setting] = rows! {
     All "mode" Mode(mode), DAEMON "mode" "observe|enforce"
         "Whether to repair transcripts (enforce) or only report (observe)";
-    All "stores.mode" Mode(stores)
-        "Whether the daemon also repairs sessions in databases, as far as that is safe while their programs run (enforce), or only \
-            reports (observe)";
+    All "stores.mode" OtherMode(stores)
+        "The same for sessions in databases, if that differs: they are repaired as far as that is safe while their programs run";
     All "settle" Time(settle), DAEMON "settle" "DURATION"
         "How long a file must be without writes before it is repaired";
     All "listen" Listen(listen), DAEMON "listen" "ADDRESS"

@@ -52,7 +52,7 @@ fn kind_schema(kind: SettingKind) -> Value {
         SettingKind::Truth(_) => json!({ "type": "boolean" }),
         SettingKind::Path(_) | SettingKind::Listen(_) => json!({ "type": "string" }),
         SettingKind::Paths(_) | SettingKind::Codes(_) | SettingKind::Names(_) => names,
-        SettingKind::Mode(_) => {
+        SettingKind::Mode(_) | SettingKind::OtherMode(_) => {
             let modes = [watch::WatchMode::Observe, watch::WatchMode::Enforce].map(watch::WatchMode::name);
             json!({ "enum": modes })
         }

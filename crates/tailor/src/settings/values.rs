@@ -11,7 +11,7 @@ use transcript::Policy;
 pub(crate) struct Settings {
     pub(crate) policy: Policy,
     pub(crate) mode: watch::WatchMode,
-    pub(crate) stores: watch::WatchMode,
+    pub(crate) stores: Option<watch::WatchMode>,
     pub(crate) roots: Option<Vec<PathBuf>>,
     pub(crate) vault: Option<PathBuf>,
     pub(crate) listen: Option<watch::Listen>,
@@ -34,7 +34,7 @@ impl Default for Settings {
         Self {
             policy: Policy::default(),
             mode: watch::WatchMode::default(),
-            stores: watch::WatchMode::default(),
+            stores: None,
             roots: None,
             vault: Vault::default_root(),
             listen: None,
