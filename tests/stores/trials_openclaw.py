@@ -252,6 +252,16 @@ def header_gone(db, s):
     db.execute("DELETE FROM transcript_events WHERE session_id=? AND seq=0", (s,))
 
 
+def empty_notes(db, s):
+    """Takes the texts out of all notes of what was sent but the newest, which alone is read."""
+    notes = [(seq, event) for seq, event in rows.events(db, s) if event.get("customType") == "openclaw.cache-ttl"]
+    for seq, event in notes[:-1]:
+        for item in event["data"]["frozenToolResults"]:
+            item.pop("texts", None)
+        rows.put(db, s, seq, event)
+    rows.rotate(db, s)
+
+
 # --- the sessions ---
 
 
@@ -275,6 +285,8 @@ def record(agent, only_plain=False):
         talk("reset", 2, 1)
         wire.call("sessions.reset", key="agent:main:reset")
         talk("reset", 1, first=3)
+        # OpenClaw cuts such results and notes them whole after each batch: more than it loads of a session.
+        wire.say("prompt-1: calls=1 rounds=12 chars=400000", "noted")
     return sessions(agent)
 
 
@@ -412,6 +424,8 @@ TRIALS = [
     ("reset, result after it shortened", "reset", shorten("result-3-1-1"), "accepted 2/1/1/0"),
     ("reset, result answered", "reset", answer("result-3-1-1"), "accepted 2/1/1/1"),
     ("reset, what is before it taken out", "reset", before_boundary("reset"), "accepted 2/1/1/1"),
+    ("notes of what was sent, more than is loaded", "noted", nothing, FIRST),
+    ("notes of what was sent, emptied where they are not read", "noted", empty_notes, "accepted 2/1/12/0"),
     # OpenClaw itself leaves the image out by then.
     ("untouched, while it runs", "plain", nothing, "accepted 5/4/5/5"),
     ("result shortened, while it runs", "plain", shorten("result-1-1-1"), "accepted 5/4/5/4"),
@@ -419,6 +433,7 @@ TRIALS = [
     ("result answered, while it runs", "plain", answer("result-2-1-1"), "accepted 5/4/5/5"),
     ("result lost, chain whole, while it runs", "plain", lose("result-2-1-1"), "accepted 5/4/5/4"),
     ("dangling parentId rehung, while it runs", "plain", rehang("result-2-1-2"), "accepted 5/4/5/4"),
+    ("notes of what was sent, emptied where they are not read, while it runs", "noted", empty_notes, "accepted 2/1/12/0"),
     ("abandoned branch taken out, while it runs", "branched", no_branch, "accepted 4/3/3/3"),
     ("what is before the kept part taken out, while it runs", "compacted", before_boundary("compaction"), "accepted 6/4/2/2"),
 ]

@@ -302,15 +302,14 @@ impl RowsWork<'_> {
         if !is_json || text.contains('\n') {
             return Err(beyond());
         }
-        let new = match exact {
-            Some(exact) => exact,
-            None => {
-                let mut cells = old.clone();
-                if !is_wanted(&old) {
-                    (self.mend.put)(connection, &mut cells, text).map_err(|error| self.fail(error))?;
-                }
-                cells
+        let new = if let Some(exact) = exact {
+            exact
+        } else {
+            let mut cells = old.clone();
+            if !is_wanted(&old) {
+                (self.mend.put)(connection, &mut cells, text).map_err(|error| self.fail(error))?;
             }
+            cells
         };
         Ok(RowEdit { layout: number, old: Some(old), new: Some(new) })
     }

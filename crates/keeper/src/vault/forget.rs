@@ -29,7 +29,7 @@ pub struct Forgotten {
 impl Vault {
     /// Overwrites the text whose hash begins with these hex digits in every run that kept it. The records stay, so that
     /// everything else of these runs can still be put back. What runs that died left behind is removed. Rows of a store are
-    /// kept whole: all rows of a run go if one holds the text, and those of a prune also if another run of the same session
+    /// kept whole: all rows of a run go if one holds the text, or a part of it if the session is the same, and those of a prune also if another run of the same session
     /// kept the text, because they may hold a part of it.
     ///
     /// # Errors
@@ -120,14 +120,22 @@ fn wipe_rows(folder: &Folder, run: &str, had_it: bool, sought: &Sought) -> io::R
     }
     let mut goes = had_it && record.purpose == Some(Purpose::Prune);
     if !goes {
+        // Rows of the same session may hold a part of it: OpenClaw notes what it sent of a result.
+        let sought = if had_it { &sought.parts } else { &sought.whole };
         for line in BufReader::new(OriginalText::open(&file, &rows.frame)?).lines() {
-            goes |= sought.is_in(&serde_json::from_str(&line?)?);
+            goes |= is_in(sought, &serde_json::from_str(&line?)?);
         }
     }
     if goes {
-        overwrite(&file, &rows.frame)?;
+        overwrite_rows(&file, &rows.frame, record.inline.as_ref())?;
     }
     Ok(goes)
+}
+
+/// Overwrites rows, and what was taken out of them.
+fn overwrite_rows(file: &File, rows: &StoredFrame, inline: Option<&StoredFrame>) -> io::Result<()> {
+    overwrite(file, rows)?;
+    inline.map_or(Ok(()), |inline| overwrite(file, inline))
 }
 
 /// Shorter texts are in too many rows by chance.
@@ -139,43 +147,78 @@ const SOUGHT_BYTES_MAX: u64 = 1 << 20;
 /// The longest escape: a pair of surrogates.
 const ESCAPE_BYTES_MAX: usize = 12;
 
+/// How many parts of a text are looked for, and how long they are.
+const PARTS: usize = 16;
+const PART_BYTES: usize = 64;
+
+/// The longest row that is decompressed.
+const UNPACKED_BYTES_MAX: u64 = 16 << 20;
+
 /// A text to look for in rows: as it was kept, and as it is in JSON.
-struct Sought(Vec<String>);
+#[derive(Default)]
+struct Sought {
+    whole: Vec<String>,
+    /// Some parts of it, or all of it if it is short.
+    parts: Vec<String>,
+}
 
 impl Sought {
     /// Nothing if the text is gone everywhere, or too short.
     fn text(vault: &Vault, id: &str) -> Self {
         let mut bytes = Vec::new();
         let read = vault.text(id).map(|kept| kept.take(SOUGHT_BYTES_MAX).read_to_end(&mut bytes));
-        if matches!(read, Ok(Ok(_))) { Self::beginning(&bytes) } else { Self(Vec::new()) }
+        if matches!(read, Ok(Ok(_))) { Self::beginning(&bytes) } else { Self::default() }
     }
 
     /// The text that begins with these bytes, which may end within a character or an escape.
     fn beginning(bytes: &[u8]) -> Self {
         let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         if text.len() < SOUGHT_BYTES_MIN {
-            return Self(Vec::new());
+            return Self::default();
         }
         let mut shorter = (0..=ESCAPE_BYTES_MAX).filter_map(|less| text.get(..text.len().checked_sub(less)?));
         let inner: Option<String> =
             shorter.find_map(|text| serde_json::from_str(&format!("\"{text}\"")).ok());
         let inner = inner.filter(|text| text.len() >= SOUGHT_BYTES_MIN);
-        Self([text.to_string()].into_iter().chain(inner).collect())
+        let whole: Vec<String> = [text.to_string()].into_iter().chain(inner).collect();
+        let parts = whole.iter().flat_map(|text| parts(text)).collect();
+        Self { whole, parts }
     }
+}
 
-    fn is_in(&self, value: &Value) -> bool {
-        match value {
-            Value::String(held) => {
-                let is_there = |text: &String| held.contains(text.as_str());
-                let json = || serde_json::from_str::<Value>(held).ok();
-                self.0.iter().any(is_there)
-                    || held.starts_with(['{', '[']) && json().is_some_and(|json| self.is_in(&json))
-            }
-            Value::Array(values) => values.iter().any(|value| self.is_in(value)),
-            Value::Object(values) => values.values().any(|value| self.is_in(value)),
-            _ => false,
-        }
+/// Parts from all over a text.
+fn parts(text: &str) -> Vec<String> {
+    let whole = |at: usize| (0..=at).rfind(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let part = |from: usize| text[whole(from)..whole(from + PART_BYTES)].to_string();
+    match text.len().checked_sub(PARTS * PART_BYTES) {
+        Some(_) => (0..PARTS).map(|n| part(text.len() / PARTS * n)).collect(),
+        None => vec![text.to_string()],
     }
+}
+
+/// Whether a value of a row holds one of these texts.
+fn is_in(sought: &[String], value: &Value) -> bool {
+    match value {
+        Value::String(held) => {
+            let json = || serde_json::from_str::<Value>(held).ok();
+            sought.iter().any(|text| held.contains(text.as_str()))
+                || held.starts_with(['{', '[']) && json().is_some_and(|json| is_in(sought, &json))
+        }
+        Value::Array(values) => values.iter().any(|value| is_in(sought, value)),
+        Value::Object(values) => {
+            let packed = values.get("blob").and_then(Value::as_str).and_then(unpacked);
+            packed.is_some_and(|json| is_in(sought, &json))
+                || values.values().any(|value| is_in(sought, value))
+        }
+        _ => false,
+    }
+}
+
+/// The JSON that is compressed in a row.
+fn unpacked(hex: &str) -> Option<Value> {
+    let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();
+    serde_json::from_reader(zstd::Decoder::new(&bytes?[..]).ok()?.take(UNPACKED_BYTES_MAX)).ok()
 }
 
 /// Overwrites the text with this hash in the file of a run, if it is there.
@@ -191,7 +234,7 @@ fn wipe(folder: &Folder, run: &str, id: &str) -> io::Result<bool> {
     }
     // Rows are kept whole, with the text in them.
     if let Some(rows) = record.rows {
-        overwrite(&file, &rows.frame)?;
+        overwrite_rows(&file, &rows.frame, record.inline.as_ref())?;
     }
     overwrite(&file, stored)?;
     Ok(true)
@@ -221,8 +264,21 @@ mod tests {
         let other = serde_json::json!({ "data": "a line of another text" });
         for end in SOUGHT_BYTES_MIN..=whole.len() {
             let sought = Sought::beginning(&whole.as_bytes()[..end]);
-            assert!(sought.is_in(&row), "{end}");
-            assert!(!sought.is_in(&other), "{end}");
+            assert!(is_in(&sought.whole, &row), "{end}");
+            assert!(!is_in(&sought.whole, &other), "{end}");
         }
+    }
+
+    #[test]
+    fn a_part_of_a_text_is_found_in_a_compressed_row() {
+        let lines: String = (0..200).map(|n| format!("line {n} of a text that a tool printed; ")).collect();
+        let part = &lines[lines.len() / 3..];
+        let row = serde_json::json!({ "data": { "frozenToolResults": [{ "texts": [part] }] } }).to_string();
+        let packed = zstd::encode_all(row.as_bytes(), 1).unwrap();
+        let hex: String = packed.iter().map(|byte| format!("{byte:02x}")).collect();
+        let edit = serde_json::json!({ "old": ["s", 1, null, { "blob": hex }] });
+        let sought = Sought::beginning(lines.as_bytes());
+        assert!(is_in(&sought.parts, &edit) && !is_in(&sought.whole, &edit));
+        assert!(!is_in(&sought.parts, &serde_json::json!({ "old": ["s", 1, "another text"] })));
     }
 }

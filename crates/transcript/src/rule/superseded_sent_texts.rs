@@ -161,7 +161,7 @@ fn texts(item: Value<'_>) -> Option<Span> {
 }
 
 /// The ids of the calls whose results hold a cut of ours: what was noted of them is not read, because its hash differs.
-fn changed_results<'s>(session: &'s Session<'_>) -> Result<HashSet<Vec<u8>>, Fault> {
+fn changed_results(session: &Session<'_>) -> Result<HashSet<Vec<u8>>, Fault> {
     let mut changed = HashSet::new();
     for (index, result) in session.transcript.results.iter().enumerate() {
         for text in session.transcript.bodies_of(index).iter().filter(|text| !text.is_unmarked()) {

@@ -52,6 +52,6 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     // Not at the same place, so that an error of which a warning is left counts as repaired.
     let newest = session.live.last().filter(|_| turns > 0).map(|&entry| session.entry(entry));
     let (line, at) = newest.map_or((1, 0), |newest| (newest.line, newest.span.start));
-    out.push(Finding { fix, at, ..about_place(&RULE, line, severity, message) });
+    out.push(Finding { at, fix, ..about_place(&RULE, line, severity, message) });
     Ok(())
 }
