@@ -131,7 +131,7 @@ LIVES = """\
 
 Each agent was given prompts with two tool calls of 400,000 characters each, of which it keeps what its own limit leaves (Claude Code,
 Copilot CLI, Kimi Code and Qwen Code put those into files, and got as many as they keep whole: 19,000 to 46,000); one turn has twelve
-batches of them. It was restarted after half of the turns, after a pause of ten seconds, and so it was whenever it had left two
+batches of them (of 6,000 characters each where nobody shortens the context of a running turn). It was restarted after half of the turns, after a pause of ten seconds, and so it was whenever it had left two
 prompts unanswered; at the end another process resumed the session. *own* is an agent that knows the API's window of 200,000 tokens
 and shortens its context by itself; *none* is one that does not, because that is switched off or because it believes in a larger window.
 *Alone* is without Tailor, *daemon* beside `tailor watch --mode=enforce` with no other setting. *Dead* means that no process of the agent
@@ -185,7 +185,7 @@ def points(row):
 
 
 def chart(pairs):
-    width, height = len(pairs) * (PANEL_WIDTH + MARGIN) + MARGIN // 2, HEAD + PANEL_HEIGHT + 44
+    width, height = len(pairs) * (PANEL_WIDTH + MARGIN) + MARGIN // 2, HEAD + PANEL_HEIGHT + 66
     yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
     yield "<title>Requests of OpenClaw, turn by turn, without Tailor and beside its daemon</title>"
     yield f'<rect width="{width}" height="{height}" rx="8" fill="#ffffff" stroke="#d0d7de"/>'
@@ -215,7 +215,7 @@ def panel(left, window, rows):
         last_turn, last_kb = points(rows[way])[-1]
         mark = "✕" if rows[way]["outcome"] == "dead" else "●"
         yield f'<text x="{x(last_turn)}" y="{y(last_kb) + 5}" text-anchor="middle" fill="{colour}" font-weight="700">{mark}</text>'
-        yield f'<text x="{left + n * PANEL_WIDTH // 2}" y="{HEAD + PANEL_HEIGHT + 36}" fill="{colour}" font-weight="600">{fate(way, rows[way])}</text>'
+        yield f'<text x="{left}" y="{HEAD + PANEL_HEIGHT + 36 + n * 19}" fill="{colour}" font-weight="600">{fate(way, rows[way])}</text>'
 
 
 def fate(way, row):

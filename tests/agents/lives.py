@@ -3,7 +3,7 @@
 The plan: each turn has two tool calls of 400,000 characters (an agent keeps what its own limit leaves), one turn has twelve
 batches of them. The agent is restarted after half of the turns, and whenever it has not answered twice, with a pause; at
 the end another process resumes the session. An agent that answers nothing after a restart is dead. The daemon is there from the
-beginning, but beside a database from its first turn on, because a new one is found only by the daemon's next walk.
+beginning.
 """
 
 import collections
@@ -23,16 +23,18 @@ import agents
 import cases
 import packages
 import rows
+import rules
 import stub
 import windows
 
 BATCH_SECONDS = 0.2  # how far apart the calls of a batch end, so that their results come in order
 UNANSWERED_MAX = 2  # then somebody restarts the agent
 RESTART_SECONDS = 10
-LOOK_SECONDS = 12  # how long the daemon may take to look at a turn
+LOOK_SECONDS = 8  # how long the daemon may take to look at a turn
 LAST = (98, 99)  # the prompts of the last process
 WORDS_BYTES = 70_000_000
 LOCKED = re.compile(rb"database is locked|SQLITE_BUSY", re.IGNORECASE)
+LOG_OF_REQUESTS = b'"api-request'  # Claude Code's own copy of what it sent, cut text and all
 LINE = re.compile(r"^\d{7} [a-z ]{40,}$")
 SUMMARY = "SUMMARY-7f3a"
 SUMMARY_TEXT = (
@@ -57,6 +59,7 @@ class Model:
         self.turn, self.orders = turn, orders
 
     def answer(self, asked):
+        asked.size = 4 * rules.tokens(asked.body)  # what it counts is what it refuses by
         if self.is_summary(asked):
             self.summaries += 1
             return None, SUMMARY_TEXT, []
@@ -76,7 +79,7 @@ class Model:
     def call(self, tag, schema, name):
         turn, batch, call = map(int, tag.split("-"))
         start = (turn * 2 + (batch - 1) * 14 + call) * (windows.RESULT_CHARS + 1000) % (WORDS_BYTES - windows.RESULT_CHARS)
-        read = self.orders.get("print") or f"tail -c +{start} {self.words} | head -c {self.chars}"
+        read = self.orders.get("print") or f"tail -c +{start} {self.words} | head -c {self.orders.get('chars', self.chars)}"
         command = f"echo result-{tag} the start; {read}; sleep {(call - 1) * BATCH_SECONDS:.1f} # call-{tag}"
         return f"call_{tag.replace('-', '_')}_{time.monotonic_ns() % 10**9}", name, stub.arguments(schema, command)
 
@@ -125,13 +128,12 @@ class Daemon:
 
     def words_of(self, event):
         name = event.get("event")
-        if name in ("fixed", "recovered"):
-            codes = " ".join(event.get("found_codes") or [])
-            return [f"{name} {codes}".strip()]
-        if name in ("deferred", "refused", "error", "findings", "tripped", "too-long", "trouble", "root"):
-            reason = event.get("reason") or event.get("message") or ""
-            return [f"{name}: {re.sub(r'[0-9]+', 'N', str(reason))[:100]}"] if name != "root" else []
-        return ["clean"] if name == "clean" else []
+        if name in ("fixed", "recovered"):  # said twice, once with the run
+            return [f"{name} {event.get('found_codes') or ''}".strip()] if event.get("run") else []
+        if name in ("deferred", "refused", "error", "tripped", "too-long", "trouble"):
+            reason = str(event.get("reason") or event.get("message") or "")
+            return [f"{name}: {re.sub(r'[0-9]+', 'N', reason)[:100]}"]
+        return [f"{name} {event.get('found_codes') or ''}".strip()] if name in ("clean", "findings") else []
 
     def look(self):
         """Waits until it has looked at what was written last, and gives what it did."""
@@ -169,7 +171,7 @@ class Life:
 
     def run(self):
         try:
-            if self.daemon and not hasattr(self.agent, "store"):
+            if self.daemon:
                 self.daemon.start()
             self.live()
             self.judge()
@@ -190,9 +192,9 @@ class Life:
         half = len(plan) // 2
         while plan:
             answered = self.process(plan, half if len(plan) > half else 0)
-            if not answered and self.restarts:
-                break
             self.restart()
+            if not answered and self.restarts > 1:
+                break
         self.revived = self.process([(turn, {"calls": 0}) for turn in LAST], 0)
 
     def process(self, plan, left):
@@ -227,8 +229,6 @@ class Life:
         row |= self.asked(asked_before)
         row["answered"] = turn in self.model.replied and not row["error"]
         if self.daemon:
-            if not self.daemon.process:
-                self.daemon.start()
             row["daemon"] = dict(self.daemon.look())
         row["store_bytes"] = self.store_bytes()
         self.turns.append(row)
@@ -319,7 +319,7 @@ class Life:
         text = self.all_text()
         held = set(re.split(r"\\n|\n", text.decode("utf-8", "replace")))
         missing = sum(1 for told in self.texts.values() for line in told.splitlines()[1:-1] if LINE.match(line) and line not in held)
-        marks = len(re.findall(rb"\[tailor: \d+ of", text))
+        marks = sum(len(re.findall(rb"\[tailor: \d+ of", line)) for line in text.splitlines() if LOG_OF_REQUESTS not in line)
         (self.folder / "undo.txt").write_text(f"exit {code}\n{out}\n{error}\n{missing} lines missing, {marks} marks\n")
         self.undone = "nothing to undo" if not before and not self.fixes() else "whole" if not (missing or marks) else f"{missing} lines missing, {marks} marks"
 

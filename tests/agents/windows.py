@@ -19,9 +19,10 @@ FAR_TOKENS = 5_000_000  # no run gets there
 RESULT_CHARS = 400_000
 
 
-def turns(count, twelve_at=30):
-    """The orders of each turn: two long results, and once twelve batches of them."""
-    return [{"calls": 2, "rounds": 12 if turn == twelve_at else 1} for turn in range(1, count + 1)]
+def turns(count, twelve_at=30, chars=None):
+    """The orders of each turn: two long results, and once twelve batches of them, or of results with so many characters."""
+    batches = {"calls": 2, "rounds": 12, **({"chars": chars} if chars else {})}
+    return [batches if turn == twelve_at else {"calls": 2} for turn in range(1, count + 1)]
 
 
 class Setup:
@@ -127,20 +128,22 @@ COPILOT = "COPILOT_PROVIDER_MAX_PROMPT_TOKENS"
 OPENCLAW = {"driver": owners.OpenClaw, "env": LONG_OUTPUT}
 
 SHORT = turns(30, 20)  # where no agent dies
+# Nobody shortens these while a turn lasts, and a turn that is longer than the window cannot be answered.
+FITS = 6_000
 SETUPS = {
-    ("openclaw", "200k"): Setup(edit=openclaw(200_000), api_tokens=200_000, plan=turns(60), **OPENCLAW),
+    ("openclaw", "200k"): Setup(edit=openclaw(200_000), api_tokens=200_000, plan=turns(60, chars=FITS), **OPENCLAW),
     ("openclaw", "1M"): Setup(edit=openclaw(1_000_000), api_tokens=1_000_000, plan=turns(60), **OPENCLAW),
     ("openclaw", "schema"): Setup(
         edit=openclaw_schema, plan=[READ_SCHEMA if turn % 3 == 1 else {"calls": 0} for turn in range(1, 36)], **OPENCLAW
     ),
     ("opencode", "own"): Setup(owners.OpenCode, opencode(True), plan=turns(60)),
-    ("opencode", "none"): Setup(owners.OpenCode, opencode(False), plan=turns(60)),
+    ("opencode", "none"): Setup(owners.OpenCode, opencode(False), plan=turns(60, chars=FITS)),
     ("claude", "own"): Setup(agents.Claude, plan=SHORT),
-    ("claude", "none"): Setup(agents.Claude, env={"DISABLE_AUTO_COMPACT": "1"}),
+    ("claude", "none"): Setup(agents.Claude, env={"DISABLE_AUTO_COMPACT": "1"}, plan=turns(42, chars=FITS)),
     ("codex", "own"): Setup(agents.Codex, text_file(CODEX, f"model_context_window = {API_TOKENS}\n"), plan=SHORT),
-    ("codex", "none"): Setup(agents.Codex, text_file(CODEX, f"model_auto_compact_token_limit = {FAR_TOKENS}\n")),
+    ("codex", "none"): Setup(agents.Codex, text_file(CODEX, f"model_auto_compact_token_limit = {FAR_TOKENS}\n"), plan=turns(42, chars=FITS)),
     ("pi", "own"): Setup(agents.Pi, pi(True), plan=SHORT),
-    ("pi", "none"): Setup(agents.Pi, pi(False)),
+    ("pi", "none"): Setup(agents.Pi, pi(False), plan=turns(42, chars=FITS)),
     # It always believes in 1M, and sends results whole until it masks them: its file grows by the square.
     ("gemini", "own"): Setup(agents.Gemini, gemini(0.15), api_tokens=1_000_000, plan=turns(14, 12)),
     ("gemini", "none"): Setup(agents.Gemini, gemini(5), api_tokens=FAR_TOKENS, plan=turns(14, 12)),
@@ -151,7 +154,7 @@ SETUPS = {
     ("kimi", "own"): Setup(agents.Kimi, kimi(API_TOKENS), plan=SHORT),
     ("kimi", "none"): Setup(agents.Kimi, kimi(FAR_TOKENS), plan=SHORT),
     ("vibe", "own"): Setup(agents.Vibe, VIBE, plan=SHORT),
-    ("vibe", "none"): Setup(agents.Vibe),
+    ("vibe", "none"): Setup(agents.Vibe, plan=turns(42, chars=FITS)),
 }
 
 QUICK = {
