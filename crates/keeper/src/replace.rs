@@ -11,10 +11,11 @@ use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
 use crate::new_text::{NewText, hash_of, same_bytes, shrank};
 use crate::outcome::Guarantee;
+use crate::platform::attributes::{self, Attributes};
 use crate::platform::files::give_back_memory;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::platform::writing::{NEW_TEXT, sync_data, sync_others, to_its_end};
-use crate::platform::{OFlags, System, This, attributes, folder, lock};
+use crate::platform::{OFlags, System, This, folder, lock};
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
@@ -191,6 +192,8 @@ struct Replacement<'a> {
     exchanged: Cell<bool>,
     /// Length that the new file has if nobody but us has written to it.
     new_length: Cell<u64>,
+    /// What the new file took over from the old one, and has from that.
+    taken: RefCell<Option<(Attributes, Attributes)>>,
     start: Instant,
 }
 
@@ -235,8 +238,21 @@ impl<'a> Replacement<'a> {
         let inode = metadata::of_file(&new).map_err(fail)?.ino();
         let (known, new_length) = (old.known(), Cell::new(after));
         let (named, removed, exchanged) = (Cell::new(named), Cell::new(None), Cell::new(false));
-        let (second, start) = (RefCell::new(second), Instant::now());
-        Ok(Self { old, new, inode, after, second, named, known, removed, exchanged, new_length, start })
+        let (second, taken, start) = (RefCell::new(second), RefCell::default(), Instant::now());
+        Ok(Self {
+            old,
+            new,
+            inode,
+            after,
+            second,
+            named,
+            known,
+            removed,
+            exchanged,
+            new_length,
+            taken,
+            start,
+        })
     }
 
     fn second(&self) -> String {
@@ -287,13 +303,27 @@ impl<'a> Replacement<'a> {
 
     fn sync_text(&self) -> io::Result<()> {
         before(Step::CopyAttributes)?;
-        attributes::take_over(&self.old.file, &self.new)?;
+        let taken = attributes::take_over(&self.old.file, &self.new)?;
+        self.taken.replace(Some((taken, Attributes::of(&self.new)?)));
         before(Step::SyncText)?;
         This::sync(&self.new)?;
         to_its_end(&self.new)?;
         // A program that locks transcripts and finds the new file at the path must wait until we are done. Where this
         // cannot be locked, the old file is not locked either.
         let _ = lock::take(&self.new);
+        Ok(())
+    }
+
+    /// Takes over once more what somebody has changed in the old file since: its mode, owner, access list or attributes. What was
+    /// changed in the new one is newer, and stays.
+    fn take_over_changes(&self) -> io::Result<()> {
+        let mut taken = self.taken.borrow_mut();
+        let Some((old, new)) = taken.as_mut() else { return Ok(()) };
+        let now = Attributes::of(&self.old.file)?;
+        if now != *old && Attributes::of(&self.new)? == *new {
+            now.give(&self.new)?;
+            (*old, *new) = (now, Attributes::of(&self.new)?);
+        }
         Ok(())
     }
 
@@ -330,7 +360,14 @@ impl<'a> Replacement<'a> {
             Swapped::No => return Err(self.hand_over_appended(run, new_lease)?.into()),
         };
         self.exchanged.set(true);
+        self.take_over_changes().map_err(|cause| self.fail_after_exchange(cause))?;
+        // A name that it was given since its last look would lead to the old text.
+        let names =
+            metadata::of_file(&self.old.file).map_err(|cause| self.fail_after_exchange(cause))?.nlink();
         drop(lease);
+        if names > 1 {
+            return Err(self.revert_exchange(run, new_lease)?.into());
+        }
         if self.drain(run, new_lease.as_ref(), guarantee)? == DrainState::Rewritten {
             return Err(self.revert_exchange(run, new_lease)?.into());
         }
@@ -506,10 +543,14 @@ impl<'a> Replacement<'a> {
     }
 
     /// Gives the new file its times and a name. Returns the inode of the file that must be at the path.
-    fn prepare_exchange(&self) -> Result<u64, Error> {
+    fn prepare_exchange(&self) -> Result<u64, Stop> {
         let fail = |cause| self.fail(REPLACE, cause);
         before(Step::SetTimes).map_err(fail)?;
         let now = metadata::of_file(&self.old.file).map_err(fail)?;
+        if now.nlink() > 1 {
+            return Err(Refusal::HardLinks(now.nlink()).into());
+        }
+        self.take_over_changes().map_err(fail)?;
         attributes::set_times(&self.new, &now).map_err(fail)?;
         if !self.named.get() {
             before(Step::Name).map_err(fail)?;
@@ -631,7 +672,13 @@ impl<'a> Replacement<'a> {
         let fail = |cause| self.fail_after_exchange(cause);
         drop(new_lease);
         let place = &self.old.place;
-        let path = place.open(place.name(), OFlags::RDWR | OFlags::APPEND).map_err(fail)?;
+        if !place.metadata_of(place.name()).map_err(fail)?.is_some_and(|there| there.is_file()) {
+            // There is nothing to hand anything over to. What came nevertheless waits for the next run.
+            self.exchanged.set(self.new.metadata().map_err(fail)?.len() != self.new_length.get());
+            return Ok(Deferral::Changed);
+        }
+        let path =
+            place.open(place.name(), OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK).map_err(fail)?;
         let reader = place.open(self.second(), OFlags::RDONLY).map_err(fail)?;
         let current = metadata::of_file(&path).map_err(fail)?.ino();
         let ours = KnownEnd::read(&reader, self.new_length.get()).map_err(fail)?;
@@ -690,6 +737,7 @@ impl<'a> Replacement<'a> {
                 _ => sleep(LOOK_EVERY_WITHOUT_LEASE),
             }
         }
+        self.take_over_changes().map_err(fail)?;
         before(Step::Unlink).map_err(fail)?;
         self.old.place.remove(self.second()).map_err(fail)?;
         // A power cut must not bring the name back after the record says that the old file is gone.
@@ -756,3 +804,6 @@ pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(
         fail(cause)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use crate::platform::acting::Acting;
 use crate::platform::files::copy_flags;
 use rustix::fs::{Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,22 +12,54 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 /// Longest list of attributes or value of one, in bytes (the kernel's own limit is as large).
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
-/// Gives `new` the owner, mode, access list, extended attributes and inode flags of `old`. Rights are never widened on the way:
-/// the mode comes last, and a new file is 0600 before.
-pub(crate) fn take_over(old: &File, new: &File) -> io::Result<()> {
-    let (from, to) = (old.metadata()?, new.metadata()?);
-    if (from.uid(), from.gid()) != (to.uid(), to.gid()) {
-        let give = || std::os::unix::fs::fchown(new, Some(from.uid()), Some(from.gid()));
-        // A user may give a file to their own groups alone, and root to any. It is a file of ours that has no name yet.
-        let given = give().or_else(|_| {
-            let _own = Acting::ourselves();
-            give()
-        });
-        given.map_err(|cause| unmapped(cause, &from))?;
+/// The owner, mode, access list and extended attributes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Attributes {
+    owner: (u32, u32),
+    mode: u32,
+    /// Names and values. The access list is one of them.
+    extended: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Attributes {
+    /// Those of a file as they are now.
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let found = file.metadata()?;
+        let (owner, mode) = ((found.uid(), found.gid()), found.mode() & 0o7777);
+        Ok(Self { owner, mode, extended: extended(file)? })
     }
-    copy_attributes(old, new)?;
+
+    /// Gives them to a file of ours. Rights are never widened on the way: the mode comes last, and a new file is 0600 before.
+    pub(crate) fn give(&self, new: &File) -> io::Result<()> {
+        let (user, group) = self.owner;
+        let now = Self::of(new)?;
+        if self.owner != now.owner {
+            let give = || std::os::unix::fs::fchown(new, Some(user), Some(group));
+            // A user may give a file to their own groups alone, and root to any. It is a file of ours.
+            let given = give().or_else(|_| {
+                let _own = Acting::ourselves();
+                give()
+            });
+            given.map_err(|cause| unmapped(cause, self.owner))?;
+        }
+        for (name, value) in
+            self.extended.iter().filter(|(name, value)| now.extended.get(*name) != Some(value))
+        {
+            unless_systems(name, rustix::fs::fsetxattr(new, name.as_slice(), value, XattrFlags::empty()))?;
+        }
+        for name in now.extended.keys().filter(|name| !self.extended.contains_key(*name)) {
+            unless_systems(name, rustix::fs::fremovexattr(new, name.as_slice()))?;
+        }
+        new.set_permissions(Permissions::from_mode(self.mode))
+    }
+}
+
+/// Gives `new` the owner, mode, access list, extended attributes and inode flags of `old`. Returns them.
+pub(crate) fn take_over(old: &File, new: &File) -> io::Result<Attributes> {
+    let attributes = Attributes::of(old)?;
     copy_flags(old, new)?;
-    new.set_permissions(Permissions::from_mode(from.mode() & 0o7777))
+    attributes.give(new)?;
+    Ok(attributes)
 }
 
 /// Gives `new` the times of the old file: session pickers sort by them, and retention deletes by them.
@@ -40,37 +73,42 @@ pub(crate) fn set_times(new: &File, like: &Metadata) -> io::Result<()> {
 }
 
 /// Says what `EINVAL` means here: in a user namespace (a rootless container) some users and groups have no number.
-fn unmapped(cause: io::Error, from: &Metadata) -> io::Error {
+fn unmapped(cause: io::Error, (user, group): (u32, u32)) -> io::Error {
     if Errno::from_io_error(&cause) != Some(Errno::INVAL) {
         return cause;
     }
     io::Error::other(format!(
-        "its user {} or group {} does not exist in this container, so no new file can belong to it (run tailor outside \
-         the container, or use --copy-to DIR)",
-        from.uid(),
-        from.gid()
+        "its user {user} or group {group} does not exist in this container, so no new file can belong to it (run tailor outside \
+         the container, or use --copy-to DIR)"
     ))
 }
 
-fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
+/// The extended attributes of a file; none where there are none.
+fn extended(file: &File) -> io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut names = vec![0; ATTRIBUTE_BYTES_MAX];
-    let length = match rustix::fs::flistxattr(old, &mut names) {
+    let length = match rustix::fs::flistxattr(file, &mut names) {
         Ok(length) => length,
-        Err(Errno::NOTSUP) => return Ok(()),
+        Err(Errno::NOTSUP) => return Ok(BTreeMap::new()),
         Err(errno) => return Err(errno.into()),
     };
+    let mut all = BTreeMap::new();
     for name in names[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
         let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
-        let copied = rustix::fs::fgetxattr(old, name, &mut value)
-            .and_then(|length| rustix::fs::fsetxattr(new, name, &value[..length], XattrFlags::empty()));
-        match copied {
-            // Only the system may set these, and it does so itself.
-            Err(_) if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {}
+        match rustix::fs::fgetxattr(file, name, &mut value) {
+            Ok(length) => drop(all.insert(name.to_vec(), value[..length].to_vec())),
             Err(Errno::NODATA) => {}
-            other => other?,
+            Err(errno) => unless_systems(name, Err(errno))?,
         }
     }
-    Ok(())
+    Ok(all)
+}
+
+/// Only the system may set some attributes, and it does so itself.
+fn unless_systems(name: &[u8], done: rustix::io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(_) if name.starts_with(b"security.") || name.starts_with(b"trusted.") => Ok(()),
+        done => Ok(done?),
+    }
 }
 
 #[cfg(test)]
@@ -99,11 +137,12 @@ mod tests {
     #[test]
     fn a_group_that_is_not_mapped_is_named() {
         let metadata = std::env::temp_dir().metadata().unwrap();
-        let said = unmapped(Errno::INVAL.into(), &metadata).to_string();
+        let owner = (metadata.uid(), metadata.gid());
+        let said = unmapped(Errno::INVAL.into(), owner).to_string();
         assert!(
             said.contains(&format!("group {}", metadata.gid())) && said.contains("--copy-to DIR"),
             "{said}"
         );
-        assert_eq!(unmapped(Errno::PERM.into(), &metadata).kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(unmapped(Errno::PERM.into(), owner).kind(), io::ErrorKind::PermissionDenied);
     }
 }

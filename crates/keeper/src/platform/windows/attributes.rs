@@ -6,9 +6,25 @@ use super::security;
 use std::fs::{File, FileTimes};
 use std::io;
 
+/// What is taken over. Whether somebody changes it meanwhile is not asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Attributes;
+
+impl Attributes {
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+    pub(crate) fn of(_: &File) -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+    pub(crate) fn give(&self, _: &File) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Gives `new` the access list of `old`.
-pub(crate) fn take_over(old: &File, new: &File) -> io::Result<()> {
-    security::copy_list(old, new)
+pub(crate) fn take_over(old: &File, new: &File) -> io::Result<Attributes> {
+    security::copy_list(old, new).map(|()| Attributes)
 }
 
 /// Gives `new` these times: session pickers sort by them, and retention deletes by them.
