@@ -58,6 +58,8 @@ pub struct Format {
     pub answer: ResultPlace,
     /// Where a call has its arguments; `None` if they may be missing.
     pub arguments: Option<Arguments>,
+    /// Whether records state the model's context window, beside some or all numbers of tokens.
+    pub states_window: bool,
     /// Whether ids of calls and names of tools go to the API unchanged, and the API takes only some characters.
     pub has_plain_ids: bool,
     /// Whether the API requires an id of each call.
@@ -95,8 +97,11 @@ pub struct Format {
     pub read_record: fn(Value<'_>, &mut Draft<'_>),
     /// The parts of an entry that people want to read. Thinking is left out.
     pub parts: for<'d> fn(&'d Doc, &mut dyn FnMut(EntryPart<'d>)),
-    /// How an assistant message records that it is unfinished.
+    /// How an assistant message, or a record of [`crate::model::entry::Service::Failure`], says that a request failed.
     pub broken: fn(&Doc) -> Option<Broken<'_>>,
+    /// The numbers in a record by which the agent judges, before it asks, how long the context is, if it stops by them: once what
+    /// they count is gone, it would refuse what the API takes. It must take 0 for "not counted".
+    pub gauges: Option<for<'d> fn(&'d Doc, &mut dyn FnMut(Value<'d>))>,
     /// Whether the agent accepts the record once an invalid byte at this span is replaced by U+FFFD. Because of that
     /// byte, it skipped the line before.
     pub takes_any_text_at: fn(&Doc, Span) -> bool,
@@ -129,6 +134,7 @@ pub(super) const BASE: Format = Format {
     agent_cuts_results: None,
     answer: ResultPlace::Nowhere,
     arguments: None,
+    states_window: false,
     has_plain_ids: false,
     calls_have_ids: true,
     takes_ids_again: false,
@@ -147,6 +153,7 @@ pub(super) const BASE: Format = Format {
     read_record: |_, _| {},
     parts: |_, _| {},
     broken: |_| None,
+    gauges: None,
     takes_any_text_at: |_, _| true,
     missing_result: |_| Vec::new(),
     compaction: |_| Vec::new(),
@@ -231,6 +238,8 @@ pub enum EntryPart<'d> {
 pub enum Broken<'d> {
     /// The request failed. Holds the provider's error, if it was recorded.
     Error(Option<Value<'d>>),
+    /// The same, and the agent itself says by a name of its own that the context was too long.
+    TooLong(Option<Value<'d>>),
     /// It ran out of output tokens.
     CutOff,
 }

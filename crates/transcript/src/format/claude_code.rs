@@ -131,6 +131,7 @@ pub(super) const FORMAT: Format = Format {
     read,
     parts,
     broken,
+    gauges: Some(gauges),
     missing_result,
     compaction,
     ..BASE
@@ -246,6 +247,15 @@ fn broken(doc: &Doc) -> Option<Broken<'_>> {
         }
     });
     Some(Broken::Error(said))
+}
+
+/// Where automatic compaction is off, 2.1.332 adds an estimate of what came since to the newest of these that is not 0, and
+/// answers "Prompt is too long" by itself if that leaves less than 3,000 tokens of the window. Where all are 0, it estimates
+/// everything.
+fn gauges<'d>(doc: &'d Doc, each: &mut dyn FnMut(Value<'d>)) {
+    let Some(usage) = doc.get("message").and_then(|message| message.get("usage")) else { return };
+    let numbers = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+    usage.pick(numbers).into_iter().flatten().for_each(each);
 }
 
 /// A boundary without a parent, and the summary after it, which becomes the parent of the first entry that stays.

@@ -8,8 +8,8 @@
 
 use super::agent::{Agent, Index, Resume};
 use super::base::{
-    BASE, Content, EntryPart, Estimate, Format, Gate, Header, Lost, ResultPlace, Root, Shape, SupportLevel,
-    Vote,
+    BASE, Broken, Content, EntryPart, Estimate, Format, Gate, Header, Lost, ResultPlace, Root, Shape,
+    SupportLevel, Vote,
 };
 use super::common::{
     answered, asked, content_parts, first_text, is_string, items, only_keys, says, says_any, time_after,
@@ -17,7 +17,7 @@ use super::common::{
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
-use crate::model::entry::{ContentIssueKind, Kind, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Service};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -107,7 +107,7 @@ const THREADS: Index =
 pub(super) const FORMAT: Format = Format {
     name: "codex",
     written_by: "Codex rollouts, TraeX",
-    remark: "only while nobody holds it open; in paginated threads no line moves",
+    remark: "only while nobody holds it open; in paginated threads no line moves, so their files never shrink",
     agents: &[
         Agent::resumed("Codex", Resume { command: &["codex", "resume"], ..Resume::BY_FILE }).with(THREADS),
         Agent::at("TraeX", ".trae"),
@@ -129,6 +129,7 @@ pub(super) const FORMAT: Format = Format {
     ],
     answer: ResultPlace::Line,
     copies_results: true,
+    states_window: true,
     content: Content {
         reasoning: true,
         seals_items: true,
@@ -141,6 +142,7 @@ pub(super) const FORMAT: Format = Format {
     vote,
     read,
     parts,
+    broken,
     missing_result,
     ..BASE
 };
@@ -227,6 +229,13 @@ fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
         }
         _ => {}
     }
+}
+
+fn broken(doc: &Doc) -> Option<Broken<'_>> {
+    let error = doc.get("payload")?.get("error").filter(|error| !error.is_null())?;
+    let [said, why] = error.pick(["message", "codex_error_info"]);
+    let is_long = why.is_some_and(|why| why.is("context_window_exceeded"));
+    Some(if is_long { Broken::TooLong(said) } else { Broken::Error(said) })
 }
 
 /// The id of an output that is added for a call. It is the id that Codex would use; another one would miss the
@@ -347,6 +356,11 @@ fn event(payload: Value<'_>, draft: &mut Draft<'_>) {
             let tokens = last.and_then(|last| last.get("total_tokens")).and_then(Value::whole);
             let all = tokens.zip(window.filter(|window| *window > 0));
             draft.counts_tokens(all.is_some_and(|(tokens, window)| tokens / 2 > window));
+            &[]
+        }
+        // 0.171 records errors only here.
+        Some(b"task_complete") if payload.get("error").is_some_and(|error| !error.is_null()) => {
+            draft.entry.service = Service::Failure;
             &[]
         }
         // Earlier items may be in context again, even those that a compaction had replaced.

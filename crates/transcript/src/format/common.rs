@@ -146,7 +146,7 @@ pub(super) fn broken_by_stop_reason(message: Option<Value<'_>>) -> Option<Broken
     if stop.is("max_tokens") {
         return Some(Broken::CutOff);
     }
-    stop.is("model_context_window_exceeded").then_some(Broken::Error(Some(stop)))
+    stop.is("model_context_window_exceeded").then_some(Broken::TooLong(Some(stop)))
 }
 
 /// Finds an overwritten name in a message, a key or the role, if there is exactly one, and everything else is as it

@@ -6,14 +6,14 @@
 
 use super::agent::{Agent, Resume};
 use super::base::{
-    BASE, Content, EntryPart, Estimate, Format, Gate, Header, Lost, OutsideCount, ResultPlace, Root, Shape,
-    Vote,
+    BASE, Broken, Content, EntryPart, Estimate, Format, Gate, Header, Lost, OutsideCount, ResultPlace, Root,
+    Shape, Vote,
 };
 use super::common::{content_parts, is_string, items, listed_calls, says, time_after};
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
-use crate::model::entry::{ContentIssueKind, Kind, Role, StopReason, Target};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Service, StopReason, Target};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value, ValueKind as Json};
 use spans::marker::MISSING_RESULT;
@@ -141,6 +141,7 @@ pub(super) const FORMAT: Format = Format {
     roots: &[Root { env: Some("COPILOT_HOME"), home: ".copilot", below: "session-state" }],
     answer: ResultPlace::Line,
     copies_results: true,
+    states_window: true,
     content: Content {
         empty: None,
         blank: None,
@@ -154,6 +155,11 @@ pub(super) const FORMAT: Format = Format {
     vote,
     read,
     parts,
+    // An error of any kind, with the words of the provider (tried with 1.0.102).
+    broken: |doc| {
+        let failed = says(doc, "type", "session.error");
+        failed.then(|| Broken::Error(doc.get("data").and_then(|data| data.get("message"))))
+    },
     takes_any_text_at,
     missing_result,
     ..BASE
@@ -186,8 +192,8 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     let (Some(kind), Some(data)) = (kind.and_then(Value::text), data) else { return };
     draft.entry.id = draft.intern(id);
     draft.parent(parent);
-    let subagent = ["parentAgentTaskId", "parentToolCallId"].iter().any(|key| is_string(data.get(key)));
-    draft.entry.is_sidechain = is_string(agent) || subagent;
+    // `parentAgentTaskId` is no sign of one: 1.0.102 writes a new one with each prompt of a person.
+    draft.entry.is_sidechain = is_string(agent) || is_string(data.get("parentToolCallId"));
     if kind.starts_with(b"session.") {
         check(&kind, data, draft);
     }
@@ -222,6 +228,10 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             let (id, at) = (draft.intern(data.get("upToEventId")), data.span());
             draft.target(Target { id, at, ..Target::default() });
             Kind::Leaf
+        }
+        b"session.error" => {
+            draft.entry.service = Service::Failure;
+            Kind::Opaque
         }
         // Hooks repeat results, which are not sent.
         b"hook.start" | b"hook.end" => {

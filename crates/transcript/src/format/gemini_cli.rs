@@ -9,12 +9,14 @@
 //! sent, and `toolCalls` only holds results. A missing result is never added.
 
 use super::agent::Agent;
-use super::base::{BASE, Content, EntryPart, Format, Header, Results, Root, Shape, SupportLevel, Vote};
+use super::base::{
+    BASE, Broken, Content, EntryPart, Format, Header, Results, Root, Shape, SupportLevel, Vote,
+};
 use super::common::{alone, content_parts, is_string, items, listed_calls, says_any};
 use super::names::{FieldNames, Form, has, needs, text};
 use super::qwen_code::{self, content_part};
 use crate::model::draft::Draft;
-use crate::model::entry::{Kind, Role, Target};
+use crate::model::entry::{Kind, Role, Service, Target};
 use crate::model::finding::Severity;
 use spans::json::{Doc, Value, ValueKind as Json};
 
@@ -90,6 +92,7 @@ pub(super) const FORMAT: Format = Format {
     records_in,
     read_record,
     parts,
+    broken: |doc| doc.root().and_then(failed),
     ..BASE
 };
 
@@ -157,6 +160,7 @@ fn read_record(record: Value<'_>, draft: &mut Draft<'_>) {
                 draft.shows();
             }
         }
+        _ if failed(record).is_some() => draft.entry.service = Service::Failure,
         _ => {}
     }
 }
@@ -184,6 +188,21 @@ fn is_empty_list(content: Value<'_>) -> bool {
 fn lists_calls(content: Option<Value<'_>>) -> bool {
     items(content)
         .any(|part| part.get("functionCall").is_some() || part.get("thought").is_some_and(Value::is_true))
+}
+
+/// How a request failed, in the words that the screen showed (`useGeminiStream.ts`, 0.61). Over ACP and with `-p` it is not
+/// recorded.
+fn failed(record: Value<'_>) -> Option<Broken<'_>> {
+    let [kind, said] = record.pick(["type", "content"]);
+    let said = said.filter(|said| is_string(Some(*said)))?;
+    let is =
+        |name: &str, begin: &[u8]| kind.is_some_and(|kind| kind.is(name)) && said.prefix().starts_with(begin);
+    match () {
+        () if is("error", b"[API Error") => Some(Broken::Error(Some(said))),
+        // It does not ask at all if it expects that.
+        () if is("info", b"Sending this message (") => Some(Broken::TooLong(Some(said))),
+        () => None,
+    }
 }
 
 /// The responses in a recorded result: a list of parts, or one part.

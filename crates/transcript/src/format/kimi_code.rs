@@ -5,11 +5,11 @@
 //! one. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
-use super::base::{BASE, EntryPart, Format, Header, OutsideCount, Root, Shape, SupportLevel, Vote};
+use super::base::{BASE, Broken, EntryPart, Format, Header, OutsideCount, Root, Shape, SupportLevel, Vote};
 use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
 use super::names::{FieldNames, Form, has, needs, text};
 use crate::model::draft::Draft;
-use crate::model::entry::{Kind, Role};
+use crate::model::entry::{Kind, Role, Service};
 use spans::json::{Doc, Value, ValueKind as Json};
 
 const TYPES: &[&str] = &[
@@ -90,8 +90,17 @@ pub(super) const FORMAT: Format = Format {
     vote,
     read,
     parts,
+    broken: failed,
     ..BASE
 };
+
+/// How a turn failed (2.1.0, `TurnEnded`).
+fn failed(doc: &Doc) -> Option<Broken<'_>> {
+    let error = doc.get("error").filter(|error| !error.is_null() && says(doc, "type", "turn.ended"))?;
+    let [said, code] = error.pick(["message", "code"]);
+    let is_long = code.is_some_and(|code| code.is("context.overflow"));
+    Some(if is_long { Broken::TooLong(said) } else { Broken::Error(said) })
+}
 
 fn vote(doc: &Doc) -> Vote {
     let number = |key: &str| doc.get(key).is_some_and(|value| value.kind() == Json::Number);
@@ -113,6 +122,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             draft.entry.kind = Kind::Boundary;
             doc.get("summary").into_iter().for_each(|text| draft.text(text));
         }
+        Some(b"turn.ended") if failed(doc).is_some() => draft.entry.service = Service::Failure,
         // Messages that a compaction had replaced may be in context again.
         Some(b"context.undo") => draft.entry.kind = Kind::Leaf,
         _ => {}

@@ -8,7 +8,7 @@ use super::agent::Agent;
 use super::base::{BASE, Broken, Content, EntryPart, Format, OutsideCount, Results, Shape, Vote};
 use super::common::{is_string, says};
 use crate::model::draft::Draft;
-use crate::model::entry::{ContentIssueKind, Kind, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Service};
 use crate::model::finding::Severity;
 use spans::json::{Doc, Value, ValueKind as Json};
 
@@ -34,7 +34,8 @@ pub(super) const FORMAT: Format = Format {
 
 fn read(doc: &Doc, draft: &mut Draft<'_>) {
     let Some(row) = doc.root() else { return };
-    let [table, id, role, model, data] = row.pick(["table", "id", "role", "model", "data"]);
+    let [table, id, role, model, message, data] =
+        row.pick(["table", "id", "role", "model", "message_id", "data"]);
     draft.entry.id = draft.intern(id);
     let is = |name: &str| table.is_some_and(|table| table.is(name));
     let Some(data) = data.filter(|data| data.kind() == Json::Object) else {
@@ -47,12 +48,18 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         return;
     };
     if is("message") {
+        if failed(data).is_some() {
+            draft.entry.service = Service::Failure;
+            draft.entry.group = draft.entry.id;
+        }
         // The summary is in the parts of this message.
         let summarises = data.get("summary").is_some_and(Value::is_true);
         draft.entry.kind = if summarises { Kind::Boundary } else { Kind::Opaque };
         return;
     }
     draft.entry.model = draft.intern(model);
+    // Each answer of the model is a message of its own, a turn has many.
+    draft.entry.group = draft.intern(message);
     let role = if role.is_some_and(|role| role.is("user")) { Role::User } else { Role::Assistant };
     part(data, role, draft);
 }
@@ -134,6 +141,14 @@ fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
 }
 
 fn broken(doc: &Doc) -> Option<Broken<'_>> {
-    let error = doc.get("data")?.get("error").filter(|error| error.kind() == Json::Object)?;
-    Some(Broken::Error(error.get("data").and_then(|data| data.get("message"))))
+    let error = failed(doc.get("data").filter(|_| says(doc, "table", "message"))?)?;
+    let said = error.get("data").and_then(|data| data.get("message"));
+    // 1.18.33 (`message-v2.ts`): what it makes of any provider's refusal of a context that is too long.
+    let is_long = error.get("name").is_some_and(|name| name.is("ContextOverflowError"));
+    Some(if is_long { Broken::TooLong(said) } else { Broken::Error(said) })
+}
+
+/// The error in a message.
+fn failed(message: Value<'_>) -> Option<Value<'_>> {
+    message.get("error").filter(|error| error.kind() == Json::Object)
 }

@@ -5,13 +5,15 @@
 //! are parts of one record. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
-use super::base::{BASE, Content, EntryPart, Format, Gate, Lost, ResultPlace, Results, Root, Shape, Vote};
+use super::base::{
+    BASE, Broken, Content, EntryPart, Format, Gate, Lost, ResultPlace, Results, Root, Shape, Vote,
+};
 use super::common::{content_parts, is_string, items, says, says_any, time_after, written_over};
 use super::gemini_cli::{response, response_parts};
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered};
-use crate::model::entry::{ContentIssueKind, Kind, Link, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Link, Role, Service};
 use crate::model::finding::Severity;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
@@ -88,6 +90,7 @@ pub(super) const FORMAT: Format = Format {
     answer: ResultPlace::Line,
     names_call_again: &["toolCallResult", "callId"],
     copies_results: true,
+    states_window: true,
     // The agent leaves empty turns out, and works with other APIs than Gemini's as well.
     content: Content {
         empty: Some(Severity::Note),
@@ -101,6 +104,7 @@ pub(super) const FORMAT: Format = Format {
     vote,
     read,
     parts,
+    broken: failed,
     missing_result,
     single_files_read_only: Some(MANAGED),
     ..BASE
@@ -157,8 +161,21 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         Some(b"system") if subtype == &b"chat_compression"[..] => {
             draft.entry.kind = Kind::Boundary;
         }
+        Some(b"system") if failed(doc).is_some() => draft.entry.service = Service::Failure,
         _ => {}
     }
+}
+
+/// How a request of the conversation failed (0.24.4): in what is recorded for the screen, and over ACP where a turn ends.
+fn failed(doc: &Doc) -> Option<Broken<'_>> {
+    let payload = doc.get("systemPayload")?;
+    if let Some(event) = payload.get("uiEvent") {
+        let [name, said, subagent] = event.pick(["event.name", "error_message", "subagent_name"]);
+        let failed = name?.is("qwen-code.api_error") && !is_string(subagent);
+        return failed.then_some(Broken::Error(said));
+    }
+    let error = payload.get("error").filter(|_| says(doc, "subtype", "turn_result"))?;
+    Some(Broken::Error(error.get("message")))
 }
 
 fn missing_result(lost: &Lost<'_>) -> Vec<u8> {

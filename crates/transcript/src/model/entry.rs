@@ -85,6 +85,9 @@ pub enum Service {
     Reset,
     /// It is never sent, and not loaded.
     Excluded,
+    /// How a request ended, beside the message that it was to make: [`crate::format::Format::broken`] reads it. Only a record
+    /// of an error is one.
+    Failure,
 }
 
 /// A place in a record, told by how far it is from another one: half as long as a [`Span`]. What is 2 GiB away, or longer
@@ -160,6 +163,11 @@ impl Entry {
     /// The parent's value as written (empty if there is none), for re-linking.
     pub fn parent_at(&self) -> Span {
         self.parent_at.at(self.span.start)
+    }
+
+    /// Whether it is what a request ended with: something that the model said, or a record of an error.
+    pub(crate) fn ends_request(&self) -> bool {
+        self.kind == Kind::Message(Role::Assistant) || self.service == Service::Failure && !self.is_sidechain
     }
 
     /// Claude Code: whether it is a message. Summaries are user lines too; attachments are not.

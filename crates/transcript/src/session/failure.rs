@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::format::{Broken, Format};
-use crate::model::entry::{Entry, Kind, Role};
+use crate::model::entry::{Entry, Kind, Role, Service, StopReason};
 use crate::model::overflow::{Cause, classify};
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
@@ -59,26 +59,53 @@ pub fn last_error(source: &dyn Source) -> Result<Option<String>, Fault> {
 
 /// How the last turn of a session failed.
 pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault> {
-    let last = last_answer(session);
-    last.map_or(Ok(None), |last| failure_in(session.source, session.format, session.entry(last)))
+    last_answer(session)?
+        .map_or(Ok(None), |last| failure_in(session.source, session.format, session.entry(last)))
 }
 
 /// What the API said when the last turn of a session failed.
 pub(crate) fn last_words(session: &Session<'_>) -> Result<Option<String>, Fault> {
-    last_answer(session)
+    last_answer(session)?
         .map_or(Ok(None), |last| error_in(session.source, session.format, session.entry(last)))
 }
 
-fn last_answer(session: &Session<'_>) -> Option<u32> {
-    let spoke = |&entry: &u32| session.kind(entry) == Kind::Message(Role::Assistant);
-    session.live.iter().rev().copied().find(spoke)
+/// What the last request ended with: a message of the model, or a record of an error, which may stand before the parts of the
+/// message that it is about (OpenCode).
+fn last_answer(session: &Session<'_>) -> Result<Option<u32>, Fault> {
+    let mut spoken = None;
+    for &entry in session.live.iter().rev() {
+        if session.kind(entry) == Kind::Message(Role::Assistant) && says_something(session, entry)? {
+            spoken = Some(entry);
+            break;
+        }
+    }
+    let noted = session.transcript.unusual().filter(|(_, entry)| entry.service == Service::Failure);
+    let noted = noted.filter(|(_, entry)| entry.ends_request()).map(|(noted, _)| noted).last();
+    let is_of = |noted: u32, spoken: u32| {
+        let group = session.entry(noted).group;
+        noted > spoken || group.is_some() && group == session.entry(spoken).group
+    };
+    Ok(noted.filter(|&noted| spoken.is_none_or(|spoken| is_of(noted, spoken))).or(spoken))
 }
 
-/// The error text in an assistant message.
+/// Whether a message of the model is an answer or an error. One that was interrupted before its first word is neither.
+fn says_something(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
+    let (found, transcript) = (session.entry(entry), session.transcript);
+    let is_hollow = found.text_chars == 0
+        && transcript.calls_of(entry).is_empty()
+        && transcript.thinking_of(entry).is_empty();
+    if found.stop != StopReason::Aborted || !is_hollow {
+        return Ok(true);
+    }
+    let doc = json::parse(session.source, found.span)?;
+    Ok(doc.is_some_and(|doc| (session.format.broken)(&doc).is_some()))
+}
+
+/// The error text in what a request ended with.
 pub(crate) fn error_in(source: &dyn Source, format: &Format, found: &Entry) -> Result<Option<String>, Fault> {
     let doc = json::parse(source, found.span)?;
     Ok(match doc.as_ref().and_then(|doc| (format.broken)(doc)) {
-        Some(Broken::Error(Some(said))) => Some(text_of(said)),
+        Some(Broken::Error(Some(said)) | Broken::TooLong(Some(said))) => Some(text_of(said)),
         _ => None,
     })
 }
@@ -88,7 +115,7 @@ fn text_of(said: json::Value<'_>) -> String {
     String::from_utf8_lossy(&literal::decode(said.prefix())).into_owned()
 }
 
-/// How the turn of an assistant message failed, as the message records it.
+/// How the request failed that ended with this.
 pub(crate) fn failure_in(
     source: &dyn Source,
     format: &Format,
@@ -98,6 +125,7 @@ pub(crate) fn failure_in(
     let cause = match (format.broken)(&doc) {
         None => return Ok(None),
         Some(Broken::CutOff) => Cause::OutputCutOff,
+        Some(Broken::TooLong(_)) => Cause::ContextOverflow,
         Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| classify(&text_of(said))),
     };
     Ok(Some(Failure { line: found.line, at: found.span.start, cause }))
@@ -181,6 +209,99 @@ mod tests {
 {"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"x"}],"stop_reason":"model_context_window_exceeded"}
 "#;
         failure(anthropic, Some((2, Cause::ContextOverflow)));
+    }
+
+    #[test]
+    fn other_agents_say_it_beside_the_conversation() {
+        let line = |kind: &str, payload: &str| {
+            format!(
+                "{{\"timestamp\":\"2026-11-27T19:37:46.607Z\",\"type\":\"{kind}\",\"payload\":{payload}}}\n"
+            )
+        };
+        let said = |role: &str| {
+            line(
+                "response_item",
+                &format!(r#"{{"type":"message","role":"{role}","content":[{{"type":"text","text":"x"}}]}}"#),
+            )
+        };
+        let ended = |error: &str| {
+            line("event_msg", &format!(r#"{{"type":"task_complete","turn_id":"t","error":{error}}}"#))
+        };
+        let header = line(
+            "session_meta",
+            r#"{"id":"0190f5fe-0000-7000-8000-000000000001","timestamp":"2026-11-27T19:37:46.607Z","cwd":"/w","originator":"codex_exec","cli_version":"0.171.0"}"#,
+        );
+        let codex = |lines: &[&str]| header.clone() + &lines.concat();
+        let full =
+            ended(r#"{"message":"Codex ran out of room.","codex_error_info":"context_window_exceeded"}"#);
+        let other = ended(r#"{"message":"no quota","codex_error_info":"usage_limit_exceeded"}"#);
+        failure(&codex(&[&said("user"), &full]), Some((3, Cause::ContextOverflow)));
+        failure(&codex(&[&said("user"), &full, &said("user")]), Some((3, Cause::ContextOverflow)));
+        failure(&codex(&[&said("user"), &said("assistant"), &other]), Some((4, Cause::Other)));
+        failure(&codex(&[&said("user"), &full, &said("user"), &said("assistant")]), None);
+        failure(&codex(&[&said("user"), &said("assistant"), &ended("null")]), None);
+
+        let row = |table: &str, id: &str, more: &str, data: &str| {
+            format!(
+                r#"{{"store":"opencode","table":"{table}","id":"{id}","session_id":"s",{more}"timestamp":1,"data":{data}}}"#
+            ) + "\n"
+        };
+        let part = |id: &str, message: &str, role: &str| {
+            let more = format!(r#""message_id":"{message}","role":"{role}","model":"m","#);
+            row("part", id, &more, r#"{"type":"text","text":"x"}"#)
+        };
+        let head = "{\"store\":\"opencode\",\"table\":\"session\",\"id\":\"s\"}\n".to_string();
+        let error = r#"{"name":"ContextOverflowError","data":{"message":"too much"}}"#;
+        let failed = row("message", "m2", "", &format!(r#"{{"role":"assistant","error":{error}}}"#));
+        let asked = row("message", "m1", "", r#"{"role":"user"}"#) + &part("p1", "m1", "user");
+        let dead = head + &asked + &failed;
+        failure(&dead, Some((4, Cause::ContextOverflow)));
+        failure(&(dead.clone() + &part("p2", "m2", "assistant")), Some((4, Cause::ContextOverflow)));
+        let answered = row("message", "m3", "", r#"{"role":"assistant"}"#) + &part("p3", "m3", "assistant");
+        failure(&(dead + &answered), None);
+    }
+
+    #[test]
+    fn others_say_it_in_a_record_for_the_screen() {
+        let copilot = |kind: &str, data: &str| {
+            format!(
+                r#"{{"type":"{kind}","data":{data},"id":"i","timestamp":"2026-07-01T10:00:00.000Z","parentId":null}}"#
+            ) + "\n"
+        };
+        let start = copilot(
+            "session.start",
+            r#"{"sessionId":"s","version":1,"producer":"copilot-agent","copilotVersion":"1.0.102","startTime":"2026-07-01T10:00:00.000Z"}"#,
+        );
+        let asked = copilot("user.message", r#"{"content":"go","parentAgentTaskId":"t"}"#);
+        let refused = copilot(
+            "session.error",
+            r#"{"errorType":"query","message":"400 This model's maximum context length is 40000 tokens."}"#,
+        );
+        failure(&(start + &asked + &refused), Some((3, Cause::ContextOverflow)));
+
+        let kimi = r#"{"type":"metadata","protocol_version":"1","created_at":1}
+{"type":"turn.ended","turnId":0,"reason":"failed","error":{"code":"context.overflow","message":"x"}}
+"#;
+        failure(kimi, Some((2, Cause::ContextOverflow)));
+        let qwen = r#"{"uuid":"a","parentUuid":null,"sessionId":"s","timestamp":"t","type":"user","message":{"role":"user","parts":[{"text":"go"}]}}
+{"uuid":"b","parentUuid":"a","sessionId":"s","timestamp":"t","type":"system","subtype":"ui_telemetry","systemPayload":{"uiEvent":{"event.name":"qwen-code.api_error","error_message":"400 maximum context length is 9 tokens","status_code":400}}}
+"#;
+        failure(qwen, Some((2, Cause::ContextOverflow)));
+        failure(&qwen.replace("\"status_code\"", "\"subagent_name\":\"x\",\"status_code\""), None);
+        let gemini = r#"{"sessionId":"s","projectHash":"h","startTime":"t","lastUpdated":"t","kind":"main"}
+{"id":"a","timestamp":"t","type":"gemini","content":"x"}
+{"id":"b","timestamp":"t","type":"error","content":"[API Error: The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).]"}
+"#;
+        failure(gemini, Some((3, Cause::ContextOverflow)));
+    }
+
+    #[test]
+    fn what_was_interrupted_before_its_first_word_is_no_answer() {
+        let aborted =
+            r#"{"role":"assistant","content":[],"stopReason":"aborted","errorMessage":"Request aborted"}"#;
+        failure(&pi(&[ASKED, FAILED, ASKED, aborted]), Some((3, Cause::ContextOverflow)));
+        let begun = aborted.replace("[]", r#"[{"type":"text","text":"Wel"}]"#);
+        failure(&pi(&[ASKED, FAILED, ASKED, &begun]), None);
     }
 
     #[test]

@@ -308,7 +308,7 @@ impl JudgedSession {
         let checks = [
             (found.glued || found.odd != Odd::default(), Feature::Damage),
             (moves, Feature::Unplaced),
-            (found.stop == StopReason::Aborted, Feature::Failure),
+            (found.stop == StopReason::Aborted || found.service == Service::Failure, Feature::Failure),
             (binds && self.binding || reopens, Feature::Unsettled),
             (odd, Feature::Odd),
         ];
