@@ -370,11 +370,11 @@ $CALLS"#,
 {"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"user","model":null,"timestamp":17955784$NN000,"data":{"type":"text","text":"$TEXT"}}"#,
         said: r#"{"store":"opencode","table":"message","id":"msg_$NN","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"assistant","modelID":"claude-opus-4-6","finish":"stop"}}
 {"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"text","text":"$TEXT"}}"#,
-        asked: r#"{"store":"opencode","table":"message","id":"msg_$NN","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"assistant","modelID":"claude-opus-4-6","finish":"tool-calls"}}
+        asked: r#"{"store":"opencode","table":"message","id":"msg_turn$TURN_$MESSAGE","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"assistant","modelID":"claude-opus-4-6","finish":"tool-calls"}}
 $CALLS"#,
-        call: r#"{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"tool","tool":"$TOOL","callID":"$ID","state":{"status":"running","input":{"command":"ls"},"time":{"start":1}}}}"#,
+        call: r#"{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_turn$TURN_$MESSAGE","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"tool","tool":"$TOOL","callID":"$ID","state":{"status":"running","input":{"command":"ls"},"time":{"start":1}}}}"#,
         between: "\n",
-        answered: r#"{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"tool","tool":"$TOOL","callID":"$ID","state":{"status":"completed","input":{"command":"ls"},"output":"$TEXT","metadata":{"exit":0},"time":{"start":1,"end":2}}}}"#,
+        answered: r#"{"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_turn$TURN_$MESSAGE","role":"assistant","model":"claude-opus-4-6","timestamp":17955784$NN000,"data":{"type":"tool","tool":"$TOOL","callID":"$ID","state":{"status":"completed","input":{"command":"ls"},"output":"$TEXT","metadata":{"exit":0},"time":{"start":1,"end":2}}}}"#,
         kind: FileForm::Whole,
         shown: r#"{"store":"opencode","table":"message","id":"msg_$NN","session_id":"ses_1","timestamp":17955784$NN000,"data":{"role":"user","time":{"created":17955784$NN000},"agent":"build"}}
 {"store":"opencode","table":"part","id":"prt_$NN","session_id":"ses_1","message_id":"msg_$PP","role":"user","model":null,"timestamp":17955784$NN000,"data":{"type":"file","mime":"$MIME","filename":"cat.png","url":"data:$MIME;base64,$DATA"}}"#,

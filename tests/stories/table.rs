@@ -723,6 +723,21 @@ fn from_ok_tool_that_is_kept() -> Vec<Story> {
             ..STORY
         },
         Story {
+            name: "ok-turns-of-one-prompt",
+            arguments: "--cut-turns 5000",
+            tells: vec![
+                user("read"),
+                asked(&[("call_A", "read")]),
+                result("call_A", &rows(250)),
+                asked(&[("call_B", "read")]),
+                result("call_B", &rows(250)),
+                asked(&[("call_C", "read")]),
+                result("call_C", &rows(250)),
+                said("Read."),
+            ],
+            ..STORY
+        },
+        Story {
             name: "s16-long-reply",
             arguments: "--cut-replies 150",
             tells: behind_a_pair(vec![

@@ -3,6 +3,7 @@
 use super::base::{Cover, Feature, FindingSink, Help, Rule, RuleInfo, about_result};
 use super::oversized_result;
 use super::trim::{Measured, Notes, caps};
+use crate::format::Shape;
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Severity};
 use crate::model::policy::{Cap, Policy};
@@ -39,7 +40,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     if budget == 0 {
         return Ok(());
     }
-    for turn in by_turn(session).chunk_by(|one, two| one.0 == two.0) {
+    for turn in by_message(session).chunk_by(|one, two| one.0 == two.0) {
         check_turn(session, turn, budget, out)?;
     }
     Ok(())
@@ -59,24 +60,51 @@ pub(crate) fn length_below(policy: &Policy, own: Option<u64>, texts: &[JsonText]
     own.map_or(bytes, |limit| limit.saturating_add(outweighed).min(bytes))
 }
 
-/// Results with the entry of the turn's first call, by turn, in the order of those calls.
-pub(super) fn by_turn(session: &Session<'_>) -> Vec<(u32, usize)> {
-    let mut first: HashMap<u64, u32> = HashMap::new();
-    let mut members: Vec<(u32, usize)> = Vec::new();
-    for (index, answers) in session.answers.iter().enumerate() {
-        // Results of repeated answers count too. Otherwise this finding could appear only after another fix.
-        if let Answers::Call(call) | Answers::Again(call) = *answers {
-            let entry = session.call(call).entry;
-            if !matches!(session.kind(entry), Kind::Message(_)) {
-                continue;
-            }
-            let is_alone = session.is_each_a_turn();
-            let first = if is_alone { entry } else { *first.entry(session.turn(entry)).or_insert(entry) };
-            members.push((first, index));
+/// Results by the message of the model that they answer, in the order of those messages.
+pub(super) fn by_message(session: &Session<'_>) -> Vec<(u64, usize)> {
+    let mut members: Vec<(u64, usize)> = Vec::new();
+    let (mut first, answered): (HashMap<u64, u32>, _) = (HashMap::new(), first_responses(session));
+    for (index, call) in answers(session) {
+        let entry = session.call(call).entry;
+        if !matches!(session.kind(entry), Kind::Message(_)) {
+            continue;
         }
+        let is_alone = session.is_each_a_turn();
+        let of_call = if is_alone { entry } else { *first.entry(session.turn(entry)).or_insert(entry) };
+        members.push((answered.get(&index).copied().unwrap_or(u64::from(of_call)), index));
     }
     members.sort_unstable();
     members
+}
+
+/// Results, and the calls that they answer. Repeated answers count too. Otherwise a finding could appear only after another
+/// fix.
+fn answers<'s>(session: &'s Session<'_>) -> impl Iterator<Item = (usize, u32)> + 's {
+    session.answers.iter().enumerate().filter_map(|(index, answers)| match *answers {
+        Answers::Call(call) | Answers::Again(call) => Some((index, call)),
+        Answers::Nothing | Answers::Unseen => None,
+    })
+}
+
+/// Where a record of calls holds those of several messages, the message that first answers a call tells which other calls were
+/// made with it: Gemini CLI over ACP (0.61) gathers the calls of all turns in one record, and writes a message for the answers
+/// to each message of the model. A key for each result in such a session.
+fn first_responses(session: &Session<'_>) -> HashMap<usize, u64> {
+    if session.format.shape != Shape::Upserts {
+        return HashMap::new();
+    }
+    let mut first: HashMap<u32, u32> = HashMap::new();
+    for (index, call) in answers(session).filter(|&(index, _)| !session.is_in_record_of_call(index)) {
+        let entry = session.result(index).entry;
+        first.entry(call).and_modify(|first| *first = entry.min(*first)).or_insert(entry);
+    }
+    // The answers in a message stand together, and so do their copies beside the calls.
+    let key = |(index, call): (usize, u32)| {
+        let is_copy = session.is_in_record_of_call(index);
+        let own = if is_copy { first.get(&call).copied() } else { Some(session.result(index).entry) };
+        own.map(|entry| (index, (u64::from(entry) << 1 | u64::from(is_copy)) + (1 << 40)))
+    };
+    answers(session).filter_map(key).collect()
 }
 
 /// The limits to which S1 cuts a result.
@@ -103,7 +131,7 @@ struct Member {
 
 fn check_turn(
     session: &Session<'_>,
-    turn: &[(u32, usize)],
+    turn: &[(u64, usize)],
     budget: u64,
     out: &mut FindingSink<'_>,
 ) -> Result<(), Fault> {
@@ -151,4 +179,48 @@ fn check_turn(
         out.push(Finding { ..about_result(&RULE, session, index, Severity::Warning, message) });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::examine::mend::examine;
+    use crate::model::policy::Policy;
+    use alloc::format;
+    use alloc::string::String;
+
+    #[track_caller]
+    fn found(text: &str, expected: usize) {
+        let policy = Policy { turn_chars_max: 5_000, ..Policy::default() };
+        let found = examine(&text.as_bytes(), &policy).unwrap();
+        let of_rule = |finding: &&crate::Finding| finding.rule.code() == "S2";
+        assert_eq!(found.findings.iter().filter(of_rule).count(), expected);
+    }
+
+    /// Two messages of the model with two calls each, as 0.61 records them over ACP: all calls in the first record.
+    fn gemini(chars: usize) -> String {
+        let answer = |id: &str| {
+            let text = "row ".repeat(chars / 4);
+            format!(r#"{{"functionResponse":{{"id":"{id}","name":"ls","response":{{"output":"{text}"}}}}}}"#)
+        };
+        let call = |id: &str| {
+            format!(r#"{{"id":"{id}","name":"ls","args":{{}},"status":"success","result":[{}]}}"#, answer(id))
+        };
+        let told = |id: &str, more: &str| format!("{{\"id\":\"{id}\",\"timestamp\":\"t\",{more}}}\n");
+        let calls = ["a", "b", "c", "d"].map(call).join(",");
+        String::from(
+            "{\"sessionId\":\"s\",\"projectHash\":\"h\",\"startTime\":\"t\",\"lastUpdated\":\"t\",\"kind\":\"main\"}\n",
+        ) + &told("1", r#""type":"user","content":[{"text":"go"}]"#)
+            + &told("2", &format!(r#""type":"gemini","content":"","toolCalls":[{calls}]"#))
+            + &told("3", &format!(r#""type":"user","content":[{},{}]"#, answer("a"), answer("b")))
+            + &told("4", r#""type":"gemini","content":"more""#)
+            + &told("5", &format!(r#""type":"user","content":[{},{}]"#, answer("c"), answer("d")))
+            + &told("6", r#""type":"gemini","content":"done""#)
+    }
+
+    #[test]
+    fn calls_of_several_messages_in_one_record_are_told_apart_by_their_answers() {
+        found(&gemini(2_400), 0);
+        // One of each two, of each copy.
+        found(&gemini(3_000), 4);
+    }
 }
