@@ -28,7 +28,7 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
             &["step", "refusal", "policies", "found", "roots", "shown"],
             &["platform identity own"],
             &["folder", "error", "new_text", "held", "deferral", "store", "strays", "lease", "starter"],
-            &["beside", "stop", "appends", "worth"],
+            &["beside", "stop", "appends", "worth", "windows"],
             &["content", "vault", "writers", "outcome"],
             &["options", "gate", "snapshot"],
             &["stores", "leave", "replace", "restore", "packed"],

@@ -293,6 +293,7 @@ const REACHED_BY_PATH: &[(&str, &str)] = &[
     ),
     ("keeper/src/strays.rs", "lists names, as the owner of the sessions"),
     ("keeper/src/verdicts.rs", "whether there is a file"),
+    ("keeper/src/windows.rs", "the configuration of the user's own agents"),
     ("tailor/src/baseline.rs", "a file that the user names"),
     ("tailor/src/command/config.rs", "our own configuration"),
     ("tailor/src/command/generate.rs", "a folder that the user names"),

@@ -65,6 +65,7 @@ mod strays;
 mod undo;
 mod vault;
 mod verdicts;
+mod windows;
 mod worth;
 mod writers;
 
@@ -112,4 +113,5 @@ pub use strays::{Lack, Stray, strays};
 pub use undo::{gone_sessions, undo};
 pub use vault::{Forgotten, Freed, OriginalText, Purpose, Record, Run, RunState, RunsToKeep, Vault};
 pub use verdicts::{Sight, Verdicts};
+pub use windows::stated_windows;
 pub use worth::Worth;

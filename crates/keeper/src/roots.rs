@@ -42,7 +42,8 @@ pub(crate) fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
     folders
 }
 
-fn base(root: &Root, home: Option<&Path>) -> Option<PathBuf> {
+/// The folder that a root begins with.
+pub(crate) fn base(root: &Root, home: Option<&Path>) -> Option<PathBuf> {
     let moved = root.env.and_then(std::env::var_os).filter(|value| !value.is_empty()).map(PathBuf::from);
     moved.or_else(|| home.map(|home| home.join(root.home)))
 }

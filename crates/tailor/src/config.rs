@@ -7,16 +7,18 @@ use crate::settings::{SETTINGS, Scalar, Scope, Settings};
 use crate::value::nearest;
 use file::FileSettings;
 use keeper::program::SYSTEM_CONFIG;
-use keeper::{Own, Policies, RunsToKeep, Vault, Verdicts};
+use keeper::{Own, Policies, RunsToKeep, Vault, Verdicts, stated_windows};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
+use transcript::policy::ModelWindow;
 use watch::{Config, Roots};
 
 const PREFIX: &str = "TAILOR_";
@@ -180,7 +182,9 @@ impl Loaded {
         let agents: Vec<(&String, Settings)> = agents.collect();
         let reloading = agents.iter().filter(|(_, own)| own.reloads).map(|(name, _)| (*name).clone());
         let own = agents.iter().map(|(name, own)| ((*name).clone(), own.policy.clone()));
-        Policies::new(self.settings.policy.clone(), own).reloading(reloading)
+        let windows: Arc<[ModelWindow]> = stated_windows().into();
+        let policies = Policies::new(self.settings.policy.clone(), own).reloading(reloading);
+        policies.map(|policy| policy.model_windows = Arc::clone(&windows))
     }
 
     /// The files that were read.

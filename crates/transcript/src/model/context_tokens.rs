@@ -52,6 +52,8 @@ pub(crate) struct Count {
     pub(crate) rates: Rates,
     /// The window of the last model, known by its name.
     pub(crate) model_window: Option<u64>,
+    /// The window that the agent's configuration states for it, and a hash of the name that it goes by.
+    pub(crate) stated: Option<(u64, u64)>,
     /// The window that a record or an error names.
     pub(crate) window: Option<u64>,
     /// The window is from an error, which counts as long as the error is the last answer.
@@ -64,6 +66,9 @@ pub(crate) struct Count {
     pub(crate) since: u64,
     /// The cost of entries that will be in context once a message follows them.
     pub(crate) waiting: u64,
+    /// If that number is less than half of the texts up to it: those that came with the two requests before it, in thousandths
+    /// of a token. `None` if it is not, or there were no two.
+    pub(crate) recent: Option<u64>,
     /// How many tokens are gone that the newest number still counts; `None` if the number says nothing about what is
     /// there now.
     pub(crate) gone: Option<u64>,

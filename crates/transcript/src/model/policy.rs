@@ -44,6 +44,9 @@ pub struct Policy {
     /// The model's context window in tokens; 0 if it is unknown. Default: known from the file or the model's name, or
     /// else 200,000.
     pub window_tokens: Option<u64>,
+    /// Windows that the configuration of agents states for their models. They count before what the model's name tells, and after
+    /// what a session or an error says.
+    pub model_windows: Arc<[ModelWindow]>,
     /// Longest string in copies of a result that the model never sees. Default 8,000 (OpenClaw bounds its
     /// `details` by 8,192 bytes).
     pub side_chars_max: u64,
@@ -101,6 +104,17 @@ pub struct LoadLimit {
     pub entries_max: u64,
 }
 
+/// A model's context window, according to the configuration of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelWindow {
+    /// The format of the agent's sessions.
+    pub format: &'static str,
+    /// The model, as its messages name it.
+    pub model: String,
+    /// How many tokens it takes.
+    pub tokens: u64,
+}
+
 /// Lines as they are, and what is known of each. One that is whole but of no use has a space after its record.
 pub type KnownRecords = Arc<BTreeMap<Vec<u8>, KnownRecord>>;
 
@@ -128,6 +142,7 @@ impl Default for Policy {
             turn_floor_chars: 2_000,
             summary_chars_max: 100_000,
             window_tokens: None,
+            model_windows: Arc::default(),
             side_chars_max: 8_000,
             images: Images::default(),
             downscale: None,

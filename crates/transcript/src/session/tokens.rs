@@ -18,7 +18,7 @@ pub(crate) use crate::model::context_tokens::{Count, Rates};
 use crate::model::entry::{Entry, Kind, Role};
 use crate::model::ids::Id;
 use crate::model::overflow::window_named;
-use crate::model::policy::{Depth, Policy};
+use crate::model::policy::{Depth, ModelWindow, Policy};
 use crate::model::transcript::Transcript;
 use crate::read::scan;
 use crate::session::failure::error_in;
@@ -29,6 +29,7 @@ pub(crate) use carried::BranchPosition;
 pub use rates::IMAGE_TOKENS;
 pub(crate) use rates::{UNIT, dense, is_dense};
 use spans::cut::measure;
+use spans::fingerprint;
 use spans::json;
 use spans::literal::Unit;
 use spans::source::{Fault, Source, Span, read_span};
@@ -42,8 +43,13 @@ const RECORD_BYTES_MAX: u64 = 64 << 10;
 /// When old thinking is left out, numbers mostly fall by less; in two real sessions they fall by 15 and 18 percent. Then a cut
 /// of Tailor's before the fall is taken for one that the number counts, until the next number.
 const FALL_PERCENT: u64 = 10;
-/// How many times as much as a number the texts up to there may be estimated at.
+/// How many times as much as a number the texts up to there may be estimated at, if nothing else confirms it.
 const COUNT_TIMES_MAX: u64 = 2;
+/// How many times as many tokens as the texts of the last two requests a number has to have that is less than that: then it
+/// counts more than what is new, and the agent leaves something out that is in the file. Qwen Code (0.24.4) and Gemini CLI
+/// (0.61) clear old results in memory only. What some servers report is a number of what was not cached, which is no more than
+/// what is new.
+const RECENT_TIMES_MIN: u64 = 2;
 /// By how many percent a number may exceed the estimate of the texts that it should cover, if nothing else confirms it.
 const NEAR_PERCENT: u64 = 25;
 /// Texts longer than this have not been cut.
@@ -60,9 +66,16 @@ const CUT_BYTES_MAX: u64 = 256 << 10;
 /// assert_eq!((found.tokens, found.counted.unwrap().line), (9020, 3));
 /// ```
 pub fn context_tokens(source: &dyn Source) -> Result<Option<ContextTokens>, Fault> {
+    context_tokens_by(source, &Policy::default())
+}
+
+/// The same with the windows that a policy knows.
+pub(crate) fn context_tokens_by(
+    source: &dyn Source,
+    policy: &Policy,
+) -> Result<Option<ContextTokens>, Fault> {
     let read = scan::scan(source)?;
-    let policy = Policy::default();
-    let session = Session::new(&read, source, &policy, Depth::Sizes);
+    let session = Session::new(&read, source, policy, Depth::Sizes);
     session.map(|session| tokens_of(&session)).transpose()
 }
 
@@ -100,12 +113,14 @@ fn count(session: &Session<'_>) -> Result<Count, Fault> {
     let mut count = Count {
         rates,
         model_window: rates::window_of(model_of(session)),
+        stated: stated(session),
         window: newest.window,
         window_in_error: newest.window_in_error,
         number: None,
         sum: costs.sum(),
         since: 0,
         waiting: waiting(session, rates),
+        recent: None,
         gone: None,
         gone_next: None,
         left: newest.left,
@@ -113,11 +128,43 @@ fn count(session: &Session<'_>) -> Result<Count, Fault> {
     if let Some((at, tokens)) = newest.count {
         count.number = Some(NewestNumber::new(Entries::from_session(session), at, tokens));
         count.since = costs.since(session, at);
+        if !count.is_most() {
+            count.recent = recent(session, &costs, at)?;
+        }
         if count.is_whole() {
             (count.gone, count.gone_next) = gone_since(session, &costs, at)?;
         }
     }
     Ok(count)
+}
+
+/// What the configuration of the agent says about the last model.
+fn stated(session: &Session<'_>) -> Option<(u64, u64)> {
+    let model = model_of(session);
+    let is_it = |known: &&ModelWindow| known.format == session.format.name && known.model.as_bytes() == model;
+    let known = session.policy.model_windows.iter().find(is_it)?;
+    Some((known.tokens, fingerprint::hash(model)))
+}
+
+/// What the texts cost that came with the two requests before a number.
+fn recent(session: &Session<'_>, costs: &Costs, at: u32) -> Result<Option<u64>, Fault> {
+    let (mut before, mut left, mut newest) = (0, SEARCH_BYTES_MAX, at);
+    for entry in (0..at).rev().filter(|&entry| is_of_branch(session, entry)) {
+        left = left.saturating_sub(session.entry(entry).span.len());
+        if left == 0 {
+            break;
+        }
+        let group = session.entry(newest).group;
+        // The lines of one message share its number.
+        if count_at(session, entry)?.is_none() || group.is_some() && group == session.entry(entry).group {
+            continue;
+        }
+        (before, newest) = (before + 1, entry);
+        if before == 2 {
+            return Ok(Some(costs.since(session, entry).saturating_sub(costs.since(session, at))));
+        }
+    }
+    Ok(None)
 }
 
 /// The cost of entries after the newest message of a graph that are not messages. They are in context once a message follows
@@ -232,37 +279,41 @@ impl Newest {
         // What a log was taken back to is shorter than what was counted before.
         let back = |&entry: &u32| session.kind(entry) == Kind::Leaf && !session.format.shape.has_parents();
         let from = last_boundary(session)?.max(session.live.iter().copied().filter(back).max());
-        let mut found = Self { left: SEARCH_BYTES_MAX, ..Self::default() };
+        let (mut found, mut left) = (Self::default(), SEARCH_BYTES_MAX);
         let mut answered = false;
         let all = 0..session.transcript.entries.len() as u32;
         for entry in all.rev().filter(|&entry| is_of_branch(session, entry)) {
             let here = session.entry(entry);
-            found.left = found.left.saturating_sub(here.span.len());
-            if found.left == 0 {
+            left = left.saturating_sub(here.span.len());
+            if left == 0 {
                 break;
             }
-            if !answered && here.kind == Kind::Message(Role::Assistant) {
+            if !answered && here.ends_request() {
                 answered = true;
                 if found.window.is_none() {
                     found.window = window_in_error(Entries::from_session(session), here)?;
                     found.window_in_error = found.window.is_some();
                 }
             }
-            let Some(usage) = usage_of(Entries::from_session(session), here)? else { continue };
-            if usage.tokens > 0 && Some(entry) > from {
-                found.count = Some((entry, usage.tokens));
+            if let Some(usage) = usage_of(Entries::from_session(session), here)? {
+                if usage.tokens > 0 && Some(entry) > from && found.count.is_none() {
+                    (found.count, found.left) = (Some((entry, usage.tokens)), left);
+                }
+                found.window = found.window.or(Some(usage.window).filter(|window| *window > 0));
             }
-            found.window = found.window.or(Some(usage.window).filter(|window| *window > 0));
-            // Whoever writes the window at all writes it beside the count.
-            if found.count.is_some() {
+            let is_known = found.window.is_some() || !session.format.states_window;
+            if found.count.is_some() && answered && is_known {
                 break;
             }
+        }
+        if found.count.is_none() {
+            found.left = left;
         }
         Ok(found)
     }
 }
 
-/// The window that the error names which a message of the model stands for.
+/// The window that the error names with which a request ended.
 fn window_in_error(all: Entries<'_>, entry: &Entry) -> Result<Option<u64>, Fault> {
     Ok(error_in(all.source, all.format, entry)?.as_deref().and_then(window_named))
 }

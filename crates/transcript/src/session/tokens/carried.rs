@@ -2,11 +2,11 @@
 
 use super::rates::{self, UNIT};
 use super::{
-    COUNT_TIMES_MAX, ContextTokens, Entries, ReportedTokens, SEARCH_BYTES_MAX, falls, omitted_in, usage_of,
-    window_in_error,
+    COUNT_TIMES_MAX, ContextTokens, Entries, RECENT_TIMES_MIN, ReportedTokens, SEARCH_BYTES_MAX, falls,
+    omitted_in, usage_of, window_in_error,
 };
 use crate::model::context_tokens::{Count, NewestNumber, Rates};
-use crate::model::entry::{Entry, Kind, Role};
+use crate::model::entry::{Entry, Kind};
 use crate::model::transcript::Transcript;
 use spans::fingerprint;
 use spans::source::Fault;
@@ -51,7 +51,7 @@ impl Count {
     /// The tokens by this count.
     pub(crate) fn context_tokens(&self) -> ContextTokens {
         let estimated = self.rates.base + self.sum.div_ceil(UNIT);
-        let window = self.window.or(self.model_window);
+        let window = self.window.or(self.stated.map(|(window, _)| window)).or(self.model_window);
         let number = self.number.as_ref().filter(|_| self.is_whole());
         let Some((number, gone)) = number.zip(self.gone) else {
             return ContextTokens { tokens: estimated, estimated, counted: None, window };
@@ -71,8 +71,17 @@ impl Count {
         self.sum.saturating_sub(self.since).div_ceil(UNIT)
     }
 
-    /// Whether the newest number can be that of all that stands up to it: some servers leave out what was cached.
+    /// Whether the newest number can be that of all that the agent sent: some servers leave out what was cached.
     pub(super) fn is_whole(&self) -> bool {
+        let covers = |recent: u64| {
+            let least = recent.div_ceil(UNIT).saturating_mul(RECENT_TIMES_MIN);
+            self.number.as_ref().is_some_and(|number| number.tokens >= least)
+        };
+        self.is_most() || self.recent.is_some_and(covers)
+    }
+
+    /// Whether the newest number is at least half of what stands up to it.
+    pub(super) fn is_most(&self) -> bool {
         let number = self.number.as_ref();
         number.is_some_and(|number| number.tokens.saturating_mul(COUNT_TIMES_MAX) >= self.before())
     }
@@ -91,7 +100,9 @@ impl Count {
         }
         let model = found.model.map(|model| added.transcript.ids.text(model));
         let is_other = |model: &[u8]| {
-            Rates::with(added.format, model) != self.rates || rates::window_of(model) != self.model_window
+            Rates::with(added.format, model) != self.rates
+                || rates::window_of(model) != self.model_window
+                || self.stated.is_some_and(|(_, stated)| stated != fingerprint::hash(model))
         };
         if model.is_some_and(is_other)
             || rates::is_instructions(found)
@@ -134,15 +145,24 @@ impl Count {
                 };
                 let group = group_of(added.transcript, found);
                 self.number = Some(NewestNumber { tokens: usage.tokens, line: found.line, group });
-                (self.since, self.gone) = (0, Some(gone));
-                (self.window, self.window_in_error) = (None, false);
+                (self.since, self.gone, self.recent) = (0, Some(gone), None);
+                // What else could confirm it is in what was not read again.
+                if !self.is_most() {
+                    return Ok(false);
+                }
+                let states = added.format.states_window;
+                // Either the error still counts, or what was stated before it.
+                if self.window_in_error && (states || !found.ends_request()) {
+                    return Ok(false);
+                }
+                (self.window, self.window_in_error) = (self.window.filter(|_| states), false);
                 self.left = SEARCH_BYTES_MAX.saturating_sub(found.span.len());
             }
             if usage.window > 0 {
                 (self.window, self.window_in_error) = (Some(usage.window), false);
             }
         }
-        if found.kind == Kind::Message(Role::Assistant) {
+        if found.ends_request() {
             // What stands before that error would count again.
             if self.window_in_error {
                 return Ok(false);

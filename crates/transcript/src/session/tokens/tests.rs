@@ -1,8 +1,8 @@
 //! Small sessions in which the provider's numbers are older or newer than what was cut.
 
-use super::{ContextTokens, context_tokens};
+use super::{ContextTokens, context_tokens, context_tokens_by};
 use crate::examine::mend::mend;
-use crate::model::policy::{Crowded, Policy, Selection};
+use crate::model::policy::{Crowded, ModelWindow, Policy, Selection};
 use crate::plan::Rendered;
 use crate::tasks::recover::{RecoverLevel, recover};
 use alloc::format;
@@ -311,6 +311,65 @@ fn a_number_that_leaves_out_what_was_cached_is_not_believed() {
     let session = claude(40);
     let bare = [&session[..], answered(81, 1_103, "ok").replace("1000,", "0,").as_bytes()].concat();
     assert_eq!(counted(&bare).counted, None);
+}
+
+/// Qwen Code and Gemini CLI clear old results in memory only.
+#[test]
+fn a_number_of_a_third_of_the_texts_is_believed_if_it_counts_more_than_what_is_new() {
+    let turns = |sent: u64| {
+        let turn =
+            |n: u64| [user(40), calls(&format!("c{n}"), sent), result(&format!("c{n}"), 10_000), said(sent)];
+        pi(&(0..40).flat_map(turn).collect::<Vec<_>>())
+    };
+    let cleared = counted(&turns(40_000));
+    assert!(cleared.estimated > 3 * 38_000, "{cleared:?}");
+    assert_eq!((cleared.tokens, cleared.is_exact()), (40_000, true));
+    // What was not cached is about as much as what is new.
+    for bare in [1, 3_000] {
+        let found = counted(&turns(bare));
+        assert_eq!((found.counted, found.tokens), (None, found.estimated), "{bare}");
+    }
+}
+
+#[test]
+fn a_window_that_the_agents_configuration_states_counts_before_the_models_name() {
+    let session = pi(&[user(40), said(9_000)]);
+    let known = |model: &str| {
+        let known = ModelWindow { format: "pi", model: model.to_string(), tokens: 64_000 };
+        let policy = Policy { model_windows: [known].into(), ..Policy::default() };
+        context_tokens_by(&session.as_slice(), &policy).unwrap().unwrap().window
+    };
+    assert_eq!((known("gpt-5.1"), known("gpt-5")), (Some(64_000), Some(400_000)));
+}
+
+#[test]
+fn windows_stand_beside_the_numbers() {
+    let qwen = r#"{"uuid":"a","parentUuid":null,"sessionId":"s","timestamp":"t","type":"user","message":{"role":"user","parts":[{"text":"go"}]}}
+{"uuid":"b","parentUuid":"a","sessionId":"s","timestamp":"t","type":"assistant","message":{"role":"model","parts":[{"text":"ok"}]},"usageMetadata":{"promptTokenCount":900,"totalTokenCount":910},"contextWindowSize":131072,"model":"qwen"}
+"#;
+    let found = counted(qwen.as_bytes());
+    assert_eq!((found.tokens, found.window), (910, Some(131_072)));
+    let copilot = |kind: &str, data: &str| {
+        format!(
+            r#"{{"type":"{kind}","data":{data},"id":"i","timestamp":"2026-07-01T10:00:00.000Z","parentId":null}}"#
+        ) + "\n"
+    };
+    let usage = |kind: &str, tokens: u64| {
+        let usage = format!(
+            r#"{{"usage":{{"inputTokens":{tokens},"outputTokens":10,"interactionType":"{kind}","maxPromptTokens":111616}}}}"#
+        );
+        copilot("session.usage_record", &usage)
+    };
+    let text = copilot(
+        "session.start",
+        r#"{"sessionId":"s","version":1,"producer":"copilot-agent","copilotVersion":"1.0.102","startTime":"2026-07-01T10:00:00.000Z"}"#,
+    ) + &copilot("user.message", r#"{"content":"go","parentAgentTaskId":"t"}"#)
+        + &usage("conversation-agent", 10_443)
+        + &copilot("assistant.message", r#"{"messageId":"m","content":"ok","toolRequests":[]}"#)
+        + &copilot("session.shutdown", r#"{"currentTokens":10453}"#)
+        + &usage("conversation-subagent", 99_000);
+    let found = counted(text.as_bytes());
+    assert_eq!((found.counted.map(|counted| counted.tokens), found.window), (Some(10_453), Some(111_616)));
 }
 
 #[test]

@@ -25,32 +25,52 @@ const PLACES: &[&[&str]] = &[
     &["event", "usage"],
     &["usage"],
     &["metadata", "usage"],
+    // Copilot: of one request, in a record beside the message.
+    &["data", "usage"],
     // OpenCode: of a message. Its parts repeat it behind results that it does not count.
     &["data", "tokens"],
+];
+
+/// Where the window stands.
+const WINDOWS: &[&[&str]] = &[
+    // Codex: beside each count, and where a turn begins.
+    &["payload", "info", "model_context_window"],
+    &["payload", "model_context_window"],
+    // Qwen Code: beside each count.
+    &["contextWindowSize"],
+    // Copilot: what a prompt may have.
+    &["data", "usage", "maxPromptTokens"],
 ];
 
 /// Names of a sum of everything.
 const TOTALS: [&str; 4] = ["total_tokens", "totalTokens", "totalTokenCount", "total"];
 
-/// Names of parts that do not overlap: Anthropic's, pi's and Kimi Code's. What else may be there
+/// Names of parts of what was read, which do not overlap: Anthropic's, pi's, Kimi Code's and Copilot's. What else may be there
 /// (`cached_input_tokens`, `reasoning_output_tokens`) is contained in one of these.
-const PARTS: [&str; 11] = [
+const READ: [&str; 10] = [
     "input_tokens",
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
-    "output_tokens",
     "input",
     "cacheRead",
     "cacheWrite",
-    "output",
     "inputOther",
     "inputCacheRead",
     "inputCacheCreation",
+    "inputTokens",
 ];
+/// The same of what was written.
+const WRITTEN: [&str; 3] = ["output_tokens", "output", "outputTokens"];
 
 /// Reads the numbers of an entry.
 pub(crate) fn usage(root: Value<'_>) -> Option<Usage> {
     if root.get("store").is_some() && root.get("table").is_some_and(|table| table.is("part")) {
+        return None;
+    }
+    // Copilot's subagents, compactions and titles have requests of their own.
+    let is_of_conversation =
+        |usage: Value<'_>| usage.get("interactionType").is_none_or(|kind| kind.is("conversation-agent"));
+    if !root.get("data").and_then(|data| data.get("usage")).is_none_or(is_of_conversation) {
         return None;
     }
     let at = |names: &[&str]| names.iter().try_fold(root, |value, name| value.get(name));
@@ -61,11 +81,7 @@ pub(crate) fn usage(root: Value<'_>) -> Option<Usage> {
             .filter(|(_, key, kind)| root.get(key).is_some_and(|value| value.is(kind)))
             .find_map(|(names, _, _)| at(names)?.whole());
     let tokens = flat.or_else(|| PLACES.iter().filter_map(|names| at(names)).map(sum).find(|sum| *sum > 0));
-    let payload = root.get("payload");
-    let window = payload.and_then(|payload| {
-        let info = payload.get("info").and_then(|info| info.get("model_context_window"));
-        info.or(payload.get("model_context_window"))?.whole()
-    });
+    let window = WINDOWS.iter().find_map(|names| at(names)?.whole());
     let usage = Usage { tokens: tokens.unwrap_or(0), window: window.unwrap_or(0) };
     (usage != Usage::default()).then_some(usage)
 }
@@ -73,5 +89,11 @@ pub(crate) fn usage(root: Value<'_>) -> Option<Usage> {
 fn sum(usage: Value<'_>) -> u64 {
     let whole = |value: Option<Value<'_>>| value.and_then(Value::whole).unwrap_or(0);
     let total = usage.pick(TOTALS).map(whole).into_iter().max().unwrap_or(0);
-    if total > 0 { total } else { usage.pick(PARTS).map(whole).into_iter().fold(0, u64::saturating_add) }
+    if total > 0 {
+        return total;
+    }
+    let read = usage.pick(READ).map(whole).into_iter().fold(0, u64::saturating_add);
+    // No request reads nothing: who was not told what was read writes 0, and so does a recovery (`Format::gauges`).
+    let written = usage.pick(WRITTEN).map(whole).into_iter().filter(|_| read > 0);
+    written.fold(read, u64::saturating_add)
 }
