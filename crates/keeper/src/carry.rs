@@ -131,6 +131,17 @@ impl ChangeJob {
     }
 }
 
+/// How often a session in a store is read again because its rows changed meanwhile.
+pub(crate) const STORE_TRIES: usize = 3;
+
+/// The policies for a session in a store.
+pub(crate) fn knowing(policies: &Policies, stored: &Stored) -> Policies {
+    policies.map(|policy| {
+        policy.known_records.clone_from(&stored.known_records);
+        policy.load = stored.load;
+    })
+}
+
 /// Draws the plan for a file by these policies: those of the options, with some changes held back if they have to wait. Is
 /// called again if the file has changed meanwhile, or if something more has to be held back.
 type Draw<'d, T> = &'d dyn Fn(&FileContent, &Policies) -> Result<Drawn<T>, Stop>;
@@ -195,6 +206,33 @@ pub(crate) fn carry_stored<T>(
                 {
                     outcome.ending = Ending::Deferred(reason);
                 }
+            }
+        }
+    }
+    let done = planned.and_then(|planned| work.rows(stored, planned));
+    Ok((Outcome::from_result(done)?, work.seen))
+}
+
+/// The same for a change that its owner must not be at work beside, such as a recovery.
+pub(crate) fn carry_stopped<T>(
+    stored: &Stored,
+    options: &Options,
+    draw: Draw<'_, T>,
+) -> Result<(Outcome, Option<T>), Error> {
+    let policy = options.policy.map(|policy| policy.rows_only = Some(stored.no_rows()));
+    let options = Options { policy, ..options.clone() };
+    let mut work = FileWork { options: &options, draw, seen: None, remembers: |_, _, _| None };
+    let mut planned = work.plan(&stored.content);
+    if let Ok((outcome, Some(_))) = &mut planned {
+        let left = match options.mode {
+            Mode::CopyTo(_) => Ok(Ending::Unsupported(Unsupported::Stored)),
+            _ => stored.waits_for_owner(&options.mode).map_or_else(Ending::from_stop, |()| Ok(Ending::Clean)),
+        };
+        match left? {
+            Ending::Clean => {}
+            ending => {
+                outcome.ending = ending;
+                planned = planned.map(|(outcome, _)| (outcome, None));
             }
         }
     }
@@ -313,7 +351,7 @@ impl<T> FileWork<'_, T> {
         let keep = |rows| {
             let pending = vault.begin(&content.path)?.with_rows(rows);
             let spill = self.options.policy.all().spill.as_ref();
-            content.read(|source| pending.keep(source, plan, &job.packed, spill, None, None))
+            content.read(|source| pending.keep(source, plan, &job.packed, spill, job.purpose, None))
         };
         let done = content.read(|old| {
             let new = Rendered::new(old, plan);

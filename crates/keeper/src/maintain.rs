@@ -1,6 +1,6 @@
 //! Scans or repairs one file or stream.
 
-use crate::carry::{Drawn, Next, carry, carry_stored, carry_stream};
+use crate::carry::{Drawn, Next, STORE_TRIES, carry, carry_stored, carry_stream, knowing};
 use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
@@ -162,17 +162,6 @@ pub fn read_to_examine<T>(
     snapshot.read(|source| work(source, policies.choose(source)?))
 }
 
-/// The policies for a session in a store.
-fn knowing(policies: &Policies, stored: &Stored) -> Policies {
-    policies.map(|policy| {
-        policy.known_records.clone_from(&stored.known_records);
-        policy.load = stored.load;
-    })
-}
-
-/// How often a session in a store is read again because its rows changed meanwhile.
-const TRIES: usize = 3;
-
 /// `None` if the path stands for no session in a store.
 fn maintain_stored<S>(
     path: &Path,
@@ -181,7 +170,7 @@ fn maintain_stored<S>(
     show: &dyn Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<Option<(Outcome, Option<S>)>, Error> {
     let mut last = None;
-    for _ in 0..TRIES {
+    for _ in 0..STORE_TRIES {
         let stored = match stored::open_to_scan(path, root) {
             Ok(None) => return Ok(None),
             Ok(Some(stored)) => stored,

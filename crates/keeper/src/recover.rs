@@ -2,14 +2,16 @@
 //!
 //! How it becomes shorter is not known here, but what was tried: the vault keeps a record of each run.
 
-use crate::carry::{Drawn, Next, carry};
+use crate::carry::{Drawn, Next, STORE_TRIES, carry, carry_stopped, knowing};
 use crate::content::FileContent;
+use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::options::Options;
 use crate::outcome::{Ending, Outcome};
 use crate::policies::Policies;
 use crate::refusal::Refusal;
 use crate::stop::Stop;
+use crate::stored;
 use crate::vault::{Purpose, Record, RunState, Vault};
 use std::path::Path;
 use transcript::compact::{Shares, Unable};
@@ -108,8 +110,11 @@ pub fn recover(
     recovery: &Recovery,
     options: &Options,
 ) -> Result<Recovered, Error> {
-    let (outcome, found) =
-        carry(path, root, options, &|content, policies| draw(content, policies, recovery, options))?;
+    let draw = |content: &FileContent, policies: &Policies| draw(content, policies, recovery, options);
+    let (outcome, found) = match recover_stored(path, root, options, &draw)? {
+        Some(done) => done,
+        None => carry(path, root, options, &draw)?,
+    };
     let FoundOut { cause, error, is_over, level, attempts: attempts_before, shares, mut tokens } =
         found.unwrap_or_default();
     let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
@@ -118,6 +123,31 @@ pub fn recover(
     }
     let level = level.filter(|_| changed);
     Ok(Recovered { outcome, cause, error, is_over, level, attempts_before, shares, tokens })
+}
+
+/// `None` if the path stands for no session in a store.
+fn recover_stored(
+    path: &Path,
+    root: Option<&Path>,
+    options: &Options,
+    draw: &dyn Fn(&FileContent, &Policies) -> Result<Drawn<FoundOut>, Stop>,
+) -> Result<Option<(Outcome, Option<FoundOut>)>, Error> {
+    let mut last = None;
+    for _ in 0..STORE_TRIES {
+        let stored = match stored::open(path, root) {
+            Ok(None) => return Ok(None),
+            Ok(Some(stored)) => stored,
+            Err(stop) => return Ok(Some((Outcome::from_result(Err(stop))?, None))),
+        };
+        let options = Options { policy: knowing(&options.policy, &stored), ..options.clone() };
+        let done = carry_stopped(&stored, &options, draw)?;
+        let is_late = done.0.ending == Ending::Deferred(Deferral::Changed);
+        last = Some(done);
+        if !is_late {
+            break;
+        }
+    }
+    Ok(last)
 }
 
 fn draw(

@@ -101,7 +101,7 @@ pub struct Format {
     pub broken: fn(&Doc) -> Option<Broken<'_>>,
     /// The numbers in a record by which the agent judges, before it asks, how long the context is, if it stops by them: once what
     /// they count is gone, it would refuse what the API takes. It must take 0 for "not counted".
-    pub gauges: Option<for<'d> fn(&'d Doc, &mut dyn FnMut(Value<'d>))>,
+    pub gauges: Option<Gauges>,
     /// Whether the agent accepts the record once an invalid byte at this span is replaced by U+FFFD. Because of that
     /// byte, it skipped the line before.
     pub takes_any_text_at: fn(&Doc, Span) -> bool,
@@ -111,6 +111,9 @@ pub struct Format {
     /// would read it.
     pub compaction: fn(&Compaction<'_>) -> Vec<Vec<u8>>,
 }
+
+/// Calls a function with numbers of a record.
+pub type Gauges = for<'d> fn(&'d Doc, &mut dyn FnMut(Value<'d>));
 
 /// The defaults. Where a wrong guess could do harm they are careful: files change only after a long time without
 /// writes, and no result is added.

@@ -237,6 +237,9 @@ fn draw(session: &Session<'_>, request: &CompactRequest<'_>) -> Result<CompactDr
     if let Some(why) = session.read_only() {
         return Err(Unable::Held(Held::ReadOnly(why)).into());
     }
+    if let Some(why) = session.policy.rows_only {
+        return Err(Unable::Held(Held::RowsOnly(why)).into());
+    }
     let context = Context::from_session(session);
     let place = match place(session, &context, request.stay) {
         Err(NotDrawn::Unable(Unable::Nothing)) if request.message_chars_max > 0 => 0,

@@ -5,14 +5,20 @@
 
 use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
-use crate::examine::mend::{Repair, mend};
+use crate::examine::mend::{Repair, examine, mend};
 use crate::examine::verdict::Worse;
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::Op;
 use crate::model::policy::{Depth, Policy, Selection};
-use crate::plan::{Plan, Rendered};
+use crate::plan::{self, Plan, Rendered};
+use crate::read::scan::scan;
 use crate::rule::RULES;
+use crate::session::Session;
 use crate::tasks::compact::{CompactRequest, Shares, Stay, Unable, compact, said_in};
 use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::fmt;
+use spans::json::{self, Value};
 use spans::source::{Fault, Source};
 
 /// The default number of messages that stay at level 2.
@@ -95,7 +101,7 @@ pub fn recover(
     keep: u64,
 ) -> Result<RecoveredText, Fault> {
     if level == RecoverLevel::One {
-        return cut(source, policy, 2);
+        return reset_gauges(source, policy, cut(source, policy, 2)?);
     }
     let keep = if keep == 0 { KEEP } else { keep };
     let (stay, message_chars_max) = match level {
@@ -103,7 +109,47 @@ pub fn recover(
         _ => (keep, 0),
     };
     let request = CompactRequest { stay: Stay::Last(stay), summary: None, message_chars_max };
-    leave_out(source, policy, None, &request)
+    reset_gauges(source, policy, leave_out(source, policy, None, &request)?)
+}
+
+/// Takes down the numbers in what stays by which the agent itself would go on to refuse the session: they count what is gone.
+pub(super) fn reset_gauges(
+    source: &dyn Source,
+    policy: &Policy,
+    mut done: RecoveredText,
+) -> Result<RecoveredText, Fault> {
+    let gauges = done.before.facts.format.and_then(|format| format.gauges);
+    let (Some(gauges), Ok(repair)) = (gauges, &mut done.repair) else { return Ok(done) };
+    if repair.plan.is_empty() {
+        return Ok(done);
+    }
+    let text = Rendered::new(source, &repair.plan);
+    let read = scan(&text)?;
+    let Some(session) = Session::new(&read, &text, policy, Depth::Sizes) else { return Ok(done) };
+    let (mut steps, mut fault) = (Vec::new(), None);
+    for entry in session.sent().filter(|&entry| session.kind(entry) == Kind::Message(Role::Assistant)) {
+        let doc = json::parse(&text, session.entry(entry).span);
+        let doc = doc.unwrap_or_else(|unreadable| {
+            fault = Some(unreadable);
+            None
+        });
+        let zero = |number: Value<'_>| Op::Replace { at: number.span(), with: b"0".to_vec() };
+        let mut reset = |number: Value<'_>| {
+            if number.whole().is_some_and(|count| count > 0) {
+                steps.push(zero(number));
+            }
+        };
+        if let Some(doc) = &doc {
+            gauges(doc, &mut reset);
+        }
+    }
+    if let Some(fault) = fault {
+        return Err(fault);
+    }
+    let plan = repair.plan.then(&plan::draw(&session, &mut steps.iter())?);
+    let after = examine(&Rendered::new(source, &plan), policy)?;
+    *repair = Repair { plan, after: Some(after) };
+    Ok(done)
 }
 
 /// Repairs calls and results, divides the limits of results, and cuts long assistant messages.
@@ -181,7 +227,9 @@ mod tests {
     use crate::model::policy::Policy;
     use crate::plan::Rendered;
     use alloc::format;
+    use alloc::string::String;
     use alloc::vec::Vec;
+    use spans::source::Span;
 
     #[test]
     fn a_mark_does_not_come_to_stand_in_front() {
@@ -193,6 +241,47 @@ mod tests {
             examine(&Rendered::new(&source, &done.repair.ok().unwrap().plan), &Policy::default()).unwrap();
         let codes: Vec<_> = after.findings.iter().map(|finding| finding.rule.code()).collect();
         assert_eq!(codes, ["M7"]);
+    }
+
+    /// Claude Code would refuse by itself what is left, by the numbers of what went.
+    #[test]
+    fn no_number_in_what_stays_counts_what_went() {
+        let line = |n: u64, kind: &str, message: &str| {
+            let parent =
+                if n == 1 { "null".into() } else { format!("\"0a000000-0000-4000-8000-{:012}\"", n - 1) };
+            format!(
+                "{{\"parentUuid\":{parent},\"isSidechain\":false,\"sessionId\":\"s\",\"type\":\"{kind}\",\"message\":{message},\"uuid\":\"0a000000-0000-4000-8000-{n:012}\",\"timestamp\":\"2026-07-01T10:00:00.000Z\"}}\n"
+            )
+        };
+        let turn = |n: u64| {
+            let usage = r#"{"input_tokens":3,"cache_creation_input_tokens":170000,"cache_read_input_tokens":1000,"output_tokens":77}"#;
+            line(2 * n - 1, "user", r#"{"role":"user","content":"go"}"#)
+                + &line(
+                    2 * n,
+                    "assistant",
+                    &format!(
+                        r#"{{"id":"m{n}","role":"assistant","content":[{{"type":"text","text":"done"}}],"usage":{usage}}}"#
+                    ),
+                )
+        };
+        let text: String = (1..=30).map(turn).collect();
+        let bytes = text.as_bytes();
+        let done = recover(&bytes, &Policy::default(), RecoverLevel::Two, 4).unwrap();
+        let repair = done.repair.ok().unwrap();
+        let rendered = Rendered::new(&bytes, &repair.plan);
+        let after = spans::source::read_span(&rendered, Span::new(0, spans::Source::len(&rendered))).unwrap();
+        let after = String::from_utf8(after).unwrap();
+        let (gone, stays) = after.split_once("compact_boundary").unwrap();
+        assert_eq!(
+            stays
+                .matches(
+                    "\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0,\"output_tokens\":77"
+                )
+                .count(),
+            2
+        );
+        assert!(!stays.contains("170000") && gone.matches("170000").count() == 28);
+        assert!(repair.after.unwrap().context_tokens.tokens < 50_000);
     }
 
     #[test]

@@ -10,9 +10,11 @@ use crate::plan::{Plan, Rendered};
 use crate::read::scan::scan;
 use crate::rule::bound_thinking::bound;
 use crate::session::Session;
-use crate::session::tokens::context_tokens;
+use crate::session::tokens::{context_tokens, context_tokens_by};
 use crate::tasks::compact::{CompactRequest, Stay, Unable};
-use crate::tasks::recover::{KEEP_LAST, MARKER_CHARS, MESSAGE_CHARS_MAX, RecoveredText, cut, leave_out};
+use crate::tasks::recover::{
+    KEEP_LAST, MARKER_CHARS, MESSAGE_CHARS_MAX, RecoveredText, cut, leave_out, reset_gauges,
+};
 use serde::{Deserialize, Serialize};
 use spans::source::{Fault, Source};
 
@@ -75,7 +77,7 @@ impl Length {
 
     /// The same, read from a transcript; `None` if the format is unknown.
     pub fn measure(source: &dyn Source, policy: &Policy, error: Option<&str>) -> Result<Option<Self>, Fault> {
-        Ok(context_tokens(source)?.map(|counted| Self::new(&counted, policy, error)))
+        Ok(context_tokens_by(source, policy)?.map(|counted| Self::new(&counted, policy, error)))
     }
 
     /// How many tokens it should have; `None` if it is not too long.
@@ -260,6 +262,7 @@ impl PlanSearch<'_> {
                 unable: None,
             });
         };
+        let recovered = reset_gauges(self.source, self.policy, recovered)?;
         let mut thinking_removed = 0;
         if let Ok(repair) = &recovered.repair {
             let from = recovered.shares.map_or(0, |shares| shares.from);

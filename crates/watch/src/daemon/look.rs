@@ -300,7 +300,7 @@ impl Looker {
             ),
             ending => matches!(ending, Ending::Unsupported(_)),
         });
-        let rescue = self.rescue.as_ref().filter(|_| job.store.is_none());
+        let rescue = self.rescue.as_ref().filter(|_| self.way(job).enforces);
         let (Some(options), Some(_), false) = (rescue, looked.too_long, is_put_off) else {
             return Ok(looked);
         };
