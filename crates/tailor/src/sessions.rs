@@ -6,8 +6,8 @@ use crate::config::Loaded;
 use crate::place::{portable_text, shown_word};
 use crate::remedy;
 use keeper::{
-    FoundFile, Lack, Options, Sight, Stray, Vault, Verdicts, find, is_in_use, is_stored, known_roots,
-    known_stores, maintain, recovered_since,
+    FoundFile, Lack, Options, Sight, Stray, Vault, Verdicts, find, is_in_use, known_roots, known_stores,
+    maintain, recovered_since,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -24,6 +24,8 @@ const ID_CHARS_MIN: usize = 4;
 const USE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// A context that was refused as too long, but is shorter than this part of the window, has been shortened since.
 const REFUSED_PERCENT_MIN: u64 = 60;
+/// A context that fills at least this part of the window leaves no room for a long turn.
+pub(crate) const NEARLY_FULL_PERCENT_MIN: u64 = 90;
 /// A session is bloated if a repair would save at least this part of it, and at least this much.
 const BLOATED_PERCENT_MIN: u64 = 20;
 const BLOATED_BYTES_MIN: u64 = 100_000;
@@ -208,8 +210,8 @@ impl Looks {
         let window = looked.context_tokens.window(self.options.policy.for_format(format));
         let is_used = candidate.age() < USE_MAX && is_in_use(&path, &looked.facts);
         let refused = is_refused(&looked, &path, self.vault.as_ref());
-        let is_long = is_too_long(&looked, window, refused);
-        let (state, command) = judged(&looked, &path, is_long, is_used);
+        let fill = Fill::new(&looked, window, refused);
+        let (state, command) = judged(&looked, &path, fill, is_used);
         let found = looked.findings.iter().map(|finding| (finding.rule.code(), finding.severity)).collect();
         ListedSession {
             agent: format.map(|format| format.agent(&path.to_string_lossy())),
@@ -220,7 +222,7 @@ impl Looks {
             tokens: Some(looked.context_tokens.tokens),
             window,
             state,
-            is_long,
+            is_long: fill == Fill::TooLong,
             is_used,
             found,
             turns_left: looked.facts.turns_left,
@@ -232,17 +234,17 @@ impl Looks {
 }
 
 /// How a session is, and the command that repairs it and nothing else, if it needs one. Its path is the last word.
-fn judged(looked: &Examination, path: &Path, is_long: bool, is_used: bool) -> (SessionState, Option<String>) {
-    let state = SessionState::from_examination(looked, is_long, is_used);
+fn judged(looked: &Examination, path: &Path, fill: Fill, is_used: bool) -> (SessionState, Option<String>) {
+    let state = SessionState::from_examination(looked, fill, is_used);
     let command = match &state {
         SessionState::Dead(codes) | SessionState::Broken(codes) => {
             let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
             let command = remedy::command(looked.findings.iter().filter(is_error), path, "");
             Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(path))))
         }
-        SessionState::TooLong if is_stored(path) => Some(format!("tailor top {}", shown_word(path))),
         SessionState::TooLong => Some(format!("tailor recover {}", shown_word(path))),
         SessionState::Bloated | SessionState::Dying(_) => Some(format!("tailor fix {}", shown_word(path))),
+        SessionState::NearlyFull => Some(format!("tailor top {}", shown_word(path))),
         SessionState::Ok | SessionState::InUse | SessionState::Unknown => None,
     };
     (state, command)
@@ -250,7 +252,7 @@ fn judged(looked: &Examination, path: &Path, is_long: bool, is_used: bool) -> (S
 
 /// The same of a session that is only read, whatever its agent does at the moment.
 pub(crate) fn judged_apart(looked: &Examination, path: &Path, window: u64) -> (SessionState, Option<String>) {
-    judged(looked, path, is_too_long(looked, window, is_refused(looked, path, None)), false)
+    judged(looked, path, Fill::new(looked, window, is_refused(looked, path, None)), false)
 }
 
 /// The folder that a session is about, in a word.
@@ -370,10 +372,25 @@ pub(crate) fn is_refused(looked: &Examination, path: &Path, vault: Option<&Vault
     !vault.and_then(since).unwrap_or(false)
 }
 
-/// Whether a session is too long for the model's window.
-fn is_too_long(looked: &Examination, window: u64, refused: bool) -> bool {
-    let filled = percent(looked.context_tokens.tokens, window);
-    filled > 100 || (refused && filled > REFUSED_PERCENT_MIN)
+/// How a session fits the model's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fill {
+    Fits,
+    /// The next long turn may be refused.
+    NearlyFull,
+    /// It is refused, or would be.
+    TooLong,
+}
+
+impl Fill {
+    fn new(looked: &Examination, window: u64, refused: bool) -> Self {
+        let filled = percent(looked.context_tokens.tokens, window);
+        match filled {
+            _ if filled > 100 || (refused && filled > REFUSED_PERCENT_MIN) => Self::TooLong,
+            NEARLY_FULL_PERCENT_MIN.. => Self::NearlyFull,
+            _ => Self::Fits,
+        }
+    }
 }
 
 /// The state of a session.
@@ -390,6 +407,8 @@ pub(crate) enum SessionState {
     Broken(Vec<&'static str>),
     /// It is too long for the model's window.
     TooLong,
+    /// It fills the model's window nearly.
+    NearlyFull,
     /// An agent is using it.
     InUse,
     /// Not examined yet.
@@ -397,7 +416,7 @@ pub(crate) enum SessionState {
 }
 
 impl SessionState {
-    fn from_examination(looked: &Examination, is_long: bool, is_used: bool) -> Self {
+    fn from_examination(looked: &Examination, fill: Fill, is_used: bool) -> Self {
         let bytes = looked.facts.bytes;
         // Limits of `scan` do not apply here.
         let is_broken =
@@ -410,16 +429,19 @@ impl SessionState {
             Self::Dead(broken.into_iter().collect())
         } else if !broken.is_empty() {
             Self::Broken(broken.into_iter().collect())
-        } else if is_long {
+        } else if fill == Fill::TooLong {
             Self::TooLong
         } else if let Some(turns) = turns_left {
             Self::Dying(turns)
-        } else if is_used {
-            Self::InUse
-        } else if saved >= BLOATED_BYTES_MIN
+        } else if !is_used
+            && saved >= BLOATED_BYTES_MIN
             && saved.saturating_mul(100) >= bytes.saturating_mul(BLOATED_PERCENT_MIN)
         {
             Self::Bloated
+        } else if fill == Fill::NearlyFull {
+            Self::NearlyFull
+        } else if is_used {
+            Self::InUse
         } else {
             Self::Ok
         }
@@ -449,6 +471,7 @@ impl SessionState {
             Self::Bloated => "bloated",
             Self::Broken(_) => "broken",
             Self::TooLong => "too long",
+            Self::NearlyFull => "nearly full",
             Self::InUse => "in use",
             Self::Unknown => "?",
         }
@@ -490,7 +513,7 @@ mod tests {
         looked.context_tokens.tokens = tokens;
         looked.facts.bytes = 1_000_000;
         looked.bytes_after = 1_000_000 - saved;
-        SessionState::from_examination(&looked, is_too_long(&looked, 1_000, false), false)
+        SessionState::from_examination(&looked, Fill::new(&looked, 1_000, false), false)
     }
 
     /// A session with something wrong in it.
@@ -499,7 +522,8 @@ mod tests {
     #[test]
     fn the_worst_that_is_wrong_counts() {
         use Severity::{Error, Note, Warning};
-        assert_eq!(state(&[("S1", Warning), ("S5", Note)], 1_000, 99_999), SessionState::Ok);
+        assert_eq!(state(&[("S1", Warning), ("S5", Note)], 899, 99_999), SessionState::Ok);
+        assert_eq!(state(&[], 900, 0), SessionState::NearlyFull);
         assert_eq!(state(&[("S1", Warning)], 1_000, 200_000), SessionState::Bloated);
         assert_eq!(state(&[], 1_001, 900_000), SessionState::TooLong);
         let broken = state(&[("P2", Error), ("P1", Error), ("P1", Error), ("S1", Warning)], 5_000, 900_000);

@@ -168,6 +168,8 @@ struct States {
     too_long: u64,
     dying: u64,
     bloated: u64,
+    #[serde(rename = "nearly full")]
+    nearly_full: u64,
     #[serde(rename = "in use")]
     in_use: u64,
     ok: u64,
@@ -186,6 +188,7 @@ impl DoctorTotals {
                 SessionState::Dying(_) => &mut totals.states.dying,
                 SessionState::TooLong => &mut totals.states.too_long,
                 SessionState::Bloated => &mut totals.states.bloated,
+                SessionState::NearlyFull => &mut totals.states.nearly_full,
                 SessionState::InUse => &mut totals.states.in_use,
                 SessionState::Ok => &mut totals.states.ok,
                 SessionState::Unknown => &mut totals.states.unknown,
@@ -195,13 +198,14 @@ impl DoctorTotals {
     }
 
     pub(super) fn sentence(&self) -> String {
-        let States { dead, broken, too_long, dying, bloated, in_use, ok, unknown } = self.states;
+        let States { dead, broken, too_long, dying, bloated, nearly_full, in_use, ok, unknown } = self.states;
         let states = [
             (dead, "dead"),
             (broken, "broken"),
             (too_long, "too long"),
             (dying, "dying"),
             (bloated, "bloated"),
+            (nearly_full, "nearly full"),
             (in_use, "in use"),
             (ok, "ok"),
             (unknown, "not looked at yet (?)"),

@@ -7,7 +7,7 @@
 use crate::amount::grouped;
 use crate::args::{HookArgs, HookEvent};
 use crate::say::eprint_message;
-use crate::sessions::{ListedSession, Looks, SessionState, candidates};
+use crate::sessions::{ListedSession, Looks, NEARLY_FULL_PERCENT_MIN, SessionState, candidates};
 use crate::status::ExitStatus;
 use keeper::program::set_apart;
 use serde::Deserialize;
@@ -19,8 +19,6 @@ use std::process::{Command, Stdio};
 const INPUT_BYTES_MAX: u64 = 1 << 20;
 /// Reading a longer session takes noticeable time, while the agent waits.
 const SESSION_BYTES_MAX: u64 = 64 << 20;
-/// If a session fills this much of the window, the API will refuse it soon.
-const FULL_PERCENT: u64 = 90;
 /// How long an agent may take to end.
 const WAIT: &str = "10m";
 
@@ -78,7 +76,7 @@ fn warning(session: &ListedSession) -> Option<String> {
             format!("{agent} does not load all of this session ({})", codes.join(", "))
         }
         SessionState::TooLong => format!("this session is too long for the model ({})", size()),
-        _ if session.percent() >= FULL_PERCENT => {
+        _ if session.percent() >= NEARLY_FULL_PERCENT_MIN => {
             return Some(format!("this session is almost too long for the model ({}); compact it", size()));
         }
         _ => return None,

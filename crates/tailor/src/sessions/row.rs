@@ -88,7 +88,7 @@ pub(crate) fn line(
 pub(crate) fn colour(state: &SessionState) -> Option<Style> {
     let colour = match state {
         SessionState::Dead(_) | SessionState::Broken(_) | SessionState::TooLong => AnsiColor::Red,
-        SessionState::Dying(_) | SessionState::Bloated => AnsiColor::Yellow,
+        SessionState::Dying(_) | SessionState::Bloated | SessionState::NearlyFull => AnsiColor::Yellow,
         SessionState::InUse => AnsiColor::Cyan,
         SessionState::Ok | SessionState::Unknown => return None,
     };
