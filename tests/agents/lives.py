@@ -131,8 +131,7 @@ class Daemon:
         if name in ("fixed", "recovered"):  # said twice, once with the run
             return [f"{name} {event.get('found_codes') or ''}".strip()] if event.get("run") else []
         if name in ("deferred", "refused", "error", "tripped", "too-long", "trouble"):
-            reason = str(event.get("reason") or event.get("message") or "")
-            return [f"{name}: {re.sub(r'[0-9]+', 'N', reason)[:100]}"]
+            return [f"{name}: {re.sub(r'[0-9]+', 'N', str(event.get('reason') or ''))[:100]}".removesuffix(": ")]
         return [f"{name} {event.get('found_codes') or ''}".strip()] if name in ("clean", "findings") else []
 
     def look(self):

@@ -159,5 +159,5 @@ SETUPS = {
 
 QUICK = {
     ("openclaw", "quick"): Setup(edit=openclaw(200_000), plan=[{"calls": 1, "rounds": 6}, *turns(3)], **OPENCLAW),
-    ("opencode", "quick"): Setup(owners.OpenCode, opencode(False, 80_000), api_tokens=80_000, plan=turns(8)),
+    ("opencode", "quick"): Setup(owners.OpenCode, opencode(False, 160_000), api_tokens=160_000, plan=turns(10)),
 }
