@@ -135,13 +135,13 @@ class Daemon:
         return [f"{name} {event.get('found_codes') or ''}".strip()] if name in ("clean", "findings") else []
 
     def look(self):
-        """Waits until it has looked at what was written last, and gives what it did."""
-        told, end = collections.Counter(), time.monotonic() + LOOK_SECONDS
+        """Waits until it has looked at what was written last, and gives what it did since the turn began."""
+        during, told, end = self.take(), collections.Counter(), time.monotonic() + LOOK_SECONDS
         while not told and time.monotonic() < end:
             time.sleep(0.5)
             told = self.take()
         time.sleep(0.5)
-        return told + self.take()
+        return during + told + self.take()
 
     def end(self):
         if self.process:
