@@ -2,6 +2,7 @@
 
 pub(crate) mod facts;
 pub(crate) mod failure;
+pub(crate) mod gauges;
 mod join;
 pub(crate) mod load;
 pub(crate) mod own;

@@ -2,16 +2,19 @@
 
 use super::base::{Cover, Feature, FindingSink, Help, Rule, RuleInfo, about_result};
 use super::oversized_result;
+use super::superseded_sent_texts;
 use super::trim::{Measured, Notes, caps, exceeded, length_max, may_cut};
 use crate::format::written_ms;
 use crate::model::context_tokens::ContextTokens;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Severity};
 use crate::model::policy::{Crowded, CutShape, Kept, Policy};
-use crate::session::Session;
 use crate::session::failure::{Failure, failure_of};
+use crate::session::load::Loaded;
 use crate::session::tokens::{self, Rates};
+use crate::session::{Session, gauges};
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
 use spans::cut::CutLines;
@@ -34,7 +37,8 @@ pub(super) static RULE: Rule = Rule {
         name: "crowded-window",
         help: Help {
             what: "What the model is sent fills 80 % of its window (--crowded-trim-percent), or the model has refused it \
-                   as too long, and old tool results are part of it.",
+                   as too long, or the session fills as much of what its agent loads (S23), and old tool results are part \
+                   of it.",
             why: "The session comes near to \"prompt is too long\" with results that the model has long read. Then a \
                   prompt cache is no reason to wait.",
             fix: "The oldest results keep head and tail, a quarter of the limit together, until the context is below 60 % \
@@ -59,56 +63,109 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     if crowded.trim_percent == 0 {
         return Ok(());
     }
-    let counted = tokens::tokens_of(session)?;
-    let failed = failure_of(session)?;
-    let window = window(&counted, failed, session.policy);
-    let quarters = crowded.counts_quarters && counted.counted.is_none();
-    if window == 0 || !(quarters || is_full(counted.tokens, window, crowded.trim_percent)) {
-        return Ok(());
-    }
-    let rates = if quarters { Rates::QUARTER } else { Rates::for_session(session) };
-    let fills = |cost: u64, percent: u64| {
-        cost.saturating_mul(100) >= window.saturating_mul(tokens::UNIT).saturating_mul(percent)
-    };
-    let mut total = weight(session, rates, |result| once_capped(session, rates, result))?;
-    // The count includes what the agent adds to the file, and what S1 is about to cut.
-    if !quarters {
-        let capped =
-            weight(session, rates, |result| Ok(whole(session, rates, result)))?.saturating_sub(total);
-        let now = counted.tokens.saturating_mul(tokens::UNIT);
-        // It is never less than the texts.
-        total = now.saturating_sub(capped).max(total.min(now));
-    }
-    if !fills(total, crowded.trim_percent) {
-        return Ok(());
-    }
+    let Some(mut room) = fuller(tokens_sent(session)?, bytes_loaded(session)?) else { return Ok(()) };
     let held = held(session)?;
-    let before = total.div_ceil(tokens::UNIT);
+    let context = room.describe();
     let mut old = Vec::new();
     for result in prunable(session) {
-        let mut found = PrunableResult::new(session, rates, result)?;
-        if crowded.clear_percent < crowded.trim_percent && !fills(total, crowded.clear_percent) {
+        let mut found = PrunableResult::new(session, room.rates, result)?;
+        if crowded.clear_percent < crowded.trim_percent && !room.is_full(crowded.clear_percent) {
             (found.trimmed, found.long) = (found.whole, None);
         }
-        total = total.saturating_sub(found.whole - found.trimmed);
+        room.free(found.whole - found.trimmed);
         old.push(found);
     }
     let sum: u64 = old.iter().map(|old| old.trimmed).sum();
-    let clears = crowded.clear_percent > 0 && sum >= rates.text(crowded.clear_chars_min);
+    let clears = crowded.clear_percent > 0 && sum >= room.rates.text(crowded.clear_chars_min);
+    let mut is_first = true;
     for old in old {
-        let clear = clears && fills(total, crowded.clear_percent) && old.cleared < old.trimmed;
+        let clear = clears && room.is_full(crowded.clear_percent) && old.cleared < old.trimmed;
         if clear {
-            total = total.saturating_sub(old.trimmed - old.cleared);
+            room.free(old.trimmed - old.cleared);
         }
         let result = old.result;
-        if let Some((chars, fix)) = old.fix(session, clear)? {
+        if let Some((chars, mut fix)) = old.fix(session, clear)? {
+            if core::mem::take(&mut is_first) {
+                let entry = session.result(result).entry;
+                fix.ops.extend(gauges::resets(session, session.sent().skip_while(|&sent| sent != entry))?);
+            }
             let fix = held.map_or(fix, Fix::held);
-            let message = format!("result of {chars} characters in a context of {before} of {window} tokens");
+            let message = format!("result of {chars} characters in {context}");
             let about = about_result(&RULE, session, result, Severity::Warning, message);
             out.push(Finding { chars: Some(chars), fix, ..about });
         }
     }
     Ok(())
+}
+
+/// What a session takes up of the room that there is for it, in thousandths.
+struct Room {
+    rates: Rates,
+    used: u64,
+    all: u64,
+    unit: &'static str,
+}
+
+impl Room {
+    fn is_full(&self, percent: u64) -> bool {
+        self.used.saturating_mul(100) >= self.all.saturating_mul(percent)
+    }
+
+    fn free(&mut self, freed: u64) {
+        self.used = self.used.saturating_sub(freed);
+    }
+
+    fn describe(&self) -> String {
+        let (used, all) = (self.used.div_ceil(tokens::UNIT), self.all / tokens::UNIT);
+        format!("a context of {used} of {all} {}", self.unit)
+    }
+}
+
+/// The one of which less is left.
+fn fuller(one: Option<Room>, other: Option<Room>) -> Option<Room> {
+    let share = |room: &Room| u128::from(room.used) * u128::from(u64::MAX) / u128::from(room.all.max(1));
+    one.into_iter().chain(other).max_by_key(share)
+}
+
+/// What the model is sent, in its window; `None` if that is not full.
+fn tokens_sent(session: &Session<'_>) -> Result<Option<Room>, Fault> {
+    let crowded = session.policy.crowded;
+    let counted = tokens::tokens_of(session)?;
+    let failed = failure_of(session)?;
+    let window = window(&counted, failed, session.policy);
+    let quarters = crowded.counts_quarters && counted.counted.is_none();
+    if window == 0 || !(quarters || is_full(counted.tokens, window, crowded.trim_percent)) {
+        return Ok(None);
+    }
+    let rates = if quarters { Rates::QUARTER } else { Rates::for_session(session) };
+    let mut used = weight(session, rates, |result| once_capped(session, rates, result))?;
+    // The count includes what the agent adds to the file, and what S1 is about to cut.
+    if !quarters {
+        let capped = weight(session, rates, |result| Ok(whole(session, rates, result)))?.saturating_sub(used);
+        let now = counted.tokens.saturating_mul(tokens::UNIT);
+        // It is never less than the texts.
+        used = now.saturating_sub(capped).max(used.min(now));
+    }
+    let room = Room { rates, used, all: window.saturating_mul(tokens::UNIT), unit: "tokens" };
+    Ok(Some(room).filter(|room| room.is_full(crowded.trim_percent)))
+}
+
+/// What the agent loads of the session, where there is a limit: past it the conversation begins in its middle, however few
+/// tokens the agent sends of it. `None` if that is not full once S22 and S1 have taken out what they can.
+fn bytes_loaded(session: &Session<'_>) -> Result<Option<Room>, Fault> {
+    let Some(loaded) = Loaded::from_session(session) else { return Ok(None) };
+    let rates = Rates::CHARACTERS;
+    let bytes = loaded.bytes.saturating_sub(superseded_sent_texts::ops(session)?.bytes);
+    let texts = weight(session, rates, |result| Ok(whole(session, rates, result)))?;
+    let capped = texts.saturating_sub(weight(session, rates, |result| once_capped(session, rates, result))?);
+    let used = bytes.saturating_mul(tokens::UNIT).saturating_sub(capped);
+    let room = Room {
+        rates,
+        used,
+        all: loaded.limit.bytes_max.saturating_mul(tokens::UNIT),
+        unit: "bytes that its agent loads",
+    };
+    Ok(Some(room).filter(|room| room.is_full(session.policy.crowded.trim_percent)))
 }
 
 /// Whether a look at a session with this count could find something.
@@ -289,4 +346,77 @@ fn once_capped(session: &Session<'_>, rates: Rates, result: usize) -> Result<u64
 
 fn is_dense(text: &JsonText) -> bool {
     tokens::is_dense(text.inner.len(), text.chars)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::examine::mend::mend;
+    use crate::model::policy::{LoadLimit, Policy};
+    use crate::plan::Rendered;
+    use alloc::format;
+    use alloc::string::String;
+    use spans::source::{Source, Span, read_span};
+
+    const PI: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n";
+
+    /// So many turns, each with a result of 20,000 characters.
+    fn session(turns: usize) -> String {
+        let mut text = String::from(PI);
+        let mut parent = String::from("null");
+        for turn in 0..turns {
+            let result = "a row\\n".repeat(3_333);
+            for (id, message) in [
+                ("u", String::from(r#"{"role":"user","content":"go on"}"#)),
+                (
+                    "a",
+                    format!(
+                        r#"{{"role":"assistant","content":[{{"type":"toolCall","id":"c{turn}","name":"read","arguments":{{}}}}],"stopReason":"toolUse"}}"#
+                    ),
+                ),
+                (
+                    "r",
+                    format!(
+                        r#"{{"role":"toolResult","toolCallId":"c{turn}","toolName":"read","content":[{{"type":"text","text":"{result}"}}]}}"#
+                    ),
+                ),
+                (
+                    "z",
+                    String::from(
+                        r#"{"role":"assistant","content":[{"type":"text","text":"done"}],"stopReason":"stop"}"#,
+                    ),
+                ),
+            ] {
+                text += &format!(
+                    "{{\"type\":\"message\",\"id\":\"{id}{turn}\",\"parentId\":{parent},\"message\":{message}}}\n"
+                );
+                parent = format!("\"{id}{turn}\"");
+            }
+        }
+        text
+    }
+
+    fn mended(text: &str, policy: &Policy) -> String {
+        let bytes = text.as_bytes();
+        let plan = mend(&bytes, policy).unwrap().repair.unwrap().plan;
+        let rendered = Rendered::new(&bytes, &plan);
+        let after = read_span(&rendered, Span::new(0, Source::len(&rendered))).unwrap();
+        String::from_utf8(after).unwrap()
+    }
+
+    /// However few tokens the agent counts.
+    #[test]
+    fn what_is_loaded_has_to_fit_as_well() {
+        let text = session(20);
+        let policy = |bytes_max| Policy {
+            load: Some(LoadLimit { window_tokens: 1_000_000, bytes_max, entries_max: 10_000 }),
+            ..Policy::default()
+        };
+        assert_eq!(mended(&text, &Policy::default()), text);
+        assert_eq!(mended(&text, &policy(600_000)), text);
+        let after = mended(&text, &policy(450_000));
+        assert!(after.len() < 450_000 * 6 / 10 && after.len() > 150_000, "{}", after.len());
+        assert_eq!(mended(&after, &policy(450_000)), after);
+        let newest = text.rfind("\"id\":\"u18\"").unwrap();
+        assert!(after.ends_with(&text[newest..]), "the newest results stay");
+    }
 }

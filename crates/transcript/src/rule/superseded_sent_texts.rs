@@ -63,7 +63,7 @@ pub(super) struct Spare {
     first: u32,
     /// How many records they are in, and how many bytes they have.
     notes: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
     /// Steps that take them out.
     pub(super) all: Vec<Op>,
 }

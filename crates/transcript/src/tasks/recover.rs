@@ -7,18 +7,14 @@ use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
 use crate::examine::mend::{Repair, examine, mend};
 use crate::examine::verdict::Worse;
-use crate::model::entry::{Kind, Role};
-use crate::model::finding::Op;
 use crate::model::policy::{Depth, Policy, Selection};
 use crate::plan::{self, Plan, Rendered};
 use crate::read::scan::scan;
 use crate::rule::RULES;
-use crate::session::Session;
+use crate::session::{Session, gauges};
 use crate::tasks::compact::{CompactRequest, Shares, Stay, Unable, compact, said_in};
 use alloc::string::ToString;
-use alloc::vec::Vec;
 use core::fmt;
-use spans::json::{self, Value};
 use spans::source::{Fault, Source};
 
 /// The default number of messages that stay at level 2.
@@ -112,40 +108,21 @@ pub fn recover(
     reset_gauges(source, policy, leave_out(source, policy, None, &request)?)
 }
 
-/// Takes down the numbers in what stays by which the agent itself would go on to refuse the session: they count what is gone.
+/// Sets the numbers in what stays to 0 by which the agent itself would go on to refuse the session: they count what is gone.
 pub(super) fn reset_gauges(
     source: &dyn Source,
     policy: &Policy,
     mut done: RecoveredText,
 ) -> Result<RecoveredText, Fault> {
-    let gauges = done.before.facts.format.and_then(|format| format.gauges);
-    let (Some(gauges), Ok(repair)) = (gauges, &mut done.repair) else { return Ok(done) };
-    if repair.plan.is_empty() {
+    let has_gauges = done.before.facts.format.is_some_and(|format| format.gauges.is_some());
+    let Ok(repair) = &mut done.repair else { return Ok(done) };
+    if !has_gauges || repair.plan.is_empty() {
         return Ok(done);
     }
     let text = Rendered::new(source, &repair.plan);
     let read = scan(&text)?;
     let Some(session) = Session::new(&read, &text, policy, Depth::Sizes) else { return Ok(done) };
-    let (mut steps, mut fault) = (Vec::new(), None);
-    for entry in session.sent().filter(|&entry| session.kind(entry) == Kind::Message(Role::Assistant)) {
-        let doc = json::parse(&text, session.entry(entry).span);
-        let doc = doc.unwrap_or_else(|unreadable| {
-            fault = Some(unreadable);
-            None
-        });
-        let zero = |number: Value<'_>| Op::Replace { at: number.span(), with: b"0".to_vec() };
-        let mut reset = |number: Value<'_>| {
-            if number.whole().is_some_and(|count| count > 0) {
-                steps.push(zero(number));
-            }
-        };
-        if let Some(doc) = &doc {
-            gauges(doc, &mut reset);
-        }
-    }
-    if let Some(fault) = fault {
-        return Err(fault);
-    }
+    let steps = gauges::resets(&session, session.sent())?;
     let plan = repair.plan.then(&plan::draw(&session, &mut steps.iter())?);
     let after = examine(&Rendered::new(source, &plan), policy)?;
     *repair = Repair { plan, after: Some(after) };

@@ -78,6 +78,9 @@ impl Rates {
     pub(crate) const QUARTER: Self =
         Self { base: 0, char: Estimate::BASE.char, thinking: Estimate::BASE.char };
 
+    /// Characters themselves, in thousandths.
+    pub(crate) const CHARACTERS: Self = Self { base: 0, char: UNIT, thinking: UNIT };
+
     /// Those of a session.
     pub(crate) fn for_session(session: &Session<'_>) -> Self {
         Self::with(session.format, super::model_of(session))
