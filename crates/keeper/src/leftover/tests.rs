@@ -598,3 +598,92 @@ fn the_inode_of_the_transcript_changes_and_its_name_does_not() {
     assert_ne!(before, inode());
     assert!(world.beside().is_empty());
 }
+
+/// In place of what a fix takes out, a program writes something else at the moment when that is in the vault already, and it
+/// appends, so that the file shows only that it has grown.
+#[test]
+fn an_edit_of_what_goes_is_not_lost_behind_an_append() {
+    let world = World::new();
+    let path = world.path.clone();
+    let mut is_done = false;
+    let hook = move |_, step| {
+        if step == Step::CatchUp && !std::mem::replace(&mut is_done, true) {
+            let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            let middle = text.find("xxxx").unwrap() + BIG_CHARS / 2;
+            file.write_all_at(b"EDITED", middle as u64).unwrap();
+            file.write_all_at(turn("b", 10).as_bytes(), text.len() as u64).unwrap();
+        }
+    };
+    let _ = fault::meanwhile(None, hook, || maintain(&world.path, None, &world.options()));
+    world.fix_all();
+    assert!(!fs::read_to_string(&world.path).unwrap().contains("EDITED"), "it is cut");
+    while undo(&world.path, None, &world.options(), None, Extent::Whole).unwrap().ending == Ending::Undone {}
+    let text = fs::read_to_string(&world.path).unwrap();
+    assert_eq!(text.replace("EDITED", "xxxxxx"), turn("a", BIG_CHARS) + &turn("b", 10));
+    assert!(text.contains("EDITED"), "{text}");
+}
+
+/// A change right after the file was opened may carry the time that it had then, so all bytes are compared.
+#[test]
+fn a_file_that_was_just_written_is_compared() {
+    // On a machine that is busy, it may have taken too long.
+    let is_compared = || {
+        let world = World::new();
+        fault::with(None, || maintain(&world.path, None, &world.options())).1.contains(&Step::Compare)
+    };
+    assert!((0..200).any(|_| is_compared()));
+}
+
+/// After the exchange, one program appends to the old file and another to the new one.
+#[test]
+fn a_late_line_comes_before_those_that_followed_it() {
+    let world = World::new();
+    let (path, mut found, mut drains) = (world.path.clone(), None, 0);
+    let append = |path: &Path, name: &str| {
+        let mut file = OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(turn(name, 10).as_bytes()).unwrap();
+    };
+    let hook = move |_, step| match step {
+        Step::LeaseOld => found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&path).ok(),
+        Step::Drain => {
+            drains += 1;
+            // By now the new file is not leased any more.
+            if drains == 2 {
+                let old = found.as_ref().unwrap().as_raw_fd();
+                append(Path::new(&format!("/proc/self/fd/{old}")), "b");
+                append(&path, "c");
+            }
+        }
+        _ => {}
+    };
+    let _ = fault::meanwhile(None, hook, || maintain(&world.path, None, &world.options()));
+    world.fix_all();
+    assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c"]), Vec::new()));
+}
+
+/// Where there are no leases, a program dies in the middle of a line that it writes to the old file.
+#[test]
+fn half_a_line_of_a_dead_program_is_not_lost() {
+    let world = World::new();
+    let (path, mut found, mut drains) = (world.path.clone(), None, 0);
+    let hook = move |_, step| match step {
+        Step::LeaseOld | Step::CatchUpLast => {
+            found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&path).ok();
+        }
+        Step::Drain => {
+            drains += 1;
+            if drains == 2 {
+                let old = format!("/proc/self/fd/{}", found.as_ref().unwrap().as_raw_fd());
+                OpenOptions::new().append(true).open(old).unwrap().write_all(b"{\"half a line").unwrap();
+            }
+        }
+        _ => {}
+    };
+    let system = fault::FaultySystem { leases: fault::Leases::Seen, ..fault::HERE };
+    let fix = || maintain(&world.path, None, &world.options());
+    let (done, steps) = fault::on(system, || fault::meanwhile(None, hook, fix));
+    assert!(done.is_ok() && steps.contains(&Step::Exchange), "{steps:?}");
+    let text = fs::read_to_string(&world.path).unwrap();
+    assert!(text.ends_with("{\"half a line"), "{text} {:?}", world.beside());
+}

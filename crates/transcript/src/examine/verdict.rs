@@ -108,3 +108,26 @@ fn news(after: &Examination, origins: &Origins<'_>, known: &[&ProblemTally]) -> 
         (codes, curable) => Err(Worse::NewFindings(NewProblems { codes, curable })),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Policy, examine};
+    use alloc::string::String;
+
+    /// A plan that nobody asked for may not take a message out of the context, also where it leaves no problem behind.
+    #[test]
+    fn what_the_model_would_not_see_any_more_is_noticed() {
+        let line =
+            |role: &str, said: &str| alloc::format!("{{\"role\":\"{role}\",\"content\":\"{said}\"}}\n");
+        let (asked, answered) = (line("user", "hello"), line("assistant", "hi"));
+        let look = |text: &str| examine(&text.as_bytes(), &Policy::default()).unwrap();
+        let whole = look(&(asked.clone() + &answered + &line("user", "well?") + &line("assistant", "well")));
+        let baseline = RepairBaseline::from_original(&whole);
+        let compare = |text: &str, loss| baseline.compare(&look(text), &Origins::default(), loss);
+        let shorter: String = asked + &answered + &line("user", "well?");
+        assert_eq!(compare(&shorter, Loss::None).unwrap_err(), Worse::Shortened);
+        assert!(compare(&shorter, Loss::Context).is_ok());
+        assert_eq!(compare(&answered, Loss::Context).unwrap_err(), Worse::UserTextLost);
+    }
+}

@@ -8,6 +8,9 @@ use crate::refusal::Refusal;
 use crate::step::Step;
 use crate::step::fault::{StepFault, meanwhile, with};
 use crate::store::session_path;
+use crate::stores::kind::{Turned, Unlinked};
+use crate::stores::projection::links;
+use crate::stores::rows::RowCell;
 use crate::{Extent, Policies, maintain, read_to_examine, undo};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
@@ -500,4 +503,17 @@ fn a_wrong_leaf_and_a_lost_identity_are_mended_with_links() {
         assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Undone, "{more}");
         assert!(all(&file) == before, "{more}");
     }
+}
+
+/// An event goes, and another one still names it as its parent: there the index would not be right any more.
+#[test]
+fn no_event_goes_that_a_live_one_hangs_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, file) = damaged(dir.path(), "WAL", "");
+    let store = Connection::open(&file).unwrap();
+    let gone = |seq: i64| Turned { row: vec![RowCell::text("s1"), RowCell::Integer(seq)], new: None };
+    let stays = links(&store, "s1", &[gone(3)]);
+    assert!(matches!(stays, Err(Unlinked::Stays(why)) if why.contains("openclaw doctor")));
+    // Nothing hangs on the last one.
+    assert!(links(&store, "s1", &[gone(5)]).is_ok());
 }
