@@ -25,9 +25,12 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
     (
         "keeper",
         &[
-            &["step", "refusal", "policies", "found", "roots", "shown"],
+            &["step", "interruption", "refusal", "policies", "found", "roots", "shown"],
             &["platform identity own"],
-            &["folder", "error", "new_text", "held", "deferral", "store", "strays", "lease", "starter"],
+            &[
+                "folder", "error", "new_text", "held", "deferral", "room", "store", "strays", "lease",
+                "starter",
+            ],
             &["beside", "stop", "appends", "worth", "windows"],
             &["content", "vault", "writers", "outcome"],
             &["options", "gate", "snapshot"],
@@ -43,7 +46,7 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
     (
         "watch",
         &[
-            &["config", "memory", "queue", "status", "changes", "instance", "systemd", "textfile"],
+            &["config", "memory", "queue", "reading", "status", "changes", "instance", "systemd", "textfile"],
             &["absent", "look metrics", "options"],
             &["event"],
             &["ask", "exits", "root_discovery", "root_watcher"],

@@ -306,6 +306,7 @@ const REACHED_BY_PATH: &[(&str, &str)] = &[
     ("watch/src/daemon/instance.rs", "our own folder of claims, and a lock on a root"),
     ("watch/src/daemon/look.rs", "whether there is a file, and its times"),
     ("watch/src/daemon/main_loop.rs", "our own socket"),
+    ("watch/src/daemon/reading.rs", "our own folder of notes"),
     ("watch/src/daemon/root_watcher.rs", "lists names"),
 ];
 

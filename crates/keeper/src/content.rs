@@ -2,10 +2,13 @@
 
 use crate::error::Error;
 use crate::held::HeldText;
+use crate::interruption::stop_if_told;
 use crate::new_text::read_up_to;
 use crate::platform::files::{temporary, temporary_folder};
+use crate::platform::holes;
 use crate::platform::metadata::{self, Metadata};
 use crate::policies::Policies;
+use crate::room::entries_max;
 use crate::stop::{Halt, Stop};
 use rayon::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -101,7 +104,7 @@ impl FileContent {
             BYTES_READ.set(BYTES_READ.get() + self.bytes());
         }
         let read = match ahead {
-            None if rayon::current_num_threads() > 1 => self.scan_in_parts()?,
+            None if rayon::current_num_threads() > 1 && !self.has_holes() => self.scan_in_parts()?,
             ahead => ahead,
         };
         let read = match read {
@@ -112,11 +115,22 @@ impl FileContent {
         self.read(|source| work(read, source, policy))
     }
 
+    /// Whether there are holes in a long file. They are skipped one after the other: there may be terabytes of them.
+    fn has_holes(&self) -> bool {
+        match &self.text {
+            ContentText::File(file) => {
+                self.bytes() > PART_BYTES && holes::hole_from(file, 0).is_some_and(|hole| hole < self.bytes())
+            }
+            ContentText::Held(_) => false,
+        }
+    }
+
     /// `None` if that does not work for this file.
     fn scan_in_parts(&self) -> Result<Option<Scanned>, Stop> {
-        let Some(mut parts) = self.read(|source| Parts::begin(source, PART_BYTES))? else { return Ok(None) };
-        let read_before = BYTES_READ.get();
-        let (reader, at_once) = (parts.reader(), 2 * rayon::current_num_threads());
+        let at_once = 2 * rayon::current_num_threads();
+        let begin = |source: &dyn Source| Parts::begin(source, PART_BYTES, 2 * at_once);
+        let Some(mut parts) = self.read(begin)? else { return Ok(None) };
+        let (read_before, reader) = (BYTES_READ.get(), parts.reader());
         let spans: Vec<Span> = parts.rest().collect();
         let mut read = Vec::new();
         // While some are read, those before them are added.
@@ -190,15 +204,28 @@ impl Source for FileSource<'_> {
 
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
         let wanted = self.bytes.saturating_sub(at).min(buffer.len() as u64) as usize;
+        let fault = |cause| {
+            *self.cause.borrow_mut() = Some(cause);
+            Fault { at }
+        };
+        stop_if_told().map_err(fault)?;
         let got = match self.text {
-            ContentText::File(file) => read_up_to(file, &mut buffer[..wanted], at).map_err(|cause| {
-                *self.cause.borrow_mut() = Some(cause);
-                Fault { at }
-            })?,
+            ContentText::File(file) => read_up_to(file, &mut buffer[..wanted], at).map_err(fault)?,
             ContentText::Held(held) => held.bytes().read(at, &mut buffer[..wanted])?,
         };
         BYTES_READ.set(BYTES_READ.get() + got as u64);
         if got < wanted { Err(Fault { at: at + got as u64 }) } else { Ok(got) }
+    }
+
+    fn records_max(&self) -> usize {
+        entries_max()
+    }
+
+    fn data_from(&self, at: u64) -> u64 {
+        match self.text {
+            ContentText::File(file) => holes::data_from(file, at).unwrap_or(at).min(self.bytes),
+            ContentText::Held(_) => at,
+        }
     }
 
     fn lend(&self, span: Span) -> Option<&[u8]> {

@@ -1,6 +1,7 @@
 //! A text that will replace another one, whether it comes from a plan, an undo or a merge.
 
-use crate::platform::{FileExt, writing};
+use crate::interruption::stop_if_told;
+use crate::platform::{FileExt, copying, holes};
 use blake3::{Hash, Hasher};
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,6 +10,9 @@ use transcript::plan::{Piece, Plan};
 
 /// How much of a file is compared or hashed at a time.
 const PIECE_BYTES: usize = 256 * 1024;
+
+/// How much is copied before we look whether we are to stop.
+const COPY_BYTES: usize = 256 << 20;
 
 /// A new text for a file, made from the old one and from what is put in.
 pub(crate) trait NewText {
@@ -70,8 +74,14 @@ impl NewText for Plan {
 
 /// Copies bytes of one file to the end of what was written to another.
 pub(crate) fn copy_span(from: &File, span: Span, out: &File) -> io::Result<()> {
-    let copied = writing::copy_span(from, span, out)?;
-    if copied < span.len() { Err(shrank()) } else { Ok(()) }
+    for start in (span.start..span.end).step_by(COPY_BYTES) {
+        stop_if_told()?;
+        let piece = Span::new(start, span.end.min(start + COPY_BYTES as u64));
+        if copying::copy_span(from, piece, out)? < piece.len() {
+            return Err(shrank());
+        }
+    }
+    Ok(())
 }
 
 /// The error of a copy of a file that has lost bytes since it was read.
@@ -105,18 +115,31 @@ pub(crate) fn same_bytes(
     stop: &dyn Fn() -> bool,
 ) -> io::Result<Option<u64>> {
     let (mut left, mut right) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
-    for piece in pieces(span) {
+    let (mut start, mut is_empty) = (span.start, false);
+    while start < span.end {
         if stop() {
             return Ok(None);
         }
-        let (left, right) = (&mut left[..piece.len() as usize], &mut right[..piece.len() as usize]);
-        let there = at + (piece.start - span.start);
-        let have = read_up_to(one, left, piece.start)?.min(read_up_to(other, right, there)?);
-        let (left, right) = (&left[..have], &right[..have]);
-        if left != right || have < piece.len() as usize {
-            let same = left.iter().zip(right).take_while(|(one, other)| one == other).count();
-            return Ok(Some(piece.start - span.start + same as u64));
+        let there = at + (start - span.start);
+        // Where zeros were, a hole may be.
+        if is_empty {
+            let hole = |file: &File, at| holes::data_from(file, at).map_or(0, |data| data - at);
+            let both = hole(one, start).min(hole(other, there)).min(span.end - start);
+            if both > 0 {
+                start += both;
+                continue;
+            }
         }
+        let wanted = (span.end - start).min(PIECE_BYTES as u64) as usize;
+        let (left, right) = (&mut left[..wanted], &mut right[..wanted]);
+        let have = read_up_to(one, left, start)?.min(read_up_to(other, right, there)?);
+        let (left, right) = (&left[..have], &right[..have]);
+        if left != right || have < wanted {
+            let same = left.iter().zip(right).take_while(|(one, other)| one == other).count();
+            return Ok(Some(start - span.start + same as u64));
+        }
+        is_empty = left.iter().all(|byte| *byte == 0);
+        start += wanted as u64;
     }
     Ok(Some(span.len()))
 }

@@ -3,6 +3,7 @@
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::refusal::Refusal;
+use crate::room::entries_max;
 use crate::stop::Stop;
 use crate::store::Store;
 use std::fmt;
@@ -209,8 +210,8 @@ impl Outcome {
 
     /// The outcome of having read a source of `bytes` bytes.
     pub fn looked(found: Examination, bytes: u64) -> Self {
-        let ending = if found.facts.entries > transcript::scan::ENTRIES_MAX {
-            Ending::Refused(Refusal::TooManyEntries)
+        let ending = if found.facts.entries > entries_max() {
+            Ending::Refused(Refusal::TooManyEntries(entries_max()))
         } else if let Some(format) = found.facts.format
             && let SupportLevel::ReadOnly(why) = format.level
         {

@@ -1,8 +1,9 @@
 //! What differs between systems. Each system has a file or folder, with modules of the same names and functions:
 //!
 //! - from the system itself: `This`, which implements [`System`]: what a replacement rests on; `process` (which are alive),
-//!   `acting` (as whom root works), `exits` (waiting for the end of a process), `memory`, `mounts`, `network` (file systems), `files` (files without a name)
-//! - from `unix` or `windows`: `folder`, `metadata` (of a file), `owner`, `attributes`, `lock`, `name`, `writing`,
+//!   `acting` (as whom root works), `exits` (waiting for the end of a process), `holes` (of files), `memory`, `mounts`,
+//!   `network` (file systems), `files` (files without a name)
+//! - from `unix` or `windows`: `folder`, `metadata` (of a file), `owner`, `attributes`, `lock`, `name`, `writing`, `copying`,
 //!   `limits`, `own_folder`, `around` (our parent process and host)
 //!
 //! What a system cannot do or tell is answered so that nothing is written too early: there are no leases, a process counts as
@@ -40,24 +41,24 @@ mod unix;
 mod windows;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{This, acting, exits, files, memory, mounts, network, process};
+pub(crate) use linux::{This, acting, exits, files, holes, memory, mounts, network, process};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{This, acting, exits, files, memory, mounts, network, process};
+pub(crate) use macos::{This, acting, exits, files, holes, memory, mounts, network, process};
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
-pub(crate) use other::{This, acting, exits, files, memory, mounts, network, process};
+pub(crate) use other::{This, acting, exits, files, holes, memory, mounts, network, process};
 pub(crate) use seen::ProcessState;
 pub(crate) use system::{LeaseKind, System};
 #[cfg(unix)]
 pub use unix::program;
 #[cfg(unix)]
 pub(crate) use unix::{
-    FileExt, OFlags, around, attributes, folder, handle, limits, lock, metadata, name, own_folder, owner,
-    writing,
+    FileExt, OFlags, around, attributes, copying, folder, handle, limits, lock, metadata, name, own_folder,
+    owner, writing,
 };
 #[cfg(windows)]
 pub use windows::program;
 #[cfg(windows)]
 pub(crate) use windows::{
-    FileExt, OFlags, This, acting, around, attributes, exits, files, folder, handle, limits, lock, memory,
-    metadata, mounts, name, network, own_folder, owner, process, writing,
+    FileExt, OFlags, This, acting, around, attributes, copying, exits, files, folder, handle, holes, limits,
+    lock, memory, metadata, mounts, name, network, own_folder, owner, process, writing,
 };

@@ -43,7 +43,7 @@ pub enum Refusal {
     /// Nobody has seen files being replaced beside running agents on this system.
     UntriedSystem,
     /// It holds more entries than we keep in mind.
-    TooManyEntries,
+    TooManyEntries(usize),
     /// The agent keeps offsets into it, or proofs of what it holds, in another place.
     CountedElsewhere(&'static str),
     /// Its first line does not say whether the agent keeps offsets into it.
@@ -127,6 +127,9 @@ const ANOTHERS_FILE: &str = "it belongs to another user (run as that user, or us
 const UNTRIED_SYSTEM: &str = "writing beside running agents has not been tried on this system yet (use --copy-to DIR, \
     or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
 
+/// What limits the number of entries.
+const TOO_MANY_ENTRIES: &str = "more might not fit into a quarter of the memory that this process may use";
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -157,9 +160,7 @@ impl fmt::Display for Refusal {
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
             Self::NoSecondName => f.write_str(NO_SECOND_NAME),
             Self::UntriedSystem => f.write_str(UNTRIED_SYSTEM),
-            Self::TooManyEntries => {
-                write!(f, "it has more than {} entries", transcript::scan::ENTRIES_MAX)
-            }
+            Self::TooManyEntries(most) => write!(f, "it has more than {most} entries: {TOO_MANY_ENTRIES}"),
             Self::CountedElsewhere(what) => {
                 write!(f, "{what}; any change would make the agent reject it (use --copy-to DIR)")
             }

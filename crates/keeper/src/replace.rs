@@ -28,6 +28,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant, SystemTime};
 use transcript::Span;
@@ -216,6 +217,30 @@ enum Swapped {
     No,
 }
 
+/// How many replacements are between the exchange of the names and their end.
+static LANDING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a file is being replaced right now, so that to end this process would leave work for the next one.
+pub fn is_replacing() -> bool {
+    LANDING.load(Ordering::Relaxed) > 0
+}
+
+/// A replacement about to exchange the names.
+struct Landing;
+
+impl Landing {
+    fn begin() -> Self {
+        LANDING.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        LANDING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Replacement<'_> {
     fn drop(&mut self) {
         if self.named.get() && !self.exchanged.get() && before(Step::Clean).is_ok() {
@@ -351,6 +376,7 @@ impl<'a> Replacement<'a> {
         }
         let WritersShutOut { lease, guarantee, compared } = self.shut_out_writers(run, text)?;
         self.catch_up_last(run)?;
+        let _landing = Landing::begin();
         let new_lease = self.lease_new()?;
         let current = self.prepare_exchange()?;
         let told = match self.exchange(current).map_err(|cause| self.not_exchanged(cause))? {

@@ -587,6 +587,18 @@ impl Tokeniser {
         self.marks.line_ends().iter().map(|&at| at as usize).collect()
     }
 
+    /// Goes on at an offset behind all that was added. Does nothing if there is more to read before.
+    pub fn skip_to(&mut self, offset: u64) {
+        if self.untouched() && self.at == self.doc.held && offset > self.end() {
+            self.doc.clear();
+            self.doc.gaps.clear();
+            (self.doc.held, self.doc.base) = (0, offset);
+            self.marks = Marks::default();
+            self.followed = 0;
+            self.go_to(0);
+        }
+    }
+
     /// Goes on at a place, whatever stands before it.
     pub fn go_to(&mut self, at: usize) {
         (self.at, self.checked_to) = (at, at);

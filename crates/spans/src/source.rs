@@ -71,6 +71,17 @@ pub trait Source {
         if got == buffer.len() { Ok(()) } else { Err(Fault { at: at + got as u64 }) }
     }
 
+    /// Most records that may be read of it, because more would not fit into memory.
+    fn records_max(&self) -> usize {
+        usize::MAX
+    }
+
+    /// The first offset from `at` on where there is data, or the end: what lies before that is a hole in the file, and reads as
+    /// NUL bytes.
+    fn data_from(&self, at: u64) -> u64 {
+        at
+    }
+
     /// The bytes of a span, if they are in memory already.
     fn lend(&self, _span: Span) -> Option<&[u8]> {
         None
@@ -146,6 +157,10 @@ impl Source for HeldSource<'_> {
         };
         buffer.copy_from_slice(held);
         Ok(buffer.len())
+    }
+
+    fn records_max(&self) -> usize {
+        self.source.records_max()
     }
 
     fn lend(&self, span: Span) -> Option<&[u8]> {

@@ -266,7 +266,7 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  tailor watch\n  tailor watch ~/.openclaw --mode enforce --settle 10s\n  \
         tailor watch --json\n\
-        SIGHUP reloads the configuration, SIGTERM stops after the current file.\n\
+        SIGHUP reloads the configuration, SIGTERM stops it within a second.\n\
         Exit codes: 0 stopped, 2 an error"
     )]
     Watch(WatchArgs),

@@ -301,4 +301,20 @@ impl Source for Rendered<'_> {
         }
         Ok(filled)
     }
+
+    fn records_max(&self) -> usize {
+        self.source.records_max()
+    }
+
+    fn data_from(&self, at: u64) -> u64 {
+        let segment = self.segments.at(at);
+        let Some(start) = self.segments.all.get(segment).map(|segment| segment.start) else { return at };
+        match &*self.segments.piece(segment) {
+            Piece::Kept(span) | Piece::Moved(span) => {
+                let from = span.start + (at - start);
+                at + self.source.data_from(from).min(span.end).saturating_sub(from)
+            }
+            Piece::New(_) => at,
+        }
+    }
 }

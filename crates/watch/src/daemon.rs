@@ -11,6 +11,7 @@ mod memory;
 mod metrics;
 mod options;
 mod queue;
+mod reading;
 mod root_discovery;
 mod root_watcher;
 mod systemd;

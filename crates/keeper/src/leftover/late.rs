@@ -7,6 +7,7 @@ use crate::new_text::{NewText, copy_span, read_up_to, same_bytes};
 use crate::platform::FileExt;
 use crate::platform::metadata::MetadataExt;
 use crate::restore::text_before;
+use crate::room::entries_max;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::vault::{self, Account, Ledger, Vault};
@@ -468,5 +469,9 @@ impl Source for MergedSource<'_> {
             start = end;
         }
         Ok(filled)
+    }
+
+    fn records_max(&self) -> usize {
+        entries_max()
     }
 }

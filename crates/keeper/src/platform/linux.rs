@@ -3,6 +3,7 @@
 pub(crate) mod acting;
 pub(crate) mod exits;
 pub(crate) mod files;
+pub(crate) mod holes;
 #[allow(unsafe_code, reason = "three system calls on descriptors and numbers, no pointers")]
 pub(crate) mod lease;
 #[allow(unsafe_code, reason = "a call on two numbers, of a C library that only has this switch")]

@@ -12,7 +12,7 @@ pub(crate) mod network;
 )]
 pub(crate) mod process;
 
-pub(crate) use super::nothing::{acting, memory, mounts};
+pub(crate) use super::nothing::{acting, holes, memory, mounts};
 
 use super::handle::Handle;
 use super::seen::Holder;

@@ -71,6 +71,32 @@ pub(crate) mod acting {
 pub(crate) mod memory {
     /// Does nothing.
     pub fn give_back() {}
+
+    /// How much memory this process may use is not known.
+    pub(crate) fn limit() -> Option<u64> {
+        None
+    }
+}
+
+/// Where the holes of a file are is not known, and bytes are copied one by one.
+pub(crate) mod holes {
+    use std::fs::File;
+    use std::io::{self, ErrorKind};
+
+    pub(crate) fn data_from(_: &File, _: u64) -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn hole_from(_: &File, _: u64) -> Option<u64> {
+        None
+    }
+
+    /// # Errors
+    ///
+    /// Always.
+    pub(crate) fn copy_range(_: &File, _: u64, _: &File, _: u64) -> io::Result<u64> {
+        Err(ErrorKind::Unsupported.into())
+    }
 }
 
 /// Nothing reports the end of a process, so no daemon can run.

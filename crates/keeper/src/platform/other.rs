@@ -1,6 +1,6 @@
 //! A Unix about which nothing else is known.
 
-pub(crate) use super::nothing::{acting, exits, memory, mounts};
+pub(crate) use super::nothing::{acting, exits, holes, memory, mounts};
 
 /// This system.
 pub(crate) struct This;

@@ -2,6 +2,7 @@
 
 pub(crate) mod around;
 pub(crate) mod attributes;
+pub(crate) mod copying;
 pub(crate) mod folder;
 pub(crate) mod handle;
 pub(crate) mod limits;

@@ -4,6 +4,7 @@
 
 pub(crate) mod around;
 pub(crate) mod attributes;
+pub(crate) mod copying;
 pub(crate) mod files;
 pub(crate) mod folder;
 pub(crate) mod handle;
@@ -25,7 +26,7 @@ pub mod program;
 mod security;
 pub(crate) mod writing;
 
-pub(crate) use super::nothing::{acting, exits, memory, mounts};
+pub(crate) use super::nothing::{acting, exits, holes, memory, mounts};
 pub(crate) use open::{FileExt, OFlags};
 
 use super::seen::Holder;

@@ -131,6 +131,7 @@ fn markers(source: &dyn Source) -> Result<Vec<marker::FoundMarker>, Fault> {
     let mut window = vec![0; WINDOW_BYTES + BYTES_MAX];
     let (mut at, mut found) = (0, Vec::new());
     while at < source.len() {
+        at = source.data_from(at).max(at);
         let got = source.read(at, &mut window)?;
         found.extend(marker::find(&window[..got], WINDOW_BYTES, at));
         at += WINDOW_BYTES as u64;

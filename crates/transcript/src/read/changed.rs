@@ -2,7 +2,7 @@
 //! results is what a scan of the whole text gives.
 
 use super::parts::line_end;
-use super::scan::{self, ENTRIES_MAX, Scanned};
+use super::scan::{self, Scanned};
 use crate::model::entry::ContentIssueKind;
 use crate::model::parts::TranscriptPart;
 use crate::model::transcript::Transcript;
@@ -44,7 +44,7 @@ pub(crate) fn scan_changed(
     }
     let mut joined = Joined::new(before, old);
     for region in &regions {
-        let read = scan::lines(format, session, new, region.new, region.new.end)?;
+        let read = scan::lines(format, session, new, region.new, region.new.end, scan::entries_max(new))?;
         // What users say on damaged lines counts, but not where the format is still being decided.
         let damaged =
             !read.transcript.damage.is_empty() || !joined.before.transcript.damage_in(region.old).is_empty();
@@ -56,7 +56,7 @@ pub(crate) fn scan_changed(
     let mut transcript = joined.finish();
     transcript.bytes = new.len();
     let read = Scanned { format: Some(format), undecided: None, transcript, head_end };
-    let is_sure = read.transcript.entries.len() <= ENTRIES_MAX && !scan::may_be_document(&read);
+    let is_sure = read.transcript.entries.len() <= scan::entries_max(new) && !scan::may_be_document(&read);
     Ok(is_sure.then_some(read))
 }
 
@@ -252,7 +252,14 @@ impl<'b> Joined<'b> {
         match format.filter(|_| !transcript.damage_in(region.old).is_empty()) {
             // Texts of damaged lines count too, but no entry records them.
             Some(format) => {
-                let old = scan::lines(format, transcript.session, self.old, region.old, region.old.end)?;
+                let old = scan::lines(
+                    format,
+                    transcript.session,
+                    self.old,
+                    region.old,
+                    region.old.end,
+                    scan::entries_max(self.old),
+                )?;
                 Ok((old.transcript.user_text, old.transcript.user_texts))
             }
             None => Ok(transcript.said_by(gone)),
@@ -437,7 +444,7 @@ mod tests {
         #[test]
         fn parts_make_what_a_scan_gives(text in session(), part_bytes in 3000u64..20_000) {
             let whole = scan::scan(&text.as_bytes()).unwrap();
-            let Some(mut parts) = Parts::begin(&text.as_bytes(), part_bytes).unwrap() else { return Ok(()) };
+            let Some(mut parts) = Parts::begin(&text.as_bytes(), part_bytes, 1).unwrap() else { return Ok(()) };
             let reader = parts.reader();
             for part in parts.rest() {
                 parts.add(&reader.read(&text.as_bytes(), part).unwrap());
@@ -487,7 +494,7 @@ mod tests {
         let changes = [TextChange { at, length: 4 }];
         let read = scan_changed(before, &text.as_bytes(), &new.as_bytes(), &changes).unwrap();
         assert_eq!(read.map(|read| read.transcript.entries.len()), Some(150));
-        let mut parts = Parts::begin(&text.as_bytes(), 9_000).unwrap().unwrap();
+        let mut parts = Parts::begin(&text.as_bytes(), 9_000, 1).unwrap().unwrap();
         let reader = parts.reader();
         assert!(parts.rest().count() > 1);
         assert!(parts.rest().all(|part| parts.add(&reader.read(&text.as_bytes(), part).unwrap())));

@@ -1,7 +1,7 @@
 //! A long source that is read in parts, by as many threads as the caller has. The result is what a scan in one piece
 //! gives.
 
-use super::scan::{self, ENTRIES_MAX, Scanned};
+use super::scan::{self, Scanned};
 use crate::format::Format;
 use memchr::memchr;
 use spans::source::{Fault, Source, Span};
@@ -17,6 +17,8 @@ pub struct Parts {
     /// The length of the source, and that of a part.
     bytes: u64,
     part_bytes: u64,
+    /// Most entries of all parts.
+    entries_max: usize,
     /// Whether the result is still as if it had been read in one piece.
     fit: bool,
 }
@@ -27,23 +29,31 @@ pub struct PartReader {
     format: &'static Format,
     /// The session that the first row names.
     session: Option<u64>,
+    /// Most entries of a part.
+    entries_max: usize,
 }
 
 impl Parts {
-    /// Reads the first part. `None` if the source has only one, or its format is not known after that.
+    /// Reads the first part. `None` if the source has only one, or its format is not known after that. As many parts as
+    /// `at_once` are in memory besides those that were added.
     ///
     /// # Errors
     ///
     /// When the source cannot be read.
-    pub fn begin(source: &dyn Source, part_bytes: u64) -> Result<Option<Self>, Fault> {
+    pub fn begin(source: &dyn Source, part_bytes: u64, at_once: usize) -> Result<Option<Self>, Fault> {
         let bytes = source.len();
         if bytes <= part_bytes {
             return Ok(None);
         }
         let read = scan::beginning(source, part_bytes)?;
         let Some(format) = read.format.filter(|_| read.undecided.is_none()) else { return Ok(None) };
-        let reader = PartReader { format, session: read.transcript.session };
-        Ok(Some(Self { read, reader, bytes, part_bytes, fit: true }))
+        let entries_max = scan::entries_max(source);
+        let reader = PartReader {
+            format,
+            session: read.transcript.session,
+            entries_max: entries_max / at_once.max(1),
+        };
+        Ok(Some(Self { read, reader, bytes, part_bytes, entries_max, fit: true }))
     }
 
     /// The other parts, in their order.
@@ -66,7 +76,8 @@ impl Parts {
             _ => true,
         };
         let is_same = own.session.is_none() || other.session.is_none() || own.session == other.session;
-        let has_room = own.entries.len() + other.entries.len() <= ENTRIES_MAX;
+        let has_room = other.entries.len() <= self.reader.entries_max
+            && own.entries.len() + other.entries.len() <= self.entries_max;
         self.fit &= follows && is_same && has_room;
         if self.fit {
             own.append(other);
@@ -92,7 +103,8 @@ impl PartReader {
     pub fn read(self, source: &dyn Source, part: Span) -> Result<Scanned, Fault> {
         match line_end(source, Span::new(part.start - 1, part.end - 1))? {
             Some(start) => {
-                scan::lines(self.format, self.session, source, Span::new(start, part.end), source.len())
+                let lines = Span::new(start, part.end);
+                scan::lines(self.format, self.session, source, lines, source.len(), self.entries_max)
             }
             None => Ok(Scanned::default()),
         }

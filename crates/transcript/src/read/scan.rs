@@ -16,8 +16,17 @@ use memchr::memchr_iter;
 use spans::json::{self, Doc, Fed, Tokeniser, Value, ValueKind as Json};
 use spans::source::{Fault, Source, Span, WINDOW_BYTES};
 
-/// Most entries in one transcript. Longer ones are refused, because the entries would not fit into memory.
+/// Most entries in one transcript, however much memory there is. Longer ones are refused.
 pub const ENTRIES_MAX: usize = 16_000_000;
+
+/// How much memory an entry takes at most, about, while a transcript is read, examined and mended: 117 bytes were measured for
+/// one of `{}`, and a list may be half as long again while it grows.
+pub const ENTRY_BYTES: u64 = 256;
+
+/// Most entries that are read of a source.
+pub(crate) fn entries_max(source: &dyn Source) -> usize {
+    ENTRIES_MAX.min(source.records_max())
+}
 
 /// Most records on one line, damaged or not. A line with more is reported and not split, because an entry takes hundreds of
 /// times the memory of a record as short as `{}`.
@@ -109,8 +118,9 @@ pub(super) fn lines(
     source: &dyn Source,
     span: Span,
     end: u64,
+    entries_max: usize,
 ) -> Result<Scanned, Fault> {
-    let mut scanner = Scanner { head: None, lines_to: span.end, ..Scanner::new() };
+    let mut scanner = Scanner { head: None, lines_to: span.end, entries_max, ..Scanner::new() };
     scanner.tokens = Tokeniser::new(span.start);
     scanner.line.start = span.start;
     scanner.read.format = Some(format);
@@ -136,6 +146,7 @@ pub struct Scanner<'v> {
     line: CurrentLine,
     /// Only lines that begin before this offset are read.
     lines_to: u64,
+    entries_max: usize,
     /// The lines after a known place make the file one of another format.
     strayed: bool,
     sound: SoundKeys,
@@ -198,6 +209,7 @@ impl Scanner<'_> {
             head_nodes: 0,
             line: CurrentLine::default(),
             lines_to: u64::MAX,
+            entries_max: ENTRIES_MAX,
             strayed: false,
             sound: SoundKeys::default(),
             visitor: None,
@@ -207,7 +219,7 @@ impl Scanner<'_> {
     /// Whether reading on is useless: the file is in no known format, or has too many entries.
     pub fn hopeless(&self) -> bool {
         (self.head.is_none() && self.read.format.is_none())
-            || self.read.transcript.entries.len() > ENTRIES_MAX
+            || self.read.transcript.entries.len() > self.entries_max
     }
 
     /// Whether all is read that is wanted.
@@ -231,7 +243,12 @@ impl Scanner<'_> {
 
     /// Reads up to an offset, or until `enough`.
     fn read_up_to(&mut self, end: u64, source: &dyn Source, enough: fn(&Self) -> bool) -> Result<(), Fault> {
+        self.entries_max = self.entries_max.min(entries_max(source));
         while self.tokens.end() < end && !enough(self) {
+            // The rest of a damaged line is not held.
+            if self.line.bad.is_some() {
+                self.tokens.skip_to(source.data_from(self.tokens.end()).min(end));
+            }
             let at = self.tokens.end();
             let count = (end - at).min(WINDOW_BYTES as u64) as usize;
             self.tokens.go_on(count, |room| source.fill(at, room))?;
@@ -482,6 +499,98 @@ impl CurrentLine {
         } else if self.separator.is_none() {
             let place = memchr_iter(0xe2, bytes).find(|&at| is_separator(&bytes[at..]));
             self.separator = place.map(|place| at + place as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::parts::Parts;
+    use alloc::string::String;
+    use core::cell::Cell;
+
+    /// A file of which a part is a hole, on a machine with little memory.
+    struct Sparse<'s> {
+        bytes: &'s [u8],
+        hole: Span,
+        records_max: usize,
+        /// How many bytes of the hole were read.
+        read: Cell<u64>,
+    }
+
+    impl Source for Sparse<'_> {
+        fn len(&self) -> u64 {
+            self.bytes.len() as u64
+        }
+
+        fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+            let (from, to) = (at.max(self.hole.start), (at + buffer.len() as u64).min(self.hole.end));
+            self.read.set(self.read.get() + to.saturating_sub(from));
+            self.bytes.read(at, buffer)
+        }
+
+        fn records_max(&self) -> usize {
+            self.records_max
+        }
+
+        fn data_from(&self, at: u64) -> u64 {
+            if at >= self.hole.start && at < self.hole.end { self.hole.end } else { at }
+        }
+    }
+
+    const HEADER: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"cwd\":\"/\"}\n";
+
+    #[test]
+    fn a_hole_is_skipped_and_gives_what_zeros_give() {
+        let line = |n: usize| {
+            alloc::format!(
+                "{{\"type\":\"custom\",\"id\":\"e{n}\",\"parentId\":null,\"customType\":\"x\",\"data\":{n}}}\n"
+            )
+        };
+        let front = String::from(HEADER) + &(0..40).map(line).collect::<String>();
+        let back: String = (40..80).map(line).collect();
+        let zeros = (8 << 20) + 1_000;
+        // Between lines, within a line, and up to the end.
+        for (cut, back) in [(0, &*back), (0, "\n"), (20, &*back), (0, "")] {
+            let front = &front[..front.len() - cut];
+            let bytes = [front.as_bytes(), &alloc::vec![0; zeros], back.as_bytes()].concat();
+            let hole = Span::new(front.len() as u64, (front.len() + zeros) as u64);
+            let source = Sparse { bytes: &bytes, hole, records_max: usize::MAX, read: Cell::new(0) };
+            let (sparse, plain) = (scan(&source).unwrap(), scan(&bytes.as_slice()).unwrap());
+            assert_eq!(sparse.transcript.damage, plain.transcript.damage, "{cut}");
+            assert_eq!(
+                (sparse.transcript.lines, sparse.transcript.bytes),
+                (plain.transcript.lines, bytes.len() as u64)
+            );
+            let spans = |read: &Scanned| -> Vec<_> {
+                read.transcript.entries.iter().map(|entry| (entry.span, entry.line)).collect()
+            };
+            assert_eq!(spans(&sparse), spans(&plain), "{cut}");
+            // So much of a line is held before it is looked at.
+            assert!(source.read.get() <= 3 << 20, "{}", source.read.get());
+        }
+    }
+
+    #[test]
+    fn no_more_records_are_read_than_fit() {
+        let text = String::from(HEADER) + &"{}\n".repeat(50_000);
+        let bytes = text.as_bytes();
+        let none = Span::new(0, 0);
+        for records_max in [1_000, 20_000, 100_000] {
+            let source = Sparse { bytes, hole: none, records_max, read: Cell::new(0) };
+            let entries = scan(&source).unwrap().transcript.entries.len();
+            assert!(
+                entries <= records_max + WINDOW_BYTES && (entries > records_max) == (records_max < 50_000)
+            );
+            let Some(mut parts) = Parts::begin(&source, 30_000, 2).unwrap() else { panic!("one part") };
+            let (reader, mut fit) = (parts.reader(), true);
+            for part in parts.rest() {
+                let read = reader.read(&source, part).unwrap();
+                assert!(read.transcript.entries.len() <= records_max / 2 + WINDOW_BYTES);
+                fit &= parts.add(&read);
+            }
+            assert_eq!(fit, records_max > 50_000);
         }
     }
 }

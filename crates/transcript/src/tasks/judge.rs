@@ -25,7 +25,7 @@ use crate::format::Head;
 use crate::model::overflow::Cause;
 use crate::model::policy::Policy;
 use crate::plan::Rendered;
-use crate::read::scan::{ENTRIES_MAX, ReadTo, Scanned, scan, scan_from};
+use crate::read::scan::{ReadTo, Scanned, entries_max, scan, scan_from};
 use crate::rule::unseen_title::Titles;
 use crate::rule::{Feature, bound_thinking, may_be_crowded, woken_by};
 use crate::session::failure::failure_in;
@@ -281,7 +281,7 @@ impl Judge {
         facts.entries += added.entries.len();
         facts.calls += added.calls.len();
         facts.results += added.results.len();
-        if facts.entries > ENTRIES_MAX {
+        if facts.entries > entries_max(source) {
             return Err(Feature::Rewritten.into());
         }
         (self.undecided, self.ends, self.searched, self.count) = (read.undecided, ends, length, count);

@@ -37,7 +37,7 @@ pub(crate) enum Event {
     Ask(SyncSender<StatusAnswer>),
     /// Reload the configuration.
     Reload,
-    /// Finish the current files, then end.
+    /// End, within a moment.
     Stop,
 }
 

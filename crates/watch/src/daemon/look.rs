@@ -7,6 +7,7 @@ use crate::config::{Config, Roots, WatchMode};
 use crate::daemon::memory::Memory;
 use crate::daemon::metrics::FindingLabels;
 use crate::daemon::queue::{Cure, Done, Job, Listed, Pace, Repaired};
+use crate::daemon::reading::Reading;
 use keeper::{
     Deferral, Ending, Error, FileId, FoundFile, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp,
     Tokens, Verdicts, bytes_read, find, follow, insert_late_lines, is_hindrance, known_roots, maintain,
@@ -14,6 +15,7 @@ use keeper::{
 };
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -56,6 +58,7 @@ pub(crate) struct Looker {
     memory: Mutex<Memory<Remembered>>,
     /// Files with late lines queued beside them, which the files themselves do not show.
     late_lines: Arc<Mutex<HashSet<PathBuf>>>,
+    pub(crate) reading: Arc<Reading>,
 }
 
 /// How many findings there are of each kind.
@@ -73,6 +76,12 @@ pub(crate) struct LookReport {
     pub(crate) took: Duration,
     /// How much of the file was read.
     pub(crate) read_bytes: u64,
+}
+
+impl LookReport {
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.done, Done::Failed | Done::Hindered)
+    }
 }
 
 /// The result of reading a file.
@@ -125,7 +134,7 @@ impl LookOptions {
 }
 
 impl Looker {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, reading: Arc<Reading>) -> Self {
         let files = Arc::new(LookOptions::from_config(config, config.mode));
         let is_same = config.stores == config.mode;
         Self {
@@ -139,13 +148,14 @@ impl Looker {
             rescue: config.rescue(),
             memory: Mutex::new(Memory::new(MEMORY_BYTES_MAX)),
             late_lines: Arc::default(),
+            reading,
         }
     }
 
     /// A looker for a new configuration. What was remembered of files depends on the old one and is forgotten, but
     /// waiting late lines stay known.
     pub(crate) fn under(&self, config: &Config) -> Self {
-        Self { late_lines: self.late_lines.clone(), ..Self::new(config) }
+        Self { late_lines: self.late_lines.clone(), ..Self::new(config, self.reading.clone()) }
     }
 
     /// Looks at a file, unless it has not changed; lists the sessions of a store, or looks at one of them.
@@ -206,6 +216,10 @@ impl Looker {
     }
 
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<ReadFile>) {
+        let _being_read = match self.reading.begin(&job.path, stamp, data_bytes(&job.path)) {
+            Ok(being_read) => being_read,
+            Err(after) => return (Done::Deferred { as_it_is: None, after, cure: Cure::Change }, None),
+        };
         match self.see(job, root) {
             Ok(FileLook { outcome: Some(outcome), too_long, recovered, set_by }) => {
                 let selection = self.way(job).selection(job.pace, &outcome);
@@ -355,6 +369,11 @@ impl FileLook {
         let too_long = failed.filter(|failure| failure.cause.is_cured_by_less());
         Self { outcome, too_long, recovered: None, set_by: SetBy::Configuration }
     }
+}
+
+/// How much of a file is data, and not a hole.
+fn data_bytes(path: &Path) -> u64 {
+    std::fs::symlink_metadata(path).map_or(0, |found| found.len().min(found.blocks().saturating_mul(512)))
 }
 
 fn is_file(path: &Path) -> bool {
@@ -619,7 +638,8 @@ mod tests {
 
     #[test]
     fn lines_that_wait_are_not_forgotten_with_the_configuration() {
-        let looker = Looker::new(&config());
+        let state = tempfile::tempdir().unwrap();
+        let looker = Looker::new(&config(), Arc::new(Reading::open(state.path())));
         let renewed = looker.under(&config());
         // A worker may still use the old one.
         looker.late_lines().insert("a.jsonl".into());

@@ -13,9 +13,10 @@ use crate::daemon::instance::NotClaimed;
 use crate::daemon::look::Looker;
 use crate::daemon::metrics::{Metrics, whole};
 use crate::daemon::queue::{Cure, FILES_MAX, Job, Queue, RootId, Tick};
+use crate::daemon::reading::Reading;
 use crate::daemon::root_discovery::RootDiscovery;
 use crate::daemon::systemd;
-use keeper::{RunsToKeep, Vault, plain};
+use keeper::{RunsToKeep, Vault, is_replacing, plain, stop_reading};
 use report::LastReport;
 use roots::Watched;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -45,6 +46,10 @@ const CLEAR_FIRST: Duration = Duration::from_secs(10 * 60);
 const STATUS_EVERY: Duration = Duration::from_secs(10);
 /// How often metrics are written to a file, if configured.
 const TEXTFILE_EVERY: Duration = Duration::from_secs(15);
+/// How long looks have time to end. One that is cut off is like one of a daemon that is killed: no file is damaged by that.
+const STOP_MAX: Duration = Duration::from_millis(600);
+/// The longest sleep while they do.
+const STOP_SLEEP_MAX: Duration = Duration::from_millis(50);
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
@@ -103,6 +108,8 @@ struct Daemon {
     status_text: String,
     full: bool,
     stopping: bool,
+    /// From when on looks that still run are left behind, unless one is replacing a file.
+    stop_at: Tick,
     /// The socket that this daemon opened.
     socket: Option<PathBuf>,
     config_error: Option<String>,
@@ -199,7 +206,7 @@ impl Daemon {
         Ok(Self {
             exits: Exits::open(events.clone())?,
             queue: Queue::new(config.settle(), FILES_MAX),
-            looker: Arc::new(Looker::new(&config)),
+            looker: Arc::new(Looker::new(&config, Arc::new(Reading::open(&config.state)))),
             next_roots: start.after(config.rescan),
             config,
             roots: Vec::new(),
@@ -221,6 +228,7 @@ impl Daemon {
             status_text: String::new(),
             full: false,
             stopping: false,
+            stop_at: start,
             socket: None,
             config_error: None,
         })
@@ -235,6 +243,14 @@ impl Daemon {
     fn begin(&mut self) -> Result<(), Error> {
         let (mode, stores) = (self.config.mode.name(), self.config.stores.name());
         info!(event = "start", mode, stores_mode = stores, pid = std::process::id(), "started");
+        for (path, wait) in self.looker.reading.suspects() {
+            let (path, minutes) = (plain(&path.to_string_lossy()), wait.as_secs() / 60);
+            warn!(
+                event = "trouble",
+                path,
+                "{path}: a daemon was killed while it read this file; reading it in {minutes} minutes, or once it has changed"
+            );
+        }
         let taken = self.open_roots();
         self.discover_roots();
         if self.roots.is_empty() && taken.is_empty() {
@@ -264,9 +280,9 @@ impl Daemon {
         }
     }
 
-    /// Runs until it was told to stop and no look is running.
+    /// Runs until it was told to stop and no look is running, or those that do take too long.
     fn turn(&mut self, inbox: &Receiver<Event>, reload: &mut dyn FnMut() -> Result<Config, String>) {
-        while !(self.stopping && self.at_work == 0) {
+        while !(self.stopping && (self.at_work == 0 || self.now() >= self.stop_at && !is_replacing())) {
             self.tick();
             let first = match inbox.recv_timeout(self.sleep()) {
                 Ok(event) => event,
@@ -289,7 +305,8 @@ impl Daemon {
         let textfile = self.config.metrics_textfile.is_some().then_some(self.next_textfile);
         let moments = [due, clear, textfile, Some(self.next_roots), self.next_alive, status];
         let next = moments.into_iter().flatten().min();
-        next.map_or(SLEEP_MAX, |next| next.since(now)).min(SLEEP_MAX)
+        let most = if self.stopping { STOP_SLEEP_MAX } else { SLEEP_MAX };
+        next.map_or(SLEEP_MAX, |next| next.since(now)).min(most)
     }
 
     /// Does everything that is due.
@@ -369,7 +386,10 @@ impl Daemon {
             }
             Event::Looked(report) => {
                 self.at_work -= 1;
-                self.looked(&report, now);
+                // What fails now has failed because it was told to.
+                if !(self.stopping && report.has_failed()) {
+                    self.looked(&report, now);
+                }
             }
             Event::Cleared { removed_bytes, kept_bytes, errors } => {
                 self.at_work -= 1;
@@ -385,8 +405,10 @@ impl Daemon {
             Event::Reload => self.reload(reload()),
             Event::Stop => {
                 if !self.stopping {
-                    info!(event = "stop", at_work = self.at_work, "stopping after the files at hand");
+                    info!(event = "stop", at_work = self.at_work, "stopping");
                     systemd::stopping();
+                    stop_reading();
+                    self.stop_at = now.after(STOP_MAX);
                 }
                 self.stopping = true;
             }
@@ -463,6 +485,7 @@ impl Daemon {
 
     fn end(mut self) {
         self.write_textfile(self.now());
+        self.looker.reading.end();
         if let Some(socket) = &self.socket {
             drop(std::fs::remove_file(socket));
         }

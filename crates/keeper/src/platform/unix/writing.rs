@@ -4,10 +4,9 @@ use super::is_lacking;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use transcript::Span;
 
 /// Flags to open the new file with. It is switched to [append mode](to_its_end) once the new text is written.
 pub(crate) const NEW_TEXT: OFlags = OFlags::RDWR;
@@ -61,12 +60,6 @@ fn or_plainly(file: &File, done: io::Result<()>) -> io::Result<()> {
         Err(cause) if Errno::from_io_error(&cause).is_some_and(is_lacking) => Ok(rustix::fs::fsync(file)?),
         done => done,
     }
-}
-
-/// Copies a span of one file to the current position of another, inside the kernel. Returns how many bytes there were.
-pub(crate) fn copy_span(mut from: &File, span: Span, mut out: &File) -> io::Result<u64> {
-    from.seek(SeekFrom::Start(span.start))?;
-    io::copy(&mut from.take(span.len()), &mut out)
 }
 
 #[cfg(test)]

@@ -2,17 +2,13 @@
 
 use super::open::open;
 use super::security;
-use crate::platform::{FileExt, OFlags};
+use crate::platform::OFlags;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
-use transcript::Span;
 
 /// Flags to open the new file with, which cannot change later.
 pub(crate) const NEW_TEXT: OFlags = OFlags::RDWR_AT_END;
-
-/// How much is copied at a time.
-const PIECE_BYTES: u64 = 256 << 10;
 
 /// Creates a file that only its owner can read. Never follows a link.
 ///
@@ -52,21 +48,4 @@ pub(crate) fn sync_data(file: &File) -> io::Result<()> {
 /// Syncs what other programs have written to a file that we have open for reading.
 pub(crate) fn sync_others(file: &File) -> io::Result<()> {
     security::reopen_to_append(file)?.sync_data()
-}
-
-/// Copies a span of one file to the current position of another. Returns how many bytes there were. The position of the
-/// first file is not used, because another thread may read from it.
-pub(crate) fn copy_span(from: &File, span: Span, mut out: &File) -> io::Result<u64> {
-    let mut at = span.start;
-    let mut buffer = vec![0; span.len().min(PIECE_BYTES) as usize];
-    while at < span.end {
-        let wanted = (span.end - at).min(PIECE_BYTES) as usize;
-        let got = from.read_at(&mut buffer[..wanted], at)?;
-        if got == 0 {
-            break;
-        }
-        out.write_all(&buffer[..got])?;
-        at += got as u64;
-    }
-    Ok(at - span.start)
 }

@@ -1,0 +1,255 @@
+//! Which long files are being read, noted on the disk: what a daemon had in hand when it was killed is not the first thing that the
+//! next one reads. And long files may not take all workers.
+
+use keeper::Stamp;
+use rustix::fs::{FlockOperation, flock};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Shorter files are not noted.
+const NOTED_BYTES_MIN: u64 = 1 << 20;
+/// Longer files are read by only some of the workers at a time.
+const LONG_BYTES_MIN: u64 = 64 << 20;
+/// How many long files are read at a time.
+const LONG_MAX: usize = 2;
+/// How long a long file waits until another one is read.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
+/// How long a file waits with which one daemon was killed; twice as long for each one more.
+const KILLED_PAUSE: Duration = Duration::from_secs(10 * 60);
+/// The longest such wait.
+const KILLED_PAUSE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest file of notes that is read.
+const NOTES_BYTES_MAX: u64 = 1 << 20;
+
+const ENDING: &str = "reading";
+
+/// A file that is being read, or was when a daemon was killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Note {
+    path: PathBuf,
+    /// Its length and time then.
+    stamp: (u64, (i64, i64)),
+    /// How many daemons were killed while they read it.
+    killed: u32,
+}
+
+/// What is being read.
+pub(crate) struct Reading {
+    began: Instant,
+    /// `None` if notes cannot be written.
+    file: Option<(PathBuf, File)>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    now: Vec<Note>,
+    suspects: Vec<Note>,
+    long: usize,
+}
+
+/// A file is being read until this is dropped.
+pub(crate) struct BeingRead<'r> {
+    reading: &'r Reading,
+    path: PathBuf,
+    is_long: bool,
+}
+
+impl Reading {
+    /// Reads what daemons that were killed had in hand, and begins notes of this one.
+    pub(crate) fn open(state: &Path) -> Self {
+        let suspects = left(state);
+        let path = state.join(std::process::id().to_string()).with_extension(ENDING);
+        let file = File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = file.ok().filter(|file| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok());
+        let reading = Self {
+            began: Instant::now(),
+            file: file.map(|file| (path, file)),
+            state: Mutex::new(State { suspects, ..State::default() }),
+        };
+        // Suspects stay known until they were read, however often the daemon starts.
+        reading.write(&reading.state());
+        reading
+    }
+
+    /// The files that are not read at first, and how long each waits.
+    pub(crate) fn suspects(&self) -> Vec<(PathBuf, Duration)> {
+        self.state().suspects.iter().map(|note| (note.path.clone(), pause(note.killed))).collect()
+    }
+
+    /// Notes that a file is being read; or how long to wait with it.
+    pub(crate) fn begin(
+        &self,
+        path: &Path,
+        stamp: Stamp,
+        data_bytes: u64,
+    ) -> Result<Option<BeingRead<'_>>, Duration> {
+        if stamp.bytes < NOTED_BYTES_MIN {
+            return Ok(None);
+        }
+        let mut state = self.state();
+        let is_long = data_bytes >= LONG_BYTES_MIN;
+        if is_long && state.long >= LONG_MAX {
+            return Err(LONG_PAUSE);
+        }
+        let mut note = Note { path: path.to_path_buf(), stamp: (stamp.bytes, stamp.modified), killed: 0 };
+        if let Some(at) = state.suspects.iter().position(|known| known.path == path) {
+            let known = &state.suspects[at];
+            let wait = pause(known.killed).saturating_sub(self.began.elapsed());
+            // Once it has changed, it is another file.
+            if known.stamp == note.stamp {
+                if !wait.is_zero() {
+                    return Err(wait);
+                }
+                note.killed = known.killed;
+            }
+            state.suspects.remove(at);
+        }
+        state.long += usize::from(is_long);
+        state.now.push(note);
+        self.write(&state);
+        Ok(Some(BeingRead { reading: self, path: path.to_path_buf(), is_long }))
+    }
+
+    /// The daemon ends by itself: nothing that is being read had to do with it.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.now.clear();
+        if state.suspects.is_empty()
+            && let Some((path, _)) = &self.file
+        {
+            drop(std::fs::remove_file(path));
+        } else {
+            self.write(&state);
+        }
+    }
+
+    /// What the next daemon is to know if this one is killed now. The kernel keeps it, so it need not be synced.
+    fn write(&self, state: &State) {
+        let Some((_, file)) = &self.file else { return };
+        let read = state.now.iter().map(|note| line(note, 1));
+        let text: String = read.chain(state.suspects.iter().map(|note| line(note, 0))).collect();
+        // A line that is not whole says nothing.
+        drop(file.write_all_at(text.as_bytes(), 0).and_then(|()| file.set_len(text.len() as u64)));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for BeingRead<'_> {
+    fn drop(&mut self) {
+        let mut state = self.reading.state();
+        state.long -= usize::from(self.is_long);
+        if let Some(at) = state.now.iter().position(|note| note.path == self.path) {
+            state.now.remove(at);
+        }
+        self.reading.write(&state);
+    }
+}
+
+fn pause(killed: u32) -> Duration {
+    (KILLED_PAUSE * 2_u32.saturating_pow(killed.saturating_sub(1).min(16))).min(KILLED_PAUSE_MAX)
+}
+
+fn line(Note { path, stamp: (bytes, (seconds, nanos)), killed }: &Note, more: u32) -> String {
+    let path: String = path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{} {bytes} {seconds} {nanos} {path}.\n", killed.saturating_add(more))
+}
+
+fn note(line: &str) -> Option<Note> {
+    let mut words = line.strip_suffix('.')?.split(' ');
+    let killed = words.next()?.parse().ok()?;
+    let stamp = (words.next()?.parse().ok()?, (words.next()?.parse().ok()?, words.next()?.parse().ok()?));
+    let hex = words.next()?.as_bytes();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let path: Option<Vec<u8>> = hex.chunks(2).map(byte).collect();
+    Some(Note { path: OsString::from_vec(path?).into(), stamp, killed })
+}
+
+/// What daemons left that do not run any more. Their notes are removed.
+fn left(state: &Path) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    for entry in std::fs::read_dir(state).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|ending| ending != ENDING) {
+            continue;
+        }
+        let Ok(file) = File::options().read(true).open(&path) else { continue };
+        let mut text = String::new();
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_ok()
+            && file.take(NOTES_BYTES_MAX).read_to_string(&mut text).is_ok()
+        {
+            notes.extend(text.lines().filter_map(note));
+            drop(std::fs::remove_file(&path));
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keeper::FileId;
+
+    #[test]
+    fn what_a_daemon_was_killed_with_is_not_tried_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let stamp =
+            |bytes| Stamp { file: FileId { device: 1, inode: 1 }, bytes, modified: (7, -1), changed: (8, 0) };
+        let path = PathBuf::from(OsString::from_vec(b"/s/\xff bad\nname.jsonl".to_vec()));
+        let kill = |reading: Reading| {
+            // As the kernel does it: what is written stays, and the lock goes.
+            let own = reading.file.as_ref().unwrap().0.clone();
+            let text = std::fs::read(&own).unwrap();
+            drop(reading);
+            std::fs::remove_file(&own).unwrap();
+            std::fs::write(own.with_file_name("1.reading"), text).unwrap();
+        };
+        for (killed, wait) in [(0, 0), (1, 10), (2, 20), (3, 40)] {
+            let reading = Reading::open(dir.path());
+            let suspects = reading.suspects();
+            assert_eq!(suspects.len(), usize::from(killed > 0));
+            assert!(suspects.iter().all(|(known, after)| *known == path && after.as_secs() == wait * 60));
+            // Others are read, and short ones are not noted.
+            assert!(reading.begin(Path::new("/s/other"), stamp(2 << 20), 0).is_ok());
+            assert!(reading.begin(&path, stamp(5), 5).unwrap().is_none());
+            if killed > 0 {
+                let left = reading.begin(&path, stamp(2 << 20), 0).err().unwrap();
+                assert!(left <= Duration::from_secs(wait * 60) && left > Duration::from_secs(wait * 60 - 9));
+            }
+            let begun = Reading { began: Instant::now() - Duration::from_secs(wait * 60), ..reading };
+            std::mem::forget(begun.begin(&path, stamp(2 << 20), 0).unwrap());
+            kill(begun);
+        }
+        // Once it has changed, and once the daemon has ended by itself, nothing is known of it.
+        let reading = Reading::open(dir.path());
+        drop(reading.begin(&path, stamp(3 << 20), 0).unwrap());
+        reading.end();
+        drop(reading);
+        assert!(Reading::open(dir.path()).suspects().is_empty());
+    }
+
+    #[test]
+    fn long_files_leave_workers_for_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let reading = Reading::open(dir.path());
+        let stamp =
+            Stamp { file: FileId { device: 1, inode: 1 }, bytes: 1 << 40, modified: (0, 0), changed: (0, 0) };
+        let begin = |name: &str, data| reading.begin(Path::new(name), stamp, data);
+        let first = begin("a", 1 << 40).unwrap();
+        let _second = begin("b", 1 << 30).unwrap();
+        assert!(begin("c", 1 << 30).is_err());
+        // Most of it is a hole.
+        drop(begin("d", 4096).unwrap());
+        drop(first);
+        assert!(begin("c", 1 << 30).is_ok());
+    }
+}
