@@ -35,6 +35,7 @@ mod readme; // README.md and docs/: examples that run, links that work, a pictur
 mod recover; // `tailor recover`, `compact` and `chunk`: a long session can continue, and undo restores every byte.
 mod rng; // Repeatable random numbers.
 mod scan; // `tailor scan`: exit codes, selection, its JSON.
+mod sent; // What agents send of a session, against what the real programs sent.
 mod stories; // What happens in sessions of every agent, written once and spelled in each format.
 mod strangers; // Root among the files of other users: what they put in the way leads nowhere.
 mod support; // A folder for each test, and how to run the program in it.

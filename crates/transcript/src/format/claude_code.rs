@@ -10,8 +10,8 @@ use super::base::{
     Results, Root, Shape, SupportLevel, Vote,
 };
 use super::common::{
-    alone, broken_by_stop_reason, content_parts, corrupted_role, is_string, items, later, says, says_any,
-    time_after,
+    alone, broken_by_stop_reason, content_parts, corrupted_role, is_string, items, later, moment_ms, says,
+    says_any, time_after,
 };
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
@@ -166,7 +166,7 @@ fn is_record(doc: &Doc) -> bool {
 
 fn read(doc: &Doc, draft: &mut Draft<'_>) {
     let Some(line) = doc.root() else { return };
-    let [kind, uuid, parent, sidechain, team, meta, message, session] = line.pick([
+    let [kind, uuid, parent, sidechain, team, meta, message, session, timestamp] = line.pick([
         "type",
         "uuid",
         "parentUuid",
@@ -175,6 +175,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         "isMeta",
         "message",
         "sessionId",
+        "timestamp",
     ]);
     let Some(kind) = kind.and_then(|own| CHAIN.iter().find(|kind| own.is(kind))) else {
         return service(doc, draft);
@@ -185,6 +186,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     draft.entry.id = draft.intern(uuid);
     draft.parent(parent);
     draft.session(session);
+    draft.written(timestamp.and_then(moment_ms));
     draft.entry.is_sidechain = sidechain.is_some_and(Value::is_true) || is_string(team);
     draft.entry.injected = meta.is_some_and(Value::is_true);
     if let Some(message) = message.filter(|message| message.get("role").is_none()) {
@@ -311,6 +313,13 @@ fn service(doc: &Doc, draft: &mut Draft<'_>) {
     }
     if says_any(doc, "type", REQUEST_LOG) {
         draft.entry.service = Service::RequestLog;
+    }
+    // The leaf, unless a row after that one came below it.
+    if says(doc, "type", "last-prompt") && is_string(doc.get("leafUuid")) {
+        draft.entry.kind = Kind::Leaf;
+        let named = doc.get("leafUuid");
+        let (id, at) = (draft.intern(named), named.map(Value::span).unwrap_or_default());
+        draft.target(Target { id, at, ..Target::default() });
     }
     if says(doc, "type", "file-history-snapshot") {
         draft.entry.service = Service::Snapshot;

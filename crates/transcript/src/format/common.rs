@@ -214,13 +214,18 @@ pub(super) fn time_after(entry: &Doc) -> String {
     entry.get("timestamp").and_then(Value::text).map(|time| later(&time)).unwrap_or_default()
 }
 
+/// A moment, as a timestamp or a number, in milliseconds since 1970.
+pub(super) fn moment_ms(value: Value<'_>) -> Option<u64> {
+    let text = value.text();
+    let moment = text.and_then(|text| core::str::from_utf8(&text).ok()?.parse::<jiff::Timestamp>().ok());
+    let moment = moment.and_then(|moment| u64::try_from(moment.as_millisecond()).ok());
+    moment.or_else(|| value.whole())
+}
+
 /// When an object was written, in milliseconds since 1970: its own time, or that of the message in it.
 pub(crate) fn written_ms(doc: &Doc) -> Option<u64> {
-    let own = doc.get("timestamp");
-    let moment = own.and_then(Value::text).and_then(|text| core::str::from_utf8(&text).ok()?.parse().ok());
-    let moment = moment.map(jiff::Timestamp::as_millisecond).and_then(|millis| u64::try_from(millis).ok());
     let inside = || doc.get("message").and_then(|message| message.get("timestamp")).and_then(Value::whole);
-    moment.or_else(|| own.and_then(Value::whole)).or_else(inside)
+    doc.get("timestamp").and_then(moment_ms).or_else(inside)
 }
 
 /// A compaction as a user message in place of those that are left out. The API accepts several user messages in a row.

@@ -7,7 +7,7 @@ use super::entry::{
 };
 use super::ids::Id;
 use super::image::{self, Image};
-use super::transcript::{Said, SideList, Start, Transcript};
+use super::transcript::{Said, SideList, Start, Transcript, Written};
 use alloc::borrow::Cow;
 use spans::fingerprint;
 use spans::json::{JsonText, Odd, Value, ValueKind as Json};
@@ -129,6 +129,14 @@ impl Draft<'_> {
         let own = fingerprint::hash(&name);
         if *self.transcript.session.get_or_insert(own) != own {
             self.issue(ContentIssueKind::Foreign, self.entry.span);
+        }
+    }
+
+    /// Records when the row was written, for agents that go by that.
+    pub fn written(&mut self, at: Option<u64>) {
+        if let Some(at) = at {
+            let entry = self.transcript.entries.len() as u32;
+            self.transcript.times.push(Written { entry, ms: at as u32 });
         }
     }
 

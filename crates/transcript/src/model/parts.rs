@@ -8,7 +8,7 @@ use super::entry::{
 };
 use super::ids::Id;
 use super::image::Image;
-use super::transcript::{Said, SideList, Start, Transcript};
+use super::transcript::{Said, SideList, Start, Transcript, Written};
 use alloc::vec::Vec;
 use core::ops::Range;
 use spans::json::JsonText;
@@ -282,6 +282,8 @@ impl Transcript {
         places.sorted(&mut self.said, &other.said, |said| said.entry, Shift::said);
         places.sorted(&mut self.side_lists, &other.side_lists, |list| list.entry, Shift::side_list);
         places.sorted(&mut self.starts, &other.starts, |start| start.entry, Shift::start);
+        let time = |by: &Shift<'_>, time: &Written| Written { entry: by.entry_at(time.entry), ..*time };
+        places.sorted(&mut self.times, &other.times, |time| time.entry, time);
         let index = |by: &Shift<'_>, &entry: &u32| by.entry_at(entry);
         places.sorted(&mut self.unusual, &other.unusual, |&entry| entry, index);
         places.sorted(&mut self.unreasoned, &other.unreasoned, |&entry| entry, index);
@@ -408,7 +410,7 @@ impl Transcript {
         let counts = (self.bytes, self.lines, self.user_text, self.user_texts, self.session, self.ordinals);
         let flags = (self.reasons, self.read_only, self.offsets, self.in_database, self.token_counts);
         let numbered = alloc::format!(
-            "{counts:?} {flags:?}\n{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
+            "{counts:?} {flags:?}\n{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
             self.entries,
             self.calls,
             self.results,
@@ -417,6 +419,7 @@ impl Transcript {
             self.thinking,
             self.targets,
             self.starts,
+            self.times,
             self.unusual,
             self.unreasoned,
             self.issues,

@@ -53,6 +53,8 @@ pub struct Transcript {
     pub(crate) session: Option<u64>,
     /// The first and the last ordinal of a record.
     pub(crate) ordinals: Option<(u64, u64)>,
+    /// When rows were written, where the agent goes by that.
+    pub(super) times: Vec<Written>,
     /// Indices of unusual entries: see [`Transcript::unusual`].
     pub(super) unusual: Vec<u32>,
     /// Whether some message has its reasoning in a field beside its content.
@@ -74,6 +76,13 @@ pub(crate) struct SideList {
     pub(super) entry: u32,
     /// The list.
     pub(crate) at: Span,
+}
+
+/// When the row of an entry was written, in milliseconds; only the low bits, which tell moments of the same weeks apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) entry: u32,
+    pub(crate) ms: u32,
 }
 
 /// Marks when a call's tool started.
@@ -156,6 +165,11 @@ impl Transcript {
     /// about them need not visit all entries.
     pub(crate) fn unusual(&self) -> impl Iterator<Item = (u32, &Entry)> {
         self.unusual.iter().map(|&index| (index, &self.entries[index as usize]))
+    }
+
+    /// When rows were written, in the order of the file.
+    pub(crate) fn times(&self) -> &[Written] {
+        &self.times
     }
 
     /// The content issues of an entry.
@@ -248,6 +262,7 @@ impl Transcript {
             self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
             self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
             self.side_lists.truncate(self.side_lists.partition_point(|list| (list.entry as usize) < index));
+            self.times.truncate(self.times.partition_point(|time| (time.entry as usize) < index));
             self.unreasoned.truncate(self.unreasoned.partition_point(|&entry| (entry as usize) < index));
             self.token_counts = self.token_counts.filter(|&entry| (entry as usize) < index);
             self.unusual.truncate(self.unusual.partition_point(|&unusual| (unusual as usize) < index));

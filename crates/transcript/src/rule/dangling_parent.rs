@@ -37,10 +37,13 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let mut due: Vec<u32> = dangling(session).collect();
     let mut seen = vec![false; session.transcript.entries.len()];
     while let Some(entry) = due.pop() {
-        let before = nearest_before(session, entry);
+        // Claude Code goes on there by itself, but older versions and other readers do not.
+        let goes_on = session.parent(entry).filter(|_| session.format.shape == Shape::Graph);
+        let before = goes_on.or_else(|| nearest_before(session, entry));
         let fix = match before {
             None => continue,
             Some(_) if is_summary(session, entry) => Fix::NONE,
+            Some(before) if goes_on.is_some() => surely(link(session, entry, before)),
             Some(before) => link(session, entry, before),
         };
         if let (Safety::Safe, Some(before)) = (fix.safety, before) {
@@ -126,6 +129,11 @@ pub(super) fn nearest_before(session: &Session<'_>, entry: u32) -> Option<u32> {
             && spoken
     };
     (0..entry).rev().filter(fits).take(CANDIDATES_MAX).find(|&before| !session.is_above(entry, before))
+}
+
+/// The same fix where it is no guess.
+pub(super) fn surely(fix: Fix) -> Fix {
+    if fix.ops.is_empty() { fix } else { Fix::safe(fix.ops) }
 }
 
 /// Links an entry to an earlier one.

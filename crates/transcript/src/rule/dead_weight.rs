@@ -44,7 +44,8 @@ pub(super) fn report(
 }
 
 /// Whether a repair could still change which entries are loaded: a parent is not in the file, parents go in a circle, the
-/// record that names the newest entry names none, or records stand in lines that nobody can read yet.
+/// record that names the newest entry names none, or one on another branch than the last row, which other readers take, or
+/// records stand in lines that nobody can read yet.
 pub(super) fn is_in_doubt(session: &Session<'_>) -> Result<bool, Fault> {
     if !session.format.shape.has_parents() {
         return Ok(false);
@@ -53,8 +54,9 @@ pub(super) fn is_in_doubt(session: &Session<'_>) -> Result<bool, Fault> {
     let broken = dangling_parent::all_dangling(session).next().is_some() || !session.circles().is_empty();
     let newest = entries.rev().find(|&entry| session.kind(entry) == Kind::Leaf);
     let unnamed = newest.is_some_and(|newest| session.target(newest).is_none());
+    let elsewhere = session.ends.tip != session.ends.last;
     let hidden = || Ok(session.damaged_lines()?.iter().any(|line| line.records > 0 || line.user));
-    if broken || unnamed { Ok(true) } else { hidden() }
+    if broken || unnamed || elsewhere { Ok(true) } else { hidden() }
 }
 
 /// Whether nothing needs an entry: neither another entry, nor the agent, which may append children to it.

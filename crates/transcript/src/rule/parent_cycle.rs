@@ -36,10 +36,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let before = dangling_parent::nearest_before(session, entry);
         let at = session.entry(entry).parent_at();
         let fix = match before {
-            Some(before) => match dangling_parent::link(session, entry, before) {
-                Fix { ops, .. } if !ops.is_empty() => Fix::safe(ops),
-                held => held,
-            },
+            Some(before) => dangling_parent::surely(dangling_parent::link(session, entry, before)),
             None => Fix::safe(vec![Op::Replace { at, with: b"null".to_vec() }]),
         };
         let message = "parent links lead back to this entry".to_string();

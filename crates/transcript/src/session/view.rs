@@ -92,10 +92,10 @@ pub(super) struct LastSpoken {
 /// The ends of the branches of a graph.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ends {
-    /// The childless entry that the leaf was found from: the leaf is its nearest ancestor that is a message, or itself.
+    /// The row that the leaf was found from: the leaf is its nearest ancestor that is a message, or itself.
     pub(crate) tip: Option<u32>,
-    /// How many ends of the main conversation there are.
-    pub(crate) main: u32,
+    /// The last row of the conversation: the tip, unless a record names another one.
+    pub(crate) last: Option<u32>,
 }
 
 /// Which call a result answers.

@@ -132,6 +132,10 @@ impl Drawing<'_> {
                 self.recount(index, pointer.at, kept);
             }
             let Some(target) = pointer.id.and_then(|_| self.session.target(index)) else { continue };
+            if self.session.format.shape == Shape::Graph && entry.kind != Kind::Leaf {
+                // What its compactions keep is between two entries, and stays with both.
+                continue;
+            }
             let chosen = self.replace.iter().any(|(at, _)| *at == pointer.at);
             let leaves = entry.kind == Kind::Boundary && self.moves.contains_key(&target) && !chosen;
             if !self.drop.contains(&target) && !leaves {
@@ -218,6 +222,7 @@ impl Drawing<'_> {
                 }
             }
         }
+        self.move_targets(&[]);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::seen::TextKey;
 use crate::format::Shape;
-use crate::model::entry::{Entry, Kind, Link, Role};
+use crate::model::entry::{Entry, Kind, Link, Role, Service};
 use crate::model::ids::Id;
 use crate::model::transcript::Transcript;
 use crate::rule::Feature;
@@ -38,6 +38,8 @@ pub(super) struct Graph {
     turn: VecDeque<(TextKey, bool)>,
     /// The entry from which the leaf was found.
     tip: TextKey,
+    /// A `last-prompt` record names an entry of the turn: what comes has to come below that.
+    named: bool,
 }
 
 impl Branch {
@@ -100,6 +102,14 @@ impl Branch {
             }
             // Messages that a compaction had replaced may be in context again.
             (Self::Log, _) if found.is_sidechain => Err(Feature::Unplaced),
+            (Self::Graph(graph), None) if found.kind == Kind::Leaf => {
+                let target = added.target_of(entry).id.map(key);
+                if target != Some(graph.tip) {
+                    return Err(Feature::Unplaced);
+                }
+                graph.named = true;
+                Ok(BranchPosition::Beside)
+            }
             (_, None) | (Self::List(_) | Self::Log, _) if found.kind == Kind::Opaque => {
                 Ok(BranchPosition::Beside)
             }
@@ -138,6 +148,9 @@ impl Graph {
         let entries = &session.transcript.entries;
         let count = entries.len() as u32;
         let (Some(leaf), Some(tip)) = (session.leaf, session.ends.tip) else { return Err(Feature::Unplaced) };
+        if session.ends.last != Some(tip) {
+            return Err(Feature::Unplaced);
+        }
         let mut inside = vec![false; entries.len()];
         inside[first as usize] = true;
         for entry in 0..count {
@@ -160,7 +173,10 @@ impl Graph {
         if !is_last || !whole || (0..count).any(backwards) {
             return Err(Feature::Unplaced);
         }
-        let mut graph = Self { turn: VecDeque::new(), tip: key_of(session, tip)? };
+        let named = (0..count).rev().find(|&entry| session.kind(entry) == Kind::Leaf);
+        let named = named.and_then(|named| session.target(named));
+        let named = named.is_some_and(|named| inside[named as usize]);
+        let mut graph = Self { turn: VecDeque::new(), tip: key_of(session, tip)?, named };
         for entry in (0..count).filter(|&entry| inside[entry as usize] && !session.superseded(entry)) {
             graph.remember(key_of(session, entry)?, session.entry(entry).is_spoken());
         }
@@ -189,6 +205,11 @@ impl Graph {
             let alone = begins || found.group.is_none();
             return if beside && alone { Ok(BranchPosition::Beside) } else { Err(Feature::Unplaced) };
         }
+        // Every row of the main conversation becomes the leaf, and what is not above it is left.
+        let moves = spoken || !(found.is_sidechain || found.service == Service::Progress);
+        if parent != Some(self.tip) && moves && (self.named || !spoken) {
+            return Err(Feature::Unplaced);
+        }
         let place = match (spoken, parent == Some(self.tip)) {
             (true, true) => BranchPosition::Live,
             (true, false) if said => BranchPosition::Sibling,
@@ -197,6 +218,7 @@ impl Graph {
         };
         if spoken && begins {
             self.turn.clear();
+            self.named = false;
         }
         if spoken || parent == Some(self.tip) {
             self.tip = id;

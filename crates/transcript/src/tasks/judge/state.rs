@@ -292,6 +292,8 @@ impl JudgedSession {
     /// Whether an entry has nothing unusual that only a look can judge.
     fn is_plain(&self, added: &Transcript, entry: u32, begins: bool) -> Result<(), Feature> {
         let found = &added.entries[entry as usize];
+        // Of a graph the branch decides.
+        let names = found.kind == Kind::Leaf && self.format.shape == Shape::Graph;
         let moves =
             matches!(found.kind, Kind::Boundary | Kind::Header | Kind::Leaf) || added.has_target(entry);
         let binds =
@@ -307,7 +309,7 @@ impl JudgedSession {
         });
         let checks = [
             (found.glued || found.odd != Odd::default(), Feature::Damage),
-            (moves, Feature::Unplaced),
+            (moves && !names, Feature::Unplaced),
             (found.stop == StopReason::Aborted || found.service == Service::Failure, Feature::Failure),
             (binds && self.binding || reopens, Feature::Unsettled),
             (odd, Feature::Odd),

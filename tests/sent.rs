@@ -1,0 +1,83 @@
+//! What agents send of a session: tests/agents/sent holds small sessions, and what the real program sent of each.
+//!
+//! `tests/agents/sent.py` asks the programs again. A line is a case: its name, the rows of the file, and what was in the request,
+//! as a set: `t:` a text, `c:` a call, `r:` a result. Halves of pairs are left out on both sides, because the programs complete or
+//! drop them in ways of their own.
+
+use crate::support::root;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use transcript::request::blame;
+
+/// Texts, calls and results of a row of any format, by the names that the formats use.
+fn tags(row: &Value, out: &mut BTreeSet<String>) {
+    let message = row.get("message").unwrap_or(row);
+    if let Some(call) = message.get("toolCallId").and_then(Value::as_str) {
+        out.insert(format!("r:{call}"));
+        return;
+    }
+    match message.get("content") {
+        Some(Value::String(text)) => _ = out.insert(format!("t:{}", text.trim())),
+        Some(Value::Array(blocks)) => {
+            for block in blocks {
+                let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().trim();
+                match text("type") {
+                    "text" => _ = out.insert(format!("t:{}", text("text"))),
+                    "tool_use" | "toolCall" => _ = out.insert(format!("c:{}", text("id"))),
+                    "tool_result" => _ = out.insert(format!("r:{}", text("tool_use_id"))),
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What of a file is sent, by Tailor's picture of it.
+fn sent(text: &str) -> BTreeSet<String> {
+    let unsent = blame(&text.as_bytes(), "").unwrap().unwrap().unsent;
+    let mut found = BTreeSet::new();
+    for (line, row) in (1..).zip(text.lines()) {
+        if !unsent.contains(&line)
+            && let Ok(row) = serde_json::from_str(row)
+        {
+            tags(&row, &mut found);
+        }
+    }
+    let whole = |tag: &String| {
+        let other = |kind: &str| found.contains(&format!("{kind}{}", &tag[1..]));
+        tag.starts_with('t') || other("c") && other("r")
+    };
+    found.iter().filter(|tag| whole(tag)).cloned().collect()
+}
+
+#[test]
+fn what_is_sent_is_what_the_programs_sent() {
+    let mut wrong = Vec::new();
+    for file in fs::read_dir(root().join("tests/agents/sent")).unwrap() {
+        let path = file.unwrap().path();
+        for line in fs::read_to_string(&path).unwrap().lines() {
+            let case: Value = serde_json::from_str(line).unwrap();
+            let rows = case["rows"].as_array().unwrap().iter();
+            // A row that is a string is a damaged line.
+            let rows = rows.map(|row| row.as_str().map_or_else(|| row.to_string(), str::to_string));
+            let text: String = rows.map(|row| row + "\n").collect();
+            let expected: BTreeSet<String> = case["sent"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|tag| tag.as_str().unwrap().to_string())
+                .collect();
+            let found = sent(&text);
+            if found != expected {
+                wrong.push(format!(
+                    "{}: {}\n  found {found:?}\n  sent  {expected:?}",
+                    path.display(),
+                    case["case"]
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
