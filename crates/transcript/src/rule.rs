@@ -46,6 +46,7 @@ mod impossible_counter;
 mod invalid_thinking;
 mod invalid_tool_name;
 mod line_separator;
+mod lost_turns;
 pub(crate) mod mirrored_reply;
 mod misordered_results;
 mod misplaced_header;
@@ -151,6 +152,7 @@ pub const RULES: &[&Rule] = &[
     &parent_cycle::RULE,
     &abandoned_compaction::RULE,
     &dangling_boundary::RULE,
+    &lost_turns::RULE,
     &copied_entry::RULE,
     &foreign_rows::RULE,
     &broken_ordinals::RULE,

@@ -70,8 +70,12 @@ pub struct Format {
     pub names_call_again: &'static [&'static str],
     /// Whether results are repeated where the model never sees them.
     pub copies_results: bool,
+    /// In a graph the newest record is the leaf, whatever it is, and not the newest message.
+    pub any_record_is_leaf: bool,
     /// Whether an assistant message may record that it was aborted during a call.
     pub aborts: bool,
+    /// The agent leaves out a message that failed or was aborted, and sends its results all the same.
+    pub leaves_out_failed: bool,
     /// Whether a compaction names the first entry that stays in context.
     pub compactions_name_what_stays: bool,
     /// Whether records may hold the texts of results as they were sent, of which only the newest record is read.
@@ -143,7 +147,9 @@ pub(super) const BASE: Format = Format {
     takes_ids_again: false,
     names_call_again: &[],
     copies_results: false,
+    any_record_is_leaf: false,
     aborts: false,
+    leaves_out_failed: false,
     compactions_name_what_stays: false,
     keeps_sent_texts: false,
     content: Content::NONE,

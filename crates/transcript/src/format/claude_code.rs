@@ -103,6 +103,7 @@ pub(super) const FORMAT: Format = Format {
     arguments: Some(Arguments::INPUT),
     has_plain_ids: true,
     copies_results: true,
+    any_record_is_leaf: true,
     aborts: true,
     content: Content {
         empty: Some(Severity::Note),
@@ -197,6 +198,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         "assistant" => assistant(line, message, draft),
         "attachment" => draft.entry.kind = Kind::Note,
         "progress" => draft.entry.service = Service::Progress,
+        "system" if says(doc, "subtype", "api_error") => draft.entry.service = Service::Retry,
         "system" if says(doc, "subtype", "compact_boundary") => {
             draft.entry.kind = Kind::Boundary;
             let kept = doc.get("compactMetadata").and_then(|metadata| metadata.get("preservedSegment"));

@@ -35,6 +35,7 @@ const ENTRIES: &[(&str, &str)] = &[
     ("compaction", "firstKeptEntryIndex"),
     ("branch_summary", "fromId"),
     ("label", "targetId"),
+    ("context_edit", "targetId"),
     ("model_change", "modelId"),
     ("thinking_level_change", "thinkingLevel"),
 ];
@@ -58,6 +59,7 @@ const NAMES: &[FieldNames] = &[
             "custom_message",
             "compaction",
             "branch_summary",
+            "context_edit",
             "label",
             "model_change",
             "thinking_level_change",
@@ -154,6 +156,7 @@ pub(super) const FORMAT: Format = Format {
     arguments: Some(Arguments { at: &[&["arguments"]], none: "{}" }),
     copies_results: true,
     aborts: true,
+    leaves_out_failed: true,
     compactions_name_what_stays: true,
     keeps_sent_texts: true,
     content: Content {
@@ -241,6 +244,11 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         Some(b"label") => target(doc.get("targetId"), draft),
         Some(b"reset") => draft.entry.service = Service::Reset,
         Some(b"custom") if says(doc, "customType", SENT_TEXTS) => draft.entry.service = Service::SentTexts,
+        // Since 0.87: without a replacement the target is hidden.
+        Some(b"context_edit") => {
+            let content = doc.get("replacement").and_then(|replacement| replacement.get("content"));
+            draft.edits(doc.get("targetId"), content);
+        }
         Some(b"leaf") => {
             draft.entry.kind = Kind::Leaf;
             target(doc.get("targetId"), draft);

@@ -7,7 +7,7 @@ use super::entry::{
 };
 use super::ids::Id;
 use super::image::{self, Image};
-use super::transcript::{Said, SideList, Start, Transcript, Written};
+use super::transcript::{ContextEdit, Said, SideList, Start, Transcript, Written};
 use alloc::borrow::Cow;
 use spans::fingerprint;
 use spans::json::{JsonText, Odd, Value, ValueKind as Json};
@@ -130,6 +130,19 @@ impl Draft<'_> {
         if *self.transcript.session.get_or_insert(own) != own {
             self.issue(ContentIssueKind::Foreign, self.entry.span);
         }
+    }
+
+    /// Says that the entry changes what another one says: hides it, or puts this content in its place.
+    pub fn edits(&mut self, target: Option<Value<'_>>, content: Option<Value<'_>>) {
+        let Some(target) = self.intern(target) else { return };
+        let blocks = || content.into_iter().flat_map(Value::items);
+        content
+            .into_iter()
+            .chain(blocks().filter_map(|block| block.get("text")))
+            .for_each(|text| self.text(text));
+        let calls = blocks().filter_map(|block| self.intern(block.get("id"))).collect();
+        let entry = self.transcript.entries.len() as u32;
+        self.transcript.edits.push(ContextEdit { entry, target, hides: content.is_none(), calls });
     }
 
     /// Records when the row was written, for agents that go by that.

@@ -71,6 +71,8 @@ pub enum Service {
     None,
     /// Progress of a running tool; of no use once it has ended.
     Progress,
+    /// A request failed and is tried again.
+    Retry,
     /// A log of a request or its response; never read again.
     RequestLog,
     /// The state of files at a message, which is [`Entry::group`]. A later snapshot for the same message replaces it.

@@ -319,7 +319,7 @@ impl fmt::Display for Held {
             }
             Self::Tangled => "no unambiguous repair here",
             Self::BrokenLinks => {
-                "a link of this session is broken, and these messages may be sent again once it is repaired"
+                "it is not certain that these messages are unused: a link of the session is broken, or its records disagree about the newest one"
             }
             Self::Worse(worse) => return write!(f, "{worse}"),
         })

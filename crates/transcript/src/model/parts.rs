@@ -8,7 +8,7 @@ use super::entry::{
 };
 use super::ids::Id;
 use super::image::Image;
-use super::transcript::{Said, SideList, Start, Transcript, Written};
+use super::transcript::{ContextEdit, Said, SideList, Start, Transcript, Written};
 use alloc::vec::Vec;
 use core::ops::Range;
 use spans::json::JsonText;
@@ -115,6 +115,12 @@ impl Shift<'_> {
 
     fn side_list(&self, list: &SideList) -> SideList {
         SideList { entry: self.entry_at(list.entry), at: self.span(list.at) }
+    }
+
+    fn edit(&self, edit: &ContextEdit) -> ContextEdit {
+        let target = self.id(Some(edit.target)).unwrap_or(edit.target);
+        let calls = edit.calls.iter().filter_map(|&call| self.id(Some(call))).collect();
+        ContextEdit { entry: self.entry_at(edit.entry), target, calls, ..*edit }
     }
 
     fn start(&self, start: &Start) -> Start {
@@ -282,6 +288,7 @@ impl Transcript {
         places.sorted(&mut self.said, &other.said, |said| said.entry, Shift::said);
         places.sorted(&mut self.side_lists, &other.side_lists, |list| list.entry, Shift::side_list);
         places.sorted(&mut self.starts, &other.starts, |start| start.entry, Shift::start);
+        places.sorted(&mut self.edits, &other.edits, |edit| edit.entry, Shift::edit);
         let time = |by: &Shift<'_>, time: &Written| Written { entry: by.entry_at(time.entry), ..*time };
         places.sorted(&mut self.times, &other.times, |time| time.entry, time);
         let index = |by: &Shift<'_>, &entry: &u32| by.entry_at(entry);
@@ -410,7 +417,7 @@ impl Transcript {
         let counts = (self.bytes, self.lines, self.user_text, self.user_texts, self.session, self.ordinals);
         let flags = (self.reasons, self.read_only, self.offsets, self.in_database, self.token_counts);
         let numbered = alloc::format!(
-            "{counts:?} {flags:?}\n{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
+            "{counts:?} {flags:?}\n{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}{:?}",
             self.entries,
             self.calls,
             self.results,
@@ -419,6 +426,7 @@ impl Transcript {
             self.thinking,
             self.targets,
             self.starts,
+            self.edits,
             self.times,
             self.unusual,
             self.unreasoned,

@@ -53,6 +53,8 @@ pub struct Transcript {
     pub(crate) session: Option<u64>,
     /// The first and the last ordinal of a record.
     pub(crate) ordinals: Option<(u64, u64)>,
+    /// Entries that change what an earlier one says.
+    pub(super) edits: Vec<ContextEdit>,
     /// When rows were written, where the agent goes by that.
     pub(super) times: Vec<Written>,
     /// Indices of unusual entries: see [`Transcript::unusual`].
@@ -76,6 +78,18 @@ pub(crate) struct SideList {
     pub(super) entry: u32,
     /// The list.
     pub(crate) at: Span,
+}
+
+/// An entry that changes what an earlier one on its branch says to the model (pi's `context_edit`).
+#[derive(Clone, Debug)]
+pub(crate) struct ContextEdit {
+    pub(crate) entry: u32,
+    /// What it changes.
+    pub(crate) target: Id,
+    /// Nothing of that is sent any more.
+    pub(crate) hides: bool,
+    /// Otherwise, the calls that are sent in its place.
+    pub(crate) calls: Vec<Id>,
 }
 
 /// When the row of an entry was written, in milliseconds; only the low bits, which tell moments of the same weeks apart.
@@ -165,6 +179,11 @@ impl Transcript {
     /// about them need not visit all entries.
     pub(crate) fn unusual(&self) -> impl Iterator<Item = (u32, &Entry)> {
         self.unusual.iter().map(|&index| (index, &self.entries[index as usize]))
+    }
+
+    /// The entries that change others, in the order of the file.
+    pub(crate) fn edits(&self) -> &[ContextEdit] {
+        &self.edits
     }
 
     /// When rows were written, in the order of the file.
@@ -262,6 +281,7 @@ impl Transcript {
             self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
             self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
             self.side_lists.truncate(self.side_lists.partition_point(|list| (list.entry as usize) < index));
+            self.edits.truncate(self.edits.partition_point(|edit| (edit.entry as usize) < index));
             self.times.truncate(self.times.partition_point(|time| (time.entry as usize) < index));
             self.unreasoned.truncate(self.unreasoned.partition_point(|&entry| (entry as usize) < index));
             self.token_counts = self.token_counts.filter(|&entry| (entry as usize) < index);

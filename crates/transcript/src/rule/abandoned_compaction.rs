@@ -45,10 +45,8 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let in_doubt = !abandoned.is_empty() && is_in_doubt(session)?;
     for entry in abandoned {
         let message = "a compaction attempt that was abandoned".to_string();
-        let fix = match in_doubt {
-            true => Fix::held(Held::BrokenLinks),
-            false => only_if_asked(take_out(session, entry), Guard::History),
-        };
+        let goes = only_if_asked(take_out(session, entry), Guard::History);
+        let fix = if in_doubt { Fix::held(Held::BrokenLinks) } else { goes };
         out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
     }
     Ok(())

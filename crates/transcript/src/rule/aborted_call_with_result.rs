@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
             why: "The agent leaves the aborted call out of the request but sends the result: \"unexpected \
                   `tool_use_id` found in `tool_result` blocks\", for ever, even after a reset.",
             fix: "The result goes, and the unfinished call with it; the text of the turn stays. A call that was \
-                  complete and has a real result is left alone.",
+                  complete and has a real result is left alone, except in pi, which sends nothing of such a turn but its results.",
             source: "OpenClaw #8264, #9769, #1859; pi #812",
         },
         groups: &[Group::Pairing],
@@ -50,7 +50,8 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let Answers::Call(call) = *answers else { continue };
         let (found, result) = (session.call(call), session.result(index));
         let aborted = session.entry(found.entry).stop == StopReason::Aborted;
-        if !aborted || !session.is_live(found.entry) || !(found.partial || result.synthetic) {
+        let goes = found.partial || result.synthetic || session.is_left_out(found.entry);
+        if !aborted || !session.is_live(found.entry) || !goes {
             continue;
         }
         let severity = severity_in_context(session, found.entry);

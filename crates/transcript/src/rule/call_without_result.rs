@@ -52,8 +52,8 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
     let boundaries = OnceCell::new();
     let before_boundary = |entry| boundaries.get_or_init(|| before_boundaries(session)).contains(&entry);
     for (index, call) in (0..).zip(&session.transcript.calls) {
-        if call.id.is_none() || session.result_of(index).is_some() || excused(session, call, &before_boundary)
-        {
+        let is_settled = session.result_of(index).is_some() || !session.is_said(index);
+        if call.id.is_none() || is_settled || excused(session, call, &before_boundary) {
             continue;
         }
         // Two calls with one id in a message are P6: the result answers both.

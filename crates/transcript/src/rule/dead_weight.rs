@@ -3,7 +3,7 @@
 //! Nothing is dead weight that a repair could bring back: as long as a link of the session is broken, all of it stays.
 
 use super::base::{FindingSink, Rule, about};
-use super::dangling_parent;
+use super::{dangling_parent, lost_turns};
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::session::Session;
@@ -44,8 +44,8 @@ pub(super) fn report(
 }
 
 /// Whether a repair could still change which entries are loaded: a parent is not in the file, parents go in a circle, the
-/// record that names the newest entry names none, or one on another branch than the last row, which other readers take, or
-/// records stand in lines that nobody can read yet.
+/// record that names the newest entry names none, or one on another branch than the last row, which other readers take,
+/// records stand in lines that nobody can read yet, or turns may be on no branch by accident.
 pub(super) fn is_in_doubt(session: &Session<'_>) -> Result<bool, Fault> {
     if !session.format.shape.has_parents() {
         return Ok(false);
@@ -56,7 +56,7 @@ pub(super) fn is_in_doubt(session: &Session<'_>) -> Result<bool, Fault> {
     let unnamed = newest.is_some_and(|newest| session.target(newest).is_none());
     let elsewhere = session.ends.tip != session.ends.last;
     let hidden = || Ok(session.damaged_lines()?.iter().any(|line| line.records > 0 || line.user));
-    if broken || unnamed || elsewhere { Ok(true) } else { hidden() }
+    if broken || unnamed || elsewhere || lost_turns::are_possible(session) { Ok(true) } else { hidden() }
 }
 
 /// Whether nothing needs an entry: neither another entry, nor the agent, which may append children to it.
@@ -107,6 +107,10 @@ mod tests {
         head.into_iter().chain((0..12).map(row)).collect()
     }
 
+    fn lines<'r>(rows: impl Iterator<Item = &'r String>) -> String {
+        rows.flat_map(|row| [row.as_str(), "\n"]).collect()
+    }
+
     fn after(text: &str, policy: &Policy) -> String {
         let source = text.as_bytes();
         let Ok(repair) = mend(&source, policy).unwrap().repair else { return text.to_string() };
@@ -128,7 +132,7 @@ mod tests {
             for lost in 0..rows.len() {
                 let left: Vec<&String> =
                     rows.iter().enumerate().filter(|(n, _)| *n != lost).map(|(_, row)| row).collect();
-                let text: String = left.iter().map(|row| format!("{row}\n")).collect();
+                let text = lines(left.into_iter());
                 assert_eq!(after(&text, &alone), text, "without {}", rows[lost]);
                 let mended = after(&text, &group);
                 for n in (0..12).filter(|n| !rows[lost].contains(&format!("\"t{n}\""))) {
@@ -146,9 +150,8 @@ mod tests {
         let mut rows = rows(true);
         let beside = rows[10].replace("\"e10\"", "\"left\"").replace("t10", "left");
         rows.insert(11, beside.clone());
-        let text = |rows: &[String]| rows.iter().map(|row| format!("{row}\n")).collect::<String>();
-        assert!(!after(&text(&rows), &policy).contains("left"));
+        assert!(!after(&lines(rows.iter()), &policy).contains("left"));
         rows.remove(5);
-        assert!(after(&text(&rows), &policy).contains("left"));
+        assert!(after(&lines(rows.iter()), &policy).contains("left"));
     }
 }

@@ -20,11 +20,11 @@ pub(super) static RULE: Rule = Rule {
         code: "P4",
         name: "displaced-result",
         help: Help {
-            what: "There is something between a call and its result, or (Claude Code) the result is not loaded with its call.",
+            what: "There is something between a call and its result, or (Qwen Code) the result is not loaded with its call.",
             why: "APIs want results directly after the message with the calls: \"`tool_use` ids were found without \
                   `tool_result` blocks immediately after\", \"insufficient tool messages following tool_calls\".",
             fix: "The result moves to right after its call, what was between comes after it, and links are adapted. \
-                  Nothing is removed. Claude Code and Codex join pairs by id wherever they are. In Claude Code, a \
+                  Nothing is removed. Claude Code and Codex join pairs by id wherever they are. In Qwen Code, a \
                   result whose parent is neither on the branch nor its call is not loaded, so its call becomes its \
                   parent.",
             source: "OpenClaw #27150, #8221, #27356",
@@ -34,7 +34,8 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover,
+    // Claude Code finds the result of a call wherever it hangs.
+    cover: |format| if format.any_record_is_leaf { Cover::Never } else { cover(format) },
     check,
 };
 

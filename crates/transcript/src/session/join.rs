@@ -12,6 +12,7 @@ use crate::read::scan::Scanned;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::OnceCell;
+use hashbrown::HashMap;
 use spans::source::Source;
 
 impl<'a> Session<'a> {
@@ -55,6 +56,7 @@ impl<'a> Session<'a> {
             tokens: OnceCell::new(),
             last_spoken: OnceCell::new(),
             turn_ends: OnceCell::new(),
+            edited: HashMap::new(),
             runs: Vec::new(),
         };
         for (index, entry) in (0..).zip(&transcript.entries) {

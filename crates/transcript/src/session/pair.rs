@@ -96,10 +96,12 @@ impl Session<'_> {
         let mut uses = UsesById::new(self.transcript.ids.len());
         for &entry in &order {
             for call in self.transcript.calls_of(entry) {
-                let Some(id) = self.call(call as u32).key else { continue };
+                let said = self.is_said(call as u32);
+                let Some(id) = self.call(call as u32).key.filter(|_| said) else { continue };
                 uses.uses_of(id).open(call as u32, |call| self.turn(self.call(call).entry));
             }
-            for result in self.transcript.results_of(entry) {
+            let hidden = self.edit_of(entry).is_some_and(|edit| edit.hides);
+            for result in self.transcript.results_of(entry).filter(|_| !hidden) {
                 let found = self.result(result);
                 // It may name an id that is too long to be kept. Two bytes are an empty literal.
                 self.answers[result] =

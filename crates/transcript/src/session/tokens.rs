@@ -203,7 +203,13 @@ fn costs_of_sent(session: &Session<'_>, rates: Rates) -> impl Iterator<Item = (u
     session.sent().map(move |entry| {
         let instructs = Some(entry) == system;
         let all = Entries::from_session(session);
-        (entry, if instructs { Rates::instructions(session, entry) } else { rates.entry(all, entry) })
+        let cost = match session.edit_of(entry) {
+            // The entry that changes this one holds what is sent.
+            Some(_) => 0,
+            None if instructs => Rates::instructions(session, entry),
+            None => rates.entry(all, entry),
+        };
+        (entry, cost)
     })
 }
 

@@ -6,7 +6,7 @@ use crate::model::context_tokens::Count;
 use crate::model::entry::{Call, Entry, Kind, Link, Role, StopReason, ToolResult};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
-use crate::model::transcript::Transcript;
+use crate::model::transcript::{ContextEdit, Transcript};
 use crate::read::salvage::{self, DamagedLine};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -75,6 +75,8 @@ pub struct Session<'a> {
     pub(super) last_spoken: OnceCell<[LastSpoken; 2]>,
     /// The last live entry of each turn.
     pub(super) turn_ends: OnceCell<HashMap<u64, u32>>,
+    /// For each entry that another one changes, the index of that change.
+    pub(super) edited: HashMap<u32, u32>,
     /// For logs: for each entry, the first one of its run of assistant entries, which make one turn.
     pub(super) runs: Vec<u32>,
 }
@@ -213,6 +215,28 @@ impl<'a> Session<'a> {
     /// Whether the agent would send the entry to the model.
     pub fn in_context(&self, entry: u32) -> bool {
         self.context[entry as usize]
+    }
+
+    /// The last entry of the branch that changes what this one says to the model.
+    pub(crate) fn edit_of(&self, entry: u32) -> Option<&'a ContextEdit> {
+        if self.edited.is_empty() {
+            return None;
+        }
+        self.edited.get(&entry).map(|&edit| &self.transcript.edits()[edit as usize])
+    }
+
+    /// Whether the agent leaves out a message because it failed, although it sends the results of its calls. What
+    /// OpenClaw makes of those in its database was not measured.
+    pub(crate) fn is_left_out(&self, entry: u32) -> bool {
+        let failed = self.entry(entry).stop == StopReason::Aborted;
+        failed && self.format.leaves_out_failed && !self.transcript.in_database
+    }
+
+    /// Whether a call is still in what its entry says, after a change.
+    pub(crate) fn is_said(&self, call: u32) -> bool {
+        let call = self.call(call);
+        let kept = |edit: &ContextEdit| !edit.hides && call.id.is_some_and(|id| edit.calls.contains(&id));
+        self.edit_of(call.entry).is_none_or(kept)
     }
 
     /// Whether another entry with the same id comes later and takes its place.

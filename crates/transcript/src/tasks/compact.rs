@@ -499,6 +499,7 @@ fn insert(
         let mut with = Vec::new();
         quote(parent.as_bytes(), &mut with);
         steps.push(Op::Replace { at: session.entry(first).parent_at(), with });
+        steps.extend(name_what_stays(session, first));
     }
     if compacts == Compacts::InPlace {
         let goes = |&&entry: &&u32| Context::counts(session, entry);
@@ -506,6 +507,18 @@ fn insert(
     }
     steps.push(whole_lines(session, context.entries[place], &lines)?);
     Ok(steps)
+}
+
+/// Claude Code resumes at the row that the last `last-prompt` record names if that is not above the last row, as what a
+/// compaction replaces is not any more. So the record names the last row instead.
+fn name_what_stays(session: &Session<'_>, first: u32) -> Option<Op> {
+    let record =
+        (0..session.transcript.entries.len() as u32).rfind(|&entry| session.kind(entry) == Kind::Leaf)?;
+    let named = session.target(record).filter(|&named| !session.is_above(first, named));
+    let tip = session.ends.tip.filter(|_| named.is_some())?;
+    let mut with = Vec::new();
+    quote(session.transcript.id_text(session.entry(tip).id), &mut with);
+    Some(Op::Replace { at: session.transcript.target_of(record).at, with })
 }
 
 /// Why the agent would not read such a compaction.

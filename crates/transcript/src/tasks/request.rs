@@ -36,7 +36,8 @@ pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
     let policy = Policy::default();
     let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(None) };
     let entries = (0..).zip(&read.transcript.entries);
-    let unsent = entries.filter(|(entry, _)| !session.in_context(*entry)).map(|(_, entry)| entry.line);
+    let is_unsent = |entry: u32| !session.in_context(entry) || session.is_left_out(entry);
+    let unsent = entries.filter(|(entry, _)| is_unsent(*entry)).map(|(_, entry)| entry.line);
     let unsent = unsent.collect();
     let mut blame = Blame { named: named(&session, text), unsent, ..Blame::default() };
     if let Some(place) = MessagePath::parse(text) {
@@ -183,6 +184,7 @@ enum Sender {
 fn sender(session: &Session<'_>, entry: u32, dialect: RequestDialect) -> Option<Sender> {
     let found = session.entry(entry);
     match found.kind {
+        _ if session.is_left_out(entry) => None,
         Kind::Message(Role::Assistant) if found.stop == StopReason::Aborted => {
             let answered =
                 session.transcript.calls_of(entry).any(|call| session.result_of(call as u32).is_some());

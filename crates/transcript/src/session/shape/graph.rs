@@ -80,7 +80,9 @@ impl Session<'_> {
         }
         // After the loop above, because a result may be on a line before its call.
         let mut is_live = vec![false; self.transcript.entries.len()];
-        live.iter().for_each(|&entry| is_live[entry as usize] = true);
+        for &entry in live {
+            is_live[entry as usize] = true;
+        }
         let mut callers = None;
         for &entry in beside().filter(|&&entry| of_its_message(entry).is_none()) {
             let parent = self.parent(entry).filter(|&parent| is_live[parent as usize]).or_else(|| {
@@ -95,18 +97,29 @@ impl Session<'_> {
 
     /// Finds the leaf, and links the rows above it whose parents are missing to those at which the agent goes on.
     ///
-    /// The leaf is the last row of the main conversation. Only if the last `last-prompt` record names a row that is not
+    /// The leaf is the last row of the main conversation without children. Only if the last `last-prompt` record names a row that is not
     /// above it, it is that row, and what came later is not loaded. A file of a subagent has no main conversation.
     fn find_ends(&mut self) -> Ends {
         let mut rows: Vec<u32> = (0..self.transcript.entries.len() as u32).collect();
         rows.retain(|&entry| {
             let found = self.entry(entry);
-            found.id.is_some() && found.service != Service::Progress && !self.superseded(entry)
+            let may_be_leaf = self.format.any_record_is_leaf || found.is_spoken();
+            found.id.is_some() && may_be_leaf && found.service != Service::Progress && !self.superseded(entry)
         });
         if rows.iter().any(|&entry| !self.entry(entry).is_sidechain) {
             rows.retain(|&entry| !self.entry(entry).is_sidechain);
         }
-        let last = rows.last().copied();
+        let mut has_child = vec![false; self.transcript.entries.len()];
+        for &entry in &rows {
+            let up = core::iter::successors(self.parent(entry), |&parent| self.parent(parent));
+            // Records of progress may go in a circle.
+            let mut up = up.take(self.transcript.entries.len());
+            let parent = up.find(|&parent| self.entry(parent).service != Service::Progress);
+            if let Some(parent) = parent {
+                has_child[parent as usize] = true;
+            }
+        }
+        let last = rows.iter().rfind(|&&entry| !has_child[entry as usize]).or(rows.last()).copied();
         let all = 0..self.transcript.entries.len() as u32;
         let newest = all.rev().find(|&entry| self.kind(entry) == Kind::Leaf);
         let named = newest.and_then(|newest| self.target(newest));

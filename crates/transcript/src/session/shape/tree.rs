@@ -3,6 +3,7 @@
 use crate::model::entry::Kind;
 use crate::session::traits::{Compacts, Traits};
 use crate::session::view::Session;
+use alloc::vec::Vec;
 
 pub(super) static TREE: Traits = Traits {
     join: |session| session.join_tree(),
@@ -39,6 +40,27 @@ impl Session<'_> {
         let from = boundary.map_or(0, |at| self.kept_from(at));
         for &entry in &self.live[from..] {
             self.context[entry as usize] = true;
+        }
+        self.change();
+    }
+
+    /// Applies what entries in context say of others (pi since 0.87, `buildSessionProjection`): of several about one entry
+    /// the last one of the branch counts, and only within what is in context.
+    fn change(&mut self) {
+        let mut edits: Vec<(usize, u32)> = Vec::new();
+        for (index, edit) in (0..).zip(self.transcript.edits()) {
+            edits
+                .extend(self.place(edit.entry).filter(|_| self.in_context(edit.entry)).map(|at| (at, index)));
+        }
+        edits.sort_unstable();
+        for (_, index) in edits {
+            let target = self.by_id(self.transcript.edits()[index as usize].target);
+            if let Some(target) = target.filter(|&target| self.in_context(target)) {
+                self.edited.insert(target, index);
+            }
+        }
+        for (&target, &index) in &self.edited {
+            self.context[target as usize] &= !self.transcript.edits()[index as usize].hides;
         }
     }
 

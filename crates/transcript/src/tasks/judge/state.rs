@@ -294,8 +294,9 @@ impl JudgedSession {
         let found = &added.entries[entry as usize];
         // Of a graph the branch decides.
         let names = found.kind == Kind::Leaf && self.format.shape == Shape::Graph;
-        let moves =
-            matches!(found.kind, Kind::Boundary | Kind::Header | Kind::Leaf) || added.has_target(entry);
+        let moves = matches!(found.kind, Kind::Boundary | Kind::Header | Kind::Leaf)
+            || added.has_target(entry)
+            || added.edits().iter().any(|edit| edit.entry == entry);
         let binds =
             !added.thinking_of(entry).is_empty() && bound_thinking::model_binds(added.id_text(found.model));
         let reopens = self.in_turn && !begins && !added.calls_of(entry).is_empty();
