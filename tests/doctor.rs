@@ -515,7 +515,7 @@ fn an_error_that_is_not_about_the_session_says_so() {
     for text in ["529 overloaded_error: Overloaded", "Your credit balance is too low to access the API"] {
         let run = dir.tailor(&["explain", text]);
         let said = run.text();
-        assert!(run.status == 0 && said.contains("not about the session; there is nothing to fix"), "{said}");
+        assert!(run.status == 0 && said.contains("The session has nothing to do with it."), "{said}");
         assert!(!said.contains("tailor fix") && !said.contains("jsonl"), "{said}");
     }
 }

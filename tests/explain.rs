@@ -118,7 +118,7 @@ fn an_unknown_error_proposes_nothing() {
     let dir = Dir::new();
     for (text, file, has) in [
         ("foo bar", "claude-code/s6-progress", "No errors found."),
-        ("429 teapot", "pi/s1-head-and-tail", "No errors found."),
+        ("418 teapot", "pi/s1-head-and-tail", "No errors found."),
         ("foo bar", "pi/p1-lost-result", "errors that a scan finds:\n  line 3: P1 "),
         ("", "pi/p1-lost-result", "errors that a scan finds:\n  line 3: P1 "),
     ] {
@@ -136,7 +136,7 @@ fn an_unknown_error_proposes_nothing() {
 fn what_is_not_found_in_a_file_is_said_not_to_be() {
     let (dir, file) = (Dir::new(), fixture("pi/p1-lost-result"));
     let said = dir.tailor(&["explain", "messages: text content blocks must be non-empty", &file]).text();
-    assert!(said.contains("Not found in this file: M2 empty-text, M1 empty-turn.\n"), "{said}");
+    assert!(said.contains("Not found in this file: M1 empty-turn, M2 empty-text.\n"), "{said}");
     assert!(!said.contains("tailor fix"), "{said}");
     // An id that is not in the file proves nothing, but is worth reporting.
     let text = "tool_use ids were found without tool_result blocks: toolu_A, toolu_01, call_abc (call_id)";

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use transcript::refusal::FAMILIES;
 
 /// Limits of the README: people in trouble read it, and everything else has a page in docs/.
 const README_LINES_MAX: usize = 250;
@@ -85,6 +86,16 @@ fn copy_fixtures(command: &str, dir: &Dir) {
         if !dir.path(name).exists() {
             dir.write(name, fs::read(root().join(name)).unwrap());
         }
+    }
+}
+
+/// The table of errors is made of the families, so that `explain` says the same.
+#[test]
+fn the_table_of_errors_shows_the_families() {
+    let page = fs::read_to_string(root().join("README.md")).unwrap();
+    for family in FAMILIES.iter().filter(|family| !family.shown.is_empty()) {
+        let row = format!("| {} | `{}`", family.shown.join("<br>"), family.command);
+        assert!(page.contains(&row), "README.md has no row {row}");
     }
 }
 

@@ -15,10 +15,9 @@ use crate::stored;
 use crate::vault::{Purpose, Record, RunState, Vault};
 use std::path::Path;
 use transcript::compact::{Shares, Unable};
-use transcript::overflow::{
-    Cause, Failure, answered_since, classify, last_error, last_failure, tokens_named,
-};
+use transcript::overflow::{Cause, Failure, answered_since, last_error, last_failure, tokens_named};
 use transcript::recover::{self, RecoverLevel};
+use transcript::refusal::cause as cause_of;
 use transcript::shorten::{Length, Need, shorten};
 
 /// What is known, and what is asked for.
@@ -168,7 +167,7 @@ fn draw(
     let passed = recovery.error.as_ref().filter(|error| !is_old(error));
     let is_over = (was_over || recovery.error.is_some()) && passed.is_none() && failure.is_none();
     let error = passed.cloned().or(said.filter(|_| failure.is_some()));
-    let cause = passed.map(|error| classify(error)).or(failure.map(|failure| failure.cause));
+    let cause = passed.map(|error| cause_of(error)).or(failure.map(|failure| failure.cause));
     let length =
         content.read(|source| Length::measure(source, policies.choose(source)?, error.as_deref()))?;
     let tokens =

@@ -34,6 +34,7 @@ use flags::GivenValues;
 use keeper::{Mode, Options, Policies, Recovery, RunsToKeep, Vault};
 use spans::marker::TextFolder;
 use std::env::consts::{ARCH, OS};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -756,9 +757,12 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "CODE|ERROR TEXT", value_parser = names::topics(), hide_possible_values = true)]
     pub(crate) what: Option<String>,
     /// The session that the error is about: its file, its id, or a folder. By default all sessions of known agents are
-    /// searched, newest first.
-    #[arg(value_name = "FILE", value_parser = session(), value_hint = AnyPath)]
-    pub(crate) file: Option<PathBuf>,
+    /// searched, newest first. Words of a text without quotes may come before it.
+    #[arg(value_name = "FILE", value_hint = AnyPath)]
+    pub(crate) rest: Vec<OsString>,
+    /// List the families of errors that are known.
+    #[arg(long, conflicts_with = "what")]
+    pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) json: Json,
     #[command(flatten)]

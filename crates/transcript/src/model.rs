@@ -11,6 +11,5 @@ pub(crate) mod overflow;
 pub(crate) mod parts;
 pub mod policy;
 pub mod profile;
-pub(crate) mod refusal;
 pub(crate) mod rule;
 pub(crate) mod transcript;

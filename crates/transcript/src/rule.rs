@@ -67,7 +67,6 @@ mod owner_schema;
 mod parent_cycle;
 mod progress_entry;
 mod reasoning_alone;
-pub mod refusal;
 mod removal;
 mod request_log;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::place::{portable_text, shown, shown_word};
 use crate::remedy;
 use crate::report::FindingReport;
 use crate::say::{eprint_message, is_quiet, print_json};
-use crate::sessions::{ListedSession, Looks, describe_error, is_refused};
+use crate::sessions::{ListedSession, Looks, candidates, describe_error, is_refused, path_or_id};
 use crate::status::ExitStatus;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
 use transcript::overflow::last_error;
 use transcript::profile::{self, PROFILES};
-use transcript::refusal::{self, KnownError};
-use transcript::request::{Blame, blame};
+use transcript::refusal::{self, Blame, FAMILIES, Family};
+use transcript::request::{Blame as At, blame};
 use transcript::rule::{self, RULES, Rule};
 use transcript::{Examination, Finding, examine};
 
@@ -36,29 +36,45 @@ const FINDINGS_MAX: usize = 10;
 const STDIN_BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) fn run(mut explain: ExplainArgs) -> CommandResult {
+    let file = file_of(&mut explain)?;
     if explain.what.as_deref() == Some("-") {
         let mut text = Vec::new();
         let read = io::stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut text);
         read.map_err(|error| format!("standard input: could not read the error: {error}"))?;
         explain.what = Some(String::from_utf8_lossy(&text).trim().to_string());
     }
-    // `explain FILE 'ERROR TEXT'` has its arguments swapped.
-    if let (Some(what), Some(file)) = (&explain.what, &explain.file)
-        && Path::new(what).exists()
-        && !file.exists()
-    {
-        let text = file.to_string_lossy().into_owned();
-        explain.file = explain.what.replace(text).map(PathBuf::from);
-    }
-    let mut ask = Ask { explain: &explain, answer: ExplainLine::default() };
+    let mut ask = Ask { explain: &explain, file, answer: ExplainLine::default() };
     let status = ended(answer(&mut ask));
     let prints = ask.is_json() && ask.answer.kind == KIND;
     Ok(if prints { status.max(print_json(&ask.answer)) } else { status })
 }
 
+/// Takes the session out of the words of the command line. The others are one text.
+fn file_of(explain: &mut ExplainArgs) -> Result<Option<PathBuf>, String> {
+    let (Some(what), Some(last)) = (&mut explain.what, explain.rest.pop()) else { return Ok(None) };
+    // `explain FILE 'ERROR TEXT'` has its arguments swapped.
+    if Path::new(&what).exists() && !Path::new(&last).exists() && explain.rest.is_empty() {
+        let text = last.to_string_lossy().into_owned();
+        return Ok(Some(PathBuf::from(std::mem::replace(what, text))));
+    }
+    let is_whole = what.contains(char::is_whitespace) || what == "-" || rule::find(what).is_some();
+    let is_path = |text: &str| text.contains(['/', '\\']) || text.contains(".jsonl");
+    let file = path_or_id(last.clone())?;
+    let is_file = file.exists() || file.as_os_str() != last || last.to_str().is_none_or(is_path);
+    let is_file = is_file || is_whole && explain.rest.is_empty();
+    let words = explain.rest.drain(..).chain((!is_file).then_some(last));
+    for word in words {
+        *what += " ";
+        *what += &word.to_string_lossy();
+    }
+    Ok(is_file.then_some(file))
+}
+
 /// What is asked, and what is answered to a program.
 struct Ask<'e> {
     explain: &'e ExplainArgs,
+    /// The session, or a folder of sessions.
+    file: Option<PathBuf>,
     answer: ExplainLine,
 }
 
@@ -141,6 +157,44 @@ impl RuleLine {
     }
 }
 
+/// The line of `--json` about a family of errors.
+#[derive(Serialize)]
+struct FamilyLine {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    family: &'static str,
+    what: &'static str,
+    codes: &'static [&'static str],
+    about_session: bool,
+    source: &'static str,
+}
+
+/// What to do about an error in a session.
+#[derive(Default)]
+struct Advice {
+    /// What the command does, and the command.
+    run: Option<(&'static str, String)>,
+    /// What else there is to say.
+    text: String,
+    /// Whether the session can be gone on with afterwards.
+    goes_on: bool,
+}
+
+impl Advice {
+    fn of_text(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+
+    fn of_command(does: &'static str, command: String) -> Self {
+        Self { run: Some((does, command)), goes_on: true, ..Self::default() }
+    }
+
+    fn shown(&self) -> String {
+        let run = self.run.as_ref().map(|(does, command)| format!("{does}, run: {command}"));
+        paragraphs(&[run.as_deref().unwrap_or_default(), &self.text])
+    }
+}
+
 /// The line of `--json` about a profile.
 #[derive(Serialize)]
 struct ProfileLine {
@@ -153,6 +207,10 @@ struct ProfileLine {
 
 fn answer(ask: &mut Ask<'_>) -> CommandResult {
     let explain = ask.explain;
+    if explain.list {
+        list(ask);
+        return Ok(ExitStatus::Clean);
+    }
     let Some(what) = &explain.what else {
         let mut rules: Vec<&Rule> = RULES.to_vec();
         rules.sort_by_key(|rule| {
@@ -175,7 +233,7 @@ fn answer(ask: &mut Ask<'_>) -> CommandResult {
         print_lines(&format!("{name}\n\n{what}\n\nSource: {source}"));
     } else if let Some(rule) = rule::find(what) {
         describe(rule, ask);
-        if let Some(path) = &explain.file {
+        if let Some(path) = &ask.file.clone() {
             ask.whole("");
             let none = format!(
                 "{} is not found in this file. Check it for everything: tailor scan {}",
@@ -186,15 +244,33 @@ fn answer(ask: &mut Ask<'_>) -> CommandResult {
             ask.answer.kind = KIND;
             ask.answer.codes = vec![rule.code()];
             return in_file(path, "", ask, None, &is_it, &|found| {
-                settles(&found.findings, path, "").unwrap_or_else(|| none.clone())
+                settles(&found.findings, path, "").unwrap_or_else(|| Advice::of_text(none.clone()))
             });
         }
-    } else if let Some(known) = refusal::find(what) {
-        return error(known, what, ask);
     } else {
-        return unknown(what, ask);
+        return match refusal::find(what) {
+            Some(known) if known.blame != Blame::Untold => error(known, what, ask),
+            known => unknown(known, what, ask),
+        };
     }
     Ok(ExitStatus::Clean)
+}
+
+/// Prints the families of errors that are known.
+fn list(ask: &Ask<'_>) {
+    for family in FAMILIES {
+        if ask.is_json() {
+            let Family { name, what, codes, source, blame, .. } = *family;
+            let about_session = blame == Blame::Session;
+            print_json(&FamilyLine { kind: "family", family: name, what, codes, about_session, source });
+        }
+        let about = match family.blame {
+            Blame::Session => family.codes.join(" "),
+            Blame::Elsewhere => "not the session".to_string(),
+            Blame::Untold => "the text does not tell".to_string(),
+        };
+        ask.say(&format!("{:18} {} ({about})", family.name, family.what));
+    }
 }
 
 fn describe(rule: &Rule, ask: &Ask<'_>) {
@@ -210,20 +286,22 @@ fn describe(rule: &Rule, ask: &Ask<'_>) {
     }
 }
 
-/// Neither a code nor an error that is known: what to do then.
-fn unknown(what: &str, ask: &mut Ask<'_>) -> CommandResult {
+/// Neither a code, nor an error that says what is wrong: what to do then.
+fn unknown(known: Option<&'static Family>, what: &str, ask: &mut Ask<'_>) -> CommandResult {
     ask.answer.kind = KIND;
-    let explain = ask.explain;
-    let file = explain.file.as_deref();
-    if what.trim().is_empty() {
+    let file = ask.file.clone();
+    let file = file.as_deref();
+    if let Some(known) = known {
+        ask.answer.what = Some(known.what);
+        ask.answer.remedy = Some(known.advice.to_string());
+        ask.say(&paragraphs(&[known.what, known.advice]));
+    } else if what.trim().is_empty() {
         eprint_message("the text is empty: pass the whole text of an error");
     // A text with a space is not a name.
     } else if what.contains(char::is_whitespace) {
         let report = "finds nothing and the session still fails, please report the error text";
         eprint_message(&match file {
-            Some(_) => format!(
-                "I don't recognise this error message. `tailor scan FILE` checks the session anyway; if it {report}"
-            ),
+            Some(_) => format!("I don't recognise this error message. If the scan below {report}"),
             None => format!(
                 "I don't recognise this error message. `tailor scan FILE` checks a session whatever the error is; \
                  if it {report}"
@@ -245,16 +323,15 @@ fn unknown(what: &str, ask: &mut Ask<'_>) -> CommandResult {
             Some("errors that a scan finds"),
             &is_error,
             &|found| match &found.findings[..] {
-                [] => "No errors found.".to_string(),
-                _ => String::new(),
+                [] => Advice::of_text("No errors found.".to_string()),
+                _ => Advice::default(),
             },
         )?;
     }
     Ok(ExitStatus::Error)
 }
 
-fn error(known: &'static KnownError, text: &str, ask: &mut Ask<'_>) -> CommandResult {
-    let explain = ask.explain;
+fn error(known: &'static Family, text: &str, ask: &mut Ask<'_>) -> CommandResult {
     ask.answer = ExplainLine {
         kind: KIND,
         what: Some(known.what),
@@ -265,25 +342,30 @@ fn error(known: &'static KnownError, text: &str, ask: &mut Ask<'_>) -> CommandRe
     let rules: Vec<&Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
     let names: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.code(), rule.name())).collect();
     let names = names.join(", ");
-    ask.say(&format!("{}\n\n", known.what));
-    if known.codes.is_empty() {
-        ask.say("This error is not about the session; there is nothing to fix.");
-        ask.say(known.advice);
+    if known.blame == Blame::Elsewhere {
+        ask.say(&format!("{} The session has nothing to do with it. {}", known.what, known.advice));
         return Ok(ExitStatus::Clean);
     }
+    ask.say(&format!("{}\n\n", known.what));
     if !rules.is_empty() {
         ask.say(&format!("Rules: {names}\n\n"));
     }
-    let folder = explain.file.as_ref().filter(|file| file.is_dir());
+    let given = ask.file.clone();
+    let folder = given.as_ref().filter(|file| file.is_dir());
     let searched;
-    let path = match (&explain.file, folder) {
+    let path = match (&given, folder) {
         (Some(file), None) => file,
         _ if rules.is_empty() => {
             ask.say(&paragraphs(&[known.fix, known.advice]));
             return Ok(ExitStatus::Clean);
         }
         (_, folder) => {
-            let Some(path) = search(known, text, ask, folder)? else { return Ok(ExitStatus::Clean) };
+            let found = match by_id(known, text, ask, folder) {
+                Named::Here(path) => Some(path),
+                Named::Missing => None,
+                Named::No => search(known, text, ask, folder)?,
+            };
+            let Some(path) = found else { return Ok(ExitStatus::Clean) };
             searched = path;
             &searched
         }
@@ -295,13 +377,14 @@ fn error(known: &'static KnownError, text: &str, ask: &mut Ask<'_>) -> CommandRe
     in_file(path, text, ask, None, &is_about, &|found| {
         let file = shown_word(path);
         let settled = match settles(&found.findings, path, text) {
-            _ if rules.is_empty() => known.fix.to_string(),
-            None => format!(
+            _ if rules.is_empty() => Advice::of_text(known.fix.to_string()),
+            None => Advice::of_text(format!(
                 "Not found in this file: {names}.\nCheck it for everything: tailor scan {file}\nSearch all sessions: leave the file out."
-            ),
+            )),
             Some(settled) => settled,
         };
-        paragraphs(&[&settled, &known.advice.replace("FILE", &file)])
+        let text = paragraphs(&[&settled.text, &known.advice.replace("FILE", &file)]);
+        Advice { text, ..settled }
     })
 }
 
@@ -323,7 +406,7 @@ fn too_long(
         let is_refused = is_refused(looked, path, vault.as_ref());
         let is_met = was_recovered || said.as_ref().is_some_and(|said| is_same(said, text));
         if !is_over && !is_refused && is_met {
-            return SHORTENED.to_string();
+            return Advice { goes_on: true, ..Advice::of_text(SHORTENED.to_string()) };
         }
         let is_known = is_over || is_refused;
         let error = if is_known { String::new() } else { format!("--error {} ", shell_word(text)) };
@@ -331,14 +414,57 @@ fn too_long(
         let fewer = remedy::command(findings, path, text)
             .map(|command| format!("To shorten only long results, run: {command}"));
         let file = shown_word(path);
-        let recover = format!("To make it fit, run: tailor recover {error}{file}");
-        paragraphs(&[&recover, &fewer.unwrap_or_default()])
+        let recover = Advice::of_command("To make it fit", format!("tailor recover {error}{file}"));
+        Advice { text: fewer.unwrap_or_default(), ..recover }
+    })
+}
+
+/// Whether an error names a session by its id.
+enum Named {
+    Here(PathBuf),
+    /// It does, and no session here has that id.
+    Missing,
+    No,
+}
+
+/// The session whose id an error names. Where it says that this very session is not found, no other one is meant.
+fn by_id(known: &Family, text: &str, ask: &Ask<'_>, folder: Option<&PathBuf>) -> Named {
+    let ids: Vec<&str> = session_ids(text).collect();
+    if ids.is_empty() {
+        return Named::No;
+    }
+    let paths: Vec<PathBuf> = folder.into_iter().cloned().collect();
+    let found = candidates(&paths).into_iter().find(|session| ids.iter().any(|id| session.has_id(id)));
+    match found {
+        Some(session) => {
+            ask.say(&format!("The session that the error names: {}", plain(&shown(session.path()))));
+            Named::Here(session.path().to_path_buf())
+        }
+        None if known.name == "lost" => {
+            let ids = plain(&ids.join(" or "));
+            ask.say(&format!(
+                "No session here is called {ids}: it was deleted or moved, or is on another machine."
+            ));
+            ask.say(known.advice);
+            Named::Missing
+        }
+        None => Named::No,
+    }
+}
+
+/// Words of a text that are ids of sessions: UUIDs, and those of OpenCode.
+fn session_ids(text: &str) -> impl Iterator<Item = &str> {
+    const UUID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c)));
+    words.filter(|word| {
+        let is_hex = word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        is_hex && word.split('-').map(str::len).eq(UUID_PARTS) || word.starts_with("ses_")
     })
 }
 
 /// Finds the session that has the error, and prints its name. If there is none, prints advice and returns `None`.
 fn search(
-    known: &'static KnownError,
+    known: &'static Family,
     text: &str,
     ask: &Ask<'_>,
     folder: Option<&PathBuf>,
@@ -430,7 +556,7 @@ fn in_file(
     ask: &mut Ask<'_>,
     heading: Option<&str>,
     is_about: &dyn Fn(&Finding) -> bool,
-    end: &dyn Fn(&ErrorSubject) -> String,
+    end: &dyn Fn(&ErrorSubject) -> Advice,
 ) -> CommandResult {
     let policies = ask.explain.config.load()?.policies();
     let (blame, looked, said) = find_error(path, text, &policies)?;
@@ -458,17 +584,17 @@ fn in_file(
         ask.whole(&format!("  and {more} more (tailor scan)"));
     }
     let found = ErrorSubject { findings, looked, window, said };
-    let end = end(&found);
-    if !end.is_empty() {
+    let advice = end(&found);
+    let shown = advice.shown();
+    if !shown.is_empty() {
         ask.whole("");
-        ask.say(&end);
+        ask.say(&shown);
     }
-    if end.contains(", run: ") || end == SHORTENED {
+    if advice.goes_on {
         go_on(path, &found.looked, ask);
     }
-    let command = end.lines().find_map(|line| line.split_once(", run: "));
-    ask.answer.command = command.map(|(_, command)| command.to_string());
-    ask.answer.message = Some(end).filter(|end| !end.is_empty());
+    ask.answer.command = advice.run.map(|(_, command)| command);
+    ask.answer.message = Some(shown).filter(|shown| !shown.is_empty());
     let reports = found.findings.into_iter().map(|finding| FindingReport::new(path, finding));
     ask.answer.findings = Some(reports.collect());
     Ok(ExitStatus::Clean)
@@ -502,7 +628,7 @@ fn find_error(
     path: &Path,
     text: &str,
     policies: &Policies,
-) -> Result<(Blame, Examination, Option<String>), String> {
+) -> Result<(At, Examination, Option<String>), String> {
     let policies = policies.map(|policy| policy.error = Some(text.to_string()));
     let looked = read_to_examine(path, None, &policies, |source, policy| {
         Ok((blame(source, text)?, examine(source, policy)?, last_error(source)?))
@@ -519,15 +645,29 @@ fn find_error(
 }
 
 /// The lines that the error names, by number and by id; and ids that are not in the file.
-fn tell(blame: &Blame, text: &str, ask: &mut Ask<'_>) {
+fn tell(blame: &At, text: &str, ask: &mut Ask<'_>) {
     ask.answer.named_lines.clone_from(&blame.at);
     match (&blame.place, &blame.at[..]) {
         (Some(place), []) => {
             let messages = plural(blame.messages as u64, "message");
             ask.whole(&format!("  {place} is not in the session: it has {messages} now"));
         }
-        (Some(place), lines) => ask.whole(&format!("  {place} is {} of the file", in_words(lines))),
+        (Some(place), lines) => {
+            let what = if blame.what.is_empty() { String::new() } else { format!(": {}", blame.what) };
+            ask.whole(&format!("  {place} is {} of the file{what}", in_words(lines)));
+        }
         (None, _) => {}
+    }
+    if let (Some(role), [_, ..]) = (blame.other_role, &blame.at[..]) {
+        ask.whole(&format!(
+            "  The error speaks of role {role} there, so it may count differently: look around it"
+        ));
+    }
+    if !blame.at.is_empty()
+        && !blame.named.is_empty()
+        && !blame.named.iter().any(|(_, on)| meet(on, &blame.at))
+    {
+        ask.whole("  The id and the number are on different lines; the id is surer");
     }
     for (id, lines) in &blame.named {
         ask.whole(&format!("  {} is on {}", plain(id), in_words(lines)));
@@ -537,6 +677,11 @@ fn tell(blame: &Blame, text: &str, ask: &mut Ask<'_>) {
             ask.whole(&format!("  {} is not in this file", plain(id)));
         }
     }
+}
+
+/// Whether two lists have a line in common.
+fn meet(one: &[u64], other: &[u64]) -> bool {
+    one.iter().any(|line| other.contains(line))
 }
 
 /// Words of a text that can only be ids of calls or items, each once.
@@ -556,7 +701,7 @@ fn ids(text: &str) -> Vec<&str> {
 
 /// `line 3`, `lines 3, 4 and 9`.
 fn in_words(lines: &[u64]) -> String {
-    let numbers: Vec<String> = lines.iter().map(u64::to_string).collect();
+    let numbers: Vec<String> = lines.iter().map(|line| grouped(*line)).collect();
     match &numbers[..] {
         [first @ .., last] if !first.is_empty() => format!("lines {} and {last}", first.join(", ")),
         _ => format!("line {}", numbers.concat()),
@@ -564,16 +709,17 @@ fn in_words(lines: &[u64]) -> String {
 }
 
 /// The command that repairs these findings and nothing else, or why there is none; `None` without findings.
-fn settles(findings: &[Finding], path: &Path, error: &str) -> Option<String> {
+fn settles(findings: &[Finding], path: &Path, error: &str) -> Option<Advice> {
     findings.first()?;
     if let Some(command) = remedy::command(findings, path, error) {
-        return Some(format!("To repair it, run: {command}"));
+        return Some(Advice::of_command("To repair it", command));
     }
     let held = findings.iter().find_map(|finding| match finding.fix.safety {
         Safety::Held(held) => Some(held),
         _ => None,
     });
-    Some(held.map_or("Tailor only reports this.".to_string(), |held| {
+    let text = held.map_or("Tailor only reports this.".to_string(), |held| {
         format!("Tailor holds the repair back: {held}.")
-    }))
+    });
+    Some(Advice::of_text(text))
 }

@@ -11,8 +11,8 @@ use memchr::memmem;
 use rayon::prelude::*;
 use spans::{Fault, Source, Span};
 use std::path::{Path, PathBuf};
-use transcript::overflow::{Cause, classify, last_error, tokens_named, window_named};
-use transcript::refusal::{self, KnownError};
+use transcript::overflow::{Cause, last_error, tokens_named, window_named};
+use transcript::refusal::{self, Family};
 use transcript::request::blame;
 use transcript::{Policy, Severity, examine};
 
@@ -23,7 +23,7 @@ const NUMBERS_APART_PERCENT_MAX: u64 = 25;
 
 /// The error to search for.
 pub(super) struct ErrorSearch<'a> {
-    pub(super) known: &'static KnownError,
+    pub(super) known: &'static Family,
     pub(super) text: &'a str,
     /// Ids in the text. If there are any, only a session that holds one of them matches.
     pub(super) ids: &'a [&'a str],
@@ -177,5 +177,5 @@ fn holds_one_of(path: &Path, ids: &[&str]) -> Result<bool, Stop> {
 
 /// Whether an error says that the conversation is too long.
 pub(super) fn is_length(text: &str) -> bool {
-    classify(text) == Cause::ContextOverflow
+    refusal::cause(text) == Cause::ContextOverflow
 }

@@ -18,7 +18,7 @@ use super::writing::Writing;
 use crate::model::draft::{Draft, is_blank};
 use crate::model::entry::{ContentIssueKind, Kind, Role, Service, StopReason, Target};
 use crate::model::finding::Severity;
-use crate::model::refusal;
+use crate::refusal;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

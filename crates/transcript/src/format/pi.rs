@@ -17,7 +17,7 @@ use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered, is_blank};
 use crate::model::entry::{ContentIssueKind, Kind, Role, Service, StopReason, Target};
 use crate::model::finding::Severity;
-use crate::model::refusal;
+use crate::refusal;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -3,12 +3,12 @@
 //! it or the session recorded it; without one there are no findings.
 
 use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
-use super::refusal;
 use super::removal::{only_if_asked, take_out, take_out_blocks};
 use crate::format::{Format, Results};
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::{Finding, Fix, Guard, Op, Safety, Severity};
 use crate::model::ids::Id;
+use crate::refusal;
 use crate::session::Session;
 use crate::session::failure::last_words;
 use alloc::format;

@@ -1,13 +1,14 @@
 //! Finds the line of the file for a place in a request. The request is built from the live context as the agent builds
 //! it, as far as the numbers of its messages and blocks are concerned.
 //!
-//! It knows no error texts (see [`crate::rule::refusal`]) and no rules. Agents add reminders of their own, so the
-//! result is where to look first.
+//! It knows no error texts (see [`crate::refusal`]) and no rules. Agents add reminders of their own, so the result is
+//! where to look first.
 
 use crate::model::entry::{Kind, Role, StopReason};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
+use crate::refusal::{self, Unit};
 use crate::session::Session;
 use alloc::string::String;
 use alloc::vec;
@@ -24,6 +25,10 @@ pub struct Blame {
     pub messages: usize,
     /// The lines of that place.
     pub at: Vec<u64>,
+    /// What is on them, such as `a user message without text`.
+    pub what: String,
+    /// The role that the error says the message has, if no message near that place has it.
+    pub other_role: Option<&'static str>,
     /// Lines that the agent does not send: compacted away, on another branch, or its own notes.
     pub unsent: Vec<u64>,
     /// Ids that the error names, with the lines of entries, calls or results that have them.
@@ -40,15 +45,89 @@ pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
     let unsent = entries.filter(|(entry, _)| is_unsent(*entry)).map(|(_, entry)| entry.line);
     let unsent = unsent.collect();
     let mut blame = Blame { named: named(&session, text), unsent, ..Blame::default() };
-    if let Some(place) = MessagePath::parse(text) {
-        let messages = build(&session, place.dialect);
-        blame.messages = messages.len();
-        if let Some(message) = messages.get(place.message) {
-            blame.at = lines(&session, message, place.block)?;
+    let told = refusal::read(text);
+    let Some((number, place)) = told.place.and_then(|place| Some((place.number?, place))) else {
+        return Ok(Some(blame));
+    };
+    let number = usize::try_from(number.saturating_sub(place.base)).unwrap_or(usize::MAX);
+    match RequestDialect::of(place.unit) {
+        Some(dialect) => {
+            let messages = build(&session, dialect);
+            blame.messages = messages.len();
+            let (at, other_role) = by_role(&session, &messages, number, told.role, dialect);
+            blame.other_role = other_role;
+            if let Some(message) = at.and_then(|at| messages.get(at)) {
+                let block = place.block.and_then(|block| usize::try_from(block).ok());
+                let of_block = entries_of(&session, message, block)?;
+                blame.at = of_block.iter().map(|&entry| session.entry(entry).line).collect();
+                blame.at.dedup();
+                blame.what = of_block.first().map_or_else(String::new, |&entry| described(&session, entry));
+            }
         }
-        blame.place = Some(place.written);
+        None if place.unit == Unit::Line => {
+            let line = place.number.unwrap_or_default();
+            let mut entries = (0..).zip(&read.transcript.entries);
+            let found = entries.find(|(_, entry)| entry.line == line);
+            blame.at = vec![line];
+            blame.what = found.map_or_else(String::new, |(entry, _)| described(&session, entry));
+        }
+        None => return Ok(Some(blame)),
     }
+    blame.place = Some(place.written);
     Ok(Some(blame))
+}
+
+/// The message at a number, or one beside it if only that one has the role that the error names: programs add and leave
+/// out instructions. If none has it, the role comes back.
+fn by_role(
+    session: &Session<'_>,
+    messages: &[Vec<u32>],
+    number: usize,
+    role: Option<&'static str>,
+    dialect: RequestDialect,
+) -> (Option<usize>, Option<&'static str>) {
+    let Some(role) = role else { return (Some(number), None) };
+    let has_role = |at: &usize| {
+        let entry = messages.get(*at).and_then(|message| message.first());
+        entry.is_some_and(|&entry| role_of(session, entry, dialect) == role)
+    };
+    let near = [Some(number), number.checked_sub(1), number.checked_add(1)];
+    match near.into_iter().flatten().find(has_role) {
+        Some(at) => (Some(at), None),
+        None => (Some(number), Some(role)),
+    }
+}
+
+/// The role in which a request names a message.
+fn role_of(session: &Session<'_>, entry: u32, dialect: RequestDialect) -> &'static str {
+    match session.kind(entry) {
+        Kind::Message(Role::System) => "system",
+        Kind::Message(Role::Tool) if dialect != RequestDialect::Anthropic => "tool",
+        Kind::Message(Role::Assistant) => "assistant",
+        _ => "user",
+    }
+}
+
+/// What an entry is, in a few words.
+fn described(session: &Session<'_>, entry: u32) -> String {
+    let (found, transcript) = (session.entry(entry), session.transcript);
+    let calls = transcript.calls_of(entry).len();
+    let results = transcript.results_of(entry).count();
+    let who = match found.kind {
+        Kind::Message(Role::Assistant) => "an assistant message",
+        Kind::Message(Role::Tool) => "a tool result",
+        Kind::Message(Role::System) => "a system message",
+        Kind::Message(Role::User) if results > 0 => "a user message with tool results",
+        Kind::Message(Role::User) => "a user message",
+        _ => return String::new(),
+    };
+    let has = match calls {
+        0 if found.text_chars == 0 && results == 0 => " without text",
+        0 => "",
+        1 => " with a tool call",
+        _ => " with several tool calls",
+    };
+    [who, has].concat()
 }
 
 /// How a provider numbers messages.
@@ -62,51 +141,16 @@ enum RequestDialect {
     Responses,
 }
 
-/// A path into a request, as written in error texts.
-#[derive(Debug, PartialEq, Eq)]
-struct MessagePath {
-    dialect: RequestDialect,
-    message: usize,
-    block: Option<usize>,
-    written: String,
-}
-
-impl MessagePath {
-    /// `messages.12.content.0`, `messages[12]`, `messages.[12].role`, `input[7].content`.
-    fn parse(text: &str) -> Option<Self> {
-        for (word, dialect) in [("messages", RequestDialect::Anthropic), ("input", RequestDialect::Responses)]
-        {
-            for (at, _) in text.match_indices(word) {
-                let rest = &text[at + word.len()..];
-                let bracket = rest.starts_with('[') || rest.starts_with(".[");
-                let Some((message, after)) = number(rest.trim_start_matches(['.', '['])) else { continue };
-                if !rest.starts_with(['.', '[']) {
-                    continue;
-                }
-                let dialect = if bracket && dialect == RequestDialect::Anthropic {
-                    RequestDialect::Chat
-                } else {
-                    dialect
-                };
-                let block = after.trim_start_matches(']').strip_prefix(".content");
-                let block = block.and_then(|after| number(after.trim_start_matches(['.', '['])));
-                let end = block.map_or(after, |(_, after)| after).trim_start_matches(']');
-                let written = text[at..text.len() - end.len()].into();
-                return Some(Self { dialect, message, block: block.map(|(block, _)| block), written });
-            }
+impl RequestDialect {
+    /// The one in which a place counts; `None` if it is not in a request's messages.
+    fn of(unit: Unit) -> Option<Self> {
+        match unit {
+            Unit::Message | Unit::Content => Some(Self::Anthropic),
+            Unit::ChatMessage => Some(Self::Chat),
+            Unit::Item => Some(Self::Responses),
+            Unit::Line | Unit::Setting => None,
         }
-        // `the message at position 12 with role …`
-        let (_, rest) = text.split_once("message at position ")?;
-        let (message, end) = number(rest)?;
-        let written = text[text.len() - rest.len()..text.len() - end.len()].into();
-        Some(Self { dialect: RequestDialect::Chat, message, block: None, written })
     }
-}
-
-/// The number that a text begins with, and the rest.
-fn number(text: &str) -> Option<(usize, &str)> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    Some((text[..digits].parse().ok()?, &text[digits..]))
 }
 
 /// Words of a text that are ids in the file, with the lines of what has them.
@@ -200,22 +244,17 @@ fn sender(session: &Session<'_>, entry: u32, dialect: RequestDialect) -> Option<
     }
 }
 
-/// The lines of a message, or of one of its blocks.
-fn lines(session: &Session<'_>, message: &[u32], block: Option<usize>) -> Result<Vec<u64>, Fault> {
-    let mut entries = message.to_vec();
-    if let Some(mut wanted) = block {
-        for &entry in message {
-            let blocks = blocks(session, entry)?;
-            if wanted < blocks {
-                entries = vec![entry];
-                break;
-            }
-            wanted -= blocks;
+/// The entries of a message, or the one that has one of its blocks.
+fn entries_of(session: &Session<'_>, message: &[u32], block: Option<usize>) -> Result<Vec<u32>, Fault> {
+    let Some(mut wanted) = block else { return Ok(message.to_vec()) };
+    for &entry in message {
+        let blocks = blocks(session, entry)?;
+        if wanted < blocks {
+            return Ok(vec![entry]);
         }
+        wanted -= blocks;
     }
-    let mut lines: Vec<u64> = entries.iter().map(|&entry| session.entry(entry).line).collect();
-    lines.dedup();
-    Ok(lines)
+    Ok(message.to_vec())
 }
 
 /// How many blocks of a message an entry forms.
@@ -232,31 +271,8 @@ fn blocks(session: &Session<'_>, entry: u32) -> Result<usize, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MessagePath, RequestDialect, blame};
-    use alloc::string::{String, ToString};
-
-    fn place(text: &str) -> Option<(RequestDialect, usize, Option<usize>, String)> {
-        MessagePath::parse(text).map(|place| (place.dialect, place.message, place.block, place.written))
-    }
-
-    #[test]
-    fn places_are_read_as_providers_write_them() {
-        use RequestDialect::{Anthropic, Chat, Responses};
-        for (text, dialect, message, block, written) in [
-            ("messages.12.content.0: unexpected", Anthropic, 12, Some(0), "messages.12.content.0"),
-            ("400 messages.3: `tool_use` ids", Anthropic, 3, None, "messages.3"),
-            ("Invalid parameter: messages.[7].role", Chat, 7, None, "messages.[7]"),
-            ("'messages[7].content[2].text'", Chat, 7, Some(2), "messages[7].content[2]"),
-            ("Invalid 'input[646].name': string", Responses, 646, None, "input[646]"),
-            ("the message at position 8 with role", Chat, 8, None, "8"),
-            ("messages: 2 errors, messages.1.content", Anthropic, 1, None, "messages.1"),
-        ] {
-            assert_eq!(place(text), Some((dialect, message, block, written.to_string())), "{text}");
-        }
-        for text in ["", "messages", "messages: at least one", "input is long", "messages 4"] {
-            assert_eq!(place(text), None, "{text}");
-        }
-    }
+    use super::blame;
+    use alloc::string::ToString;
 
     const PI: &str = r#"{"type":"session","version":3,"id":"s","cwd":"/w"}
 {"type":"message","id":"aaaa1","parentId":null,"message":{"role":"user","content":"go"}}

@@ -1,7 +1,6 @@
-//! Every error text that was seen, in the forms in which users pass it.
+//! What a text is about, in the forms in which users pass it. The collection is in `tests/errors/`.
 
-use super::{REFUSALS, find};
-use crate::model::overflow::classify;
+use super::{Blame, FAMILIES, find, read};
 use alloc::vec::Vec;
 
 #[track_caller]
@@ -150,46 +149,52 @@ fn what_is_not_known_is_not_guessed() {
     }
 }
 
-#[test]
-fn each_text_of_the_table_finds_its_own_row() {
-    for refusal in REFUSALS {
-        for says in refusal.says {
-            let text = says.replace('*', " something ");
-            assert!(find(&text).is_some_and(|found| core::ptr::eq(found, refusal)), "{says}");
-        }
-    }
-}
-
-/// Texts from users' reports: `find` and [`classify`], which decides what `recover` does, must agree.
-#[test]
-fn each_text_that_was_seen_gets_its_answer() {
-    let rows = include_str!("seen.tsv").lines().filter(|line| !line.starts_with('#'));
-    let mut count = 0;
-    for row in rows {
-        let [source, answer, text] = row.splitn(3, '\t').collect::<Vec<_>>()[..] else { panic!("{row}") };
-        let (project, number) = source.rsplit_once(['#', '!']).unwrap();
-        assert!(project.contains('/') && number.parse::<u32>().is_ok(), "{source}");
-        let codes = find(text).unwrap_or_else(|| panic!("{source}: {text} is not known")).codes;
-        match answer {
-            "none" => assert!(codes.is_empty(), "{source}: {codes:?}"),
-            "length" => is(text, "S1"),
-            rules => rules.split(' ').for_each(|code| is(text, code)),
-        }
-        let is_length = classify(text).is_cured_by_less();
-        let is_of_size = |code: &&str| code.starts_with('S');
-        assert!(!is_length || codes.iter().any(is_of_size), "{source}: {text}");
-        assert!(is_length || answer != "length", "{source}: {text}");
-        count += 1;
-    }
-    assert!(count >= 60, "{count}");
-}
-
 /// Without a file, an explanation only names what exists: a command to repair, or advice.
 #[test]
-fn each_error_has_something_to_do() {
-    for refusal in REFUSALS {
-        assert!(!refusal.fix.is_empty() || !refusal.advice.is_empty(), "{refusal:?}");
-        let codes = refusal.codes.iter().filter(|code| crate::rule::find(code).is_none());
-        codes.for_each(|code| assert!(code.starts_with('C'), "{code}"));
+fn each_family_has_something_to_do() {
+    let mut names = Vec::new();
+    for family in FAMILIES {
+        assert!(!family.fix.is_empty() || !family.advice.is_empty(), "{family:?}");
+        assert_eq!(family.codes.is_empty(), family.blame != Blame::Session, "{family:?}");
+        assert!(!family.source.is_empty() && !names.contains(&family.name), "{family:?}");
+        assert_eq!(family.shown.is_empty(), family.command.is_empty(), "{family:?}");
+        names.push(family.name);
+        // Codes are names here, because rules stand on a higher floor.
+        let codes = family.codes.iter().filter(|code| crate::rule::find(code).is_none());
+        codes.for_each(|code| assert!(code.starts_with(['C', 'E']), "{code}"));
+    }
+}
+
+/// A pattern that begins like one of an earlier family would never decide, and one in the wrong spelling never fits.
+#[test]
+fn patterns_are_spelled_as_texts_are_folded() {
+    for pattern in FAMILIES.iter().flat_map(|family| family.says.iter().chain(family.hints)) {
+        let folded = super::pattern::folded(pattern);
+        let plain = pattern.replace('*', "");
+        assert_eq!(folded, plain.replace("  ", " "), "{pattern}");
+    }
+}
+
+/// The root of the place says whose fault it is, whatever the words are.
+#[test]
+fn the_root_of_a_place_decides() {
+    for (text, blame) in [
+        ("tools.3.custom.input_schema: Extra inputs are not permitted", Blame::Elsewhere),
+        ("messages.3.content.0.text.x: Extra inputs are not permitted", Blame::Session),
+        ("context_management: Extra inputs are not permitted", Blame::Elsewhere),
+    ] {
+        assert_eq!(find(text).map(|family| family.blame), Some(blame), "{text}");
+    }
+}
+
+#[test]
+fn a_role_is_told() {
+    for (text, role) in [
+        ("the message at position 1 with role 'user' must not be empty", Some("user")),
+        ("'messages.2' : for 'role:assistant' the following", Some("assistant")),
+        ("messages.332: user messages must have non-empty content", Some("user")),
+        ("messages.3: x", None),
+    ] {
+        assert_eq!(read(text).role, role, "{text}");
     }
 }

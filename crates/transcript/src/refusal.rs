@@ -1,0 +1,166 @@
+//! Reads the error with which an API, an agent or a trainer refuses a session: by the grammar of such texts, not by a
+//! list of them.
+//!
+//! A text has a wrapper ([`unwrap`]), a place ([`place`]), and a reason, which is one of the [`families`]. The root of the
+//! place says whose fault it is: `tools` and `system` are settings of the request and not in the session. A text that
+//! no family knows stays unknown. Nothing here knows a rule, a format or a session; codes are names.
+//!
+//! ```
+//! use transcript::refusal;
+//! let known = refusal::find("messages.3.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_9");
+//! assert_eq!(known.unwrap().codes, ["P2", "P3", "P8"]);
+//! assert_eq!(refusal::find("429 Too Many Requests").unwrap().name, "rate");
+//! ```
+
+mod families;
+mod pattern;
+mod place;
+mod unwrap;
+
+pub use families::FAMILIES;
+pub use place::{Place, Unit};
+
+use crate::model::overflow::{Cause, classify};
+use alloc::string::String;
+use pattern::{Facts, fits, folded};
+
+/// Whose fault it is that a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// Something in the session, or in the file.
+    Session,
+    /// The account, the network, the provider, the machine, or the agent's settings.
+    Elsewhere,
+    /// The text does not tell: a search of the session may.
+    Untold,
+}
+
+/// A family of errors: see [`families`].
+#[derive(Debug)]
+pub struct Family {
+    /// Its name in `tailor explain --list`.
+    pub name: &'static str,
+    /// Patterns of which one decides: see [`pattern`].
+    pub says: &'static [&'static str],
+    /// Patterns that count if no family's `says` fits.
+    pub hints: &'static [&'static str],
+    /// Whose fault it is.
+    pub blame: Blame,
+    /// Codes of rules, most likely first; empty if the error is not about the session. C1, C3, C4, C8, C9 and C10 are
+    /// not rules: they are locks, disks, files that are gone, and databases.
+    pub codes: &'static [&'static str],
+    /// What it means, in one or two sentences.
+    pub what: &'static str,
+    /// What a repair does if one of these rules has findings; empty if no repair helps.
+    pub fix: &'static str,
+    /// What else to do, whatever was found; may be empty.
+    pub advice: &'static str,
+    /// Texts by which the README shows it; empty if it does not.
+    pub shown: &'static [&'static str],
+    /// What the README says to run for it.
+    pub command: &'static str,
+    /// Who writes such texts.
+    pub source: &'static str,
+}
+
+/// What the rows of the table leave out.
+const NONE: Family = Family {
+    name: "",
+    says: &[],
+    hints: &[],
+    blame: Blame::Session,
+    codes: &[],
+    what: "",
+    fix: "",
+    advice: "",
+    shown: &[],
+    command: "",
+    source: "",
+};
+
+/// An error as it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Refusal {
+    /// What it is about; `None` if no family knows it.
+    pub family: Option<&'static Family>,
+    /// The place that it names.
+    pub place: Option<Place>,
+    /// The HTTP status that it tells.
+    pub status: Option<u16>,
+    /// The role that it says the message at that place has.
+    pub role: Option<&'static str>,
+}
+
+/// Roles, and how errors say that a message has one.
+const ROLES: &[(&str, &[&str])] = &[
+    ("user", &["(with role |role:|for role )user", "user message(s)? must", "user message at"]),
+    ("assistant", &["(with role |role:|for role )assistant", "*.assistant.", "assistant message at"]),
+    ("tool", &["(with role |role:|for role )tool", "tool message(s)? must", "tool message at"]),
+    ("system", &["(with role |role:|for role )system", "system message at"]),
+];
+
+/// Reads an error, which may have other text around it.
+pub fn read(text: &str) -> Refusal {
+    let (text, inner) = unwrap::unwrapped(text);
+    let (status, place) = (unwrap::status(&text), Place::find(&text));
+    let root = place.as_ref().and_then(Place::blame);
+    let part = place.as_ref().map_or("", Place::part);
+    let facts = Facts { part, in_session: root == Some(Blame::Session), status };
+    let whole = folded(&text);
+    let told = |text: &str| by(text, facts, root, |family| family.says);
+    // The innermost message is the provider's own; what is around it may speak of something else.
+    let inner = inner.and_then(|inner| told(&folded(&inner)));
+    let family = inner.filter(|family| family.blame != Blame::Untold).or_else(|| told(&whole));
+    let family = family.or_else(|| by(&whole, facts, root, |family| family.hints)).or_else(|| setting(root));
+    let is_told = |texts: &[&str]| texts.iter().any(|pattern| fits(pattern, &whole, facts));
+    let role = ROLES.iter().find(|(_, texts)| is_told(texts)).map(|(role, _)| *role);
+    Refusal { family, place, status, role }
+}
+
+/// The first family of which one of these patterns fits.
+fn by(
+    text: &str,
+    facts: Facts,
+    root: Option<Blame>,
+    patterns: fn(&'static Family) -> &'static [&'static str],
+) -> Option<&'static Family> {
+    // A path into the request's settings rules out what is wrong with messages, and the other way round.
+    let is_possible = |family: &Family, pattern: &str| {
+        root.is_none_or(|root| {
+            family.blame == root || family.blame == Blame::Untold || pattern.starts_with("@cache")
+        }) || matches!(family.name, "rate" | "credit")
+    };
+    FAMILIES.iter().find(|family| {
+        let mut own = patterns(family).iter().filter(|pattern| is_possible(family, pattern));
+        own.any(|pattern| fits(pattern, text, facts))
+    })
+}
+
+/// The family of a place in the request's settings.
+fn setting(root: Option<Blame>) -> Option<&'static Family> {
+    root.filter(|root| *root == Blame::Elsewhere)?;
+    FAMILIES.iter().find(|family| family.name == "setting")
+}
+
+/// The family of an error.
+pub fn find(text: &str) -> Option<&'static Family> {
+    read(text).family
+}
+
+/// Why a request failed: as [`classify`] says, and also where only the family shows that it was about length.
+pub fn cause(text: &str) -> Cause {
+    match (classify(text), find(text).map_or("", |family| family.name)) {
+        (Cause::Other, "length") => Cause::ContextOverflow,
+        (Cause::Other, "payload") => Cause::PayloadTooLarge,
+        (Cause::ContextOverflow | Cause::PayloadTooLarge, "rate") => Cause::Other,
+        (cause, _) => cause,
+    }
+}
+
+/// Whether an error is from a content filter.
+pub(crate) fn is_blocked(text: &[u8]) -> bool {
+    find(&String::from_utf8_lossy(text)).is_some_and(|family| family.name == "filter")
+}
+
+#[cfg(test)]
+mod tests;

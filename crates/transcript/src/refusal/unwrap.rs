@@ -1,0 +1,175 @@
+//! Takes an error out of what stands around it: colours and frames of a terminal, JSON in JSON, prefixes of gateways
+//! (`LiteLLM`, `OpenRouter`, Copilot, Goose), stack traces, and ends that were cut off.
+
+use alloc::string::String;
+
+/// How much of a text is read: its beginning and its end. What a provider says is shorter; what surrounds it may not be.
+const END_BYTES_MAX: usize = 2048;
+
+/// How lines of stack traces begin, and how long they are.
+const FRAMES: &[&str] = &["at ", "File \""];
+const FRAME_BYTES_MAX: usize = 300;
+
+/// Keys under which the innermost of nested errors says what is wrong.
+const KEYS: &[&str] = &["message", "msg", "detail", "error_message", "errorMessage"];
+
+/// Words before a number that is an HTTP status.
+const BEFORE_STATUS: &[&str] =
+    &["http", "status", "code", "error", "statuscode", "failed", "capierror", "http_code", "httpcode"];
+
+/// The text without wrappers, and the sentence that is its innermost message, if there are several.
+pub(super) fn unwrapped(text: &str) -> (String, Option<String>) {
+    let text = without_escapes(&without_frames(ends(text).as_str()));
+    let inner = innermost(&text);
+    (text, inner)
+}
+
+/// The beginning and the end of a long text.
+fn ends(text: &str) -> String {
+    if text.len() <= 2 * END_BYTES_MAX {
+        return text.into();
+    }
+    let boundary = |mut at: usize| {
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (head, tail) = (boundary(END_BYTES_MAX), boundary(text.len() - END_BYTES_MAX));
+    [&text[..head], &text[tail..]].join(" ")
+}
+
+/// Without colours of a terminal, lines of boxes, and frames of stack traces.
+fn without_frames(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            // `ESC [ 3 1 m`: it ends with a letter.
+            '\u{1b}' => _ = chars.find(char::is_ascii_alphabetic),
+            '\u{2500}'..='\u{257f}' => plain.push(' '),
+            c => plain.push(c),
+        }
+    }
+    // A line of a trace is short; a long one is a text whose line breaks are gone.
+    let is_frame = |line: &str| {
+        let line = line.trim_start();
+        line.len() < FRAME_BYTES_MAX
+            && FRAMES.iter().any(|begin| line.starts_with(begin))
+            && !line.contains("Error")
+    };
+    let kept = plain.split_inclusive('\n').filter(|line| !is_frame(line));
+    kept.collect()
+}
+
+/// Takes the backslashes of strings in strings away: `\\\"` is a quote, `\\n` white space.
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            plain.push(c);
+            continue;
+        }
+        while chars.next_if_eq(&'\\').is_some() {}
+        match chars.peek() {
+            Some('n' | 'r' | 't') => {
+                chars.next();
+                plain.push(' ');
+            }
+            Some('"' | '\'') | None => {}
+            Some(_) => plain.push('\\'),
+        }
+    }
+    plain
+}
+
+/// The value of the last of [`KEYS`], up to what looks like its end.
+fn innermost(text: &str) -> Option<String> {
+    const ENDS: [&str; 10] = ["\",", "\"}", "\" }", "',", "'}", "\",\n", "`,", "\"  }", "\" \n", "',\n"];
+    let mut found: Option<(usize, &str)> = None;
+    for key in KEYS {
+        for (at, _) in text.match_indices(key) {
+            let after = text[at + key.len()..].trim_start_matches(['"', '\'']).trim_start();
+            let Some(value) = after.strip_prefix([':', '=']) else { continue };
+            let value = value.trim_start();
+            let Some(value) = value.strip_prefix(['"', '\'', '`']) else { continue };
+            if !value.is_empty() && found.is_none_or(|(before, _)| at > before) {
+                found = Some((at, value));
+            }
+        }
+    }
+    let (_, value) = found?;
+    let end = ENDS.iter().filter_map(|end| value.find(end)).min().unwrap_or(value.len());
+    Some(value[..end].into()).filter(|value: &String| !value.trim().is_empty())
+}
+
+/// The HTTP status that the text tells; the last one, as a gateway repeats what the provider said.
+pub(super) fn status(text: &str) -> Option<u16> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut found = None;
+    let (mut before, mut at) = ("", 0);
+    while let Some(start) = text[at..].find(is_word).map(|start| at + start) {
+        let word: &str = text[start..].split(|c| !is_word(c)).next().unwrap_or_default();
+        let joint = &text[at..start];
+        at = start + word.len();
+        let number = Some(word).filter(|word| word.len() == 3).and_then(|word| word.parse::<u16>().ok());
+        if let Some(number) = number.filter(|number| (400..600).contains(number)) {
+            let opens =
+                joint.trim_end().ends_with(['[', '<', '(']) && text[at..].starts_with([']', '>', ')']);
+            let is_told = BEFORE_STATUS.iter().any(|word| before.eq_ignore_ascii_case(word));
+            let is_whole = joint.chars().all(|c| " :\"'=#-\n".contains(c));
+            if before.is_empty() || opens || is_told && is_whole {
+                found = Some(number);
+            }
+        }
+        before = word;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{status, unwrapped};
+
+    #[test]
+    fn the_innermost_message_is_found() {
+        for (text, inner) in [
+            (
+                r#"API Error: 400 {"type":"error","error":{"type":"invalid_request_error","message":"a b: c"}}"#,
+                "a b: c",
+            ),
+            (
+                r#"{"error":{"code":400,"message":"{\"type\":\"error\",\"error\":{\"message\":\"inner one\"},\"id\":1}","status":"X"}}"#,
+                "inner one",
+            ),
+            ("Error code: 400 - {'object': 'error', 'message': 'told', 'param': None}", "told"),
+            (
+                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"Param Incorrect\",\"x\":1}}"}}}"#,
+                "Param Incorrect",
+            ),
+            (r#"{"error":{"message":"cut off in the mid"#, "cut off in the mid"),
+        ] {
+            assert_eq!(unwrapped(text).1.as_deref(), Some(inner), "{text}");
+        }
+        assert_eq!(unwrapped("\u{1b}[31mred\u{1b}[0m\n    at f (x.js:1:2)\n").0.trim(), "red");
+    }
+
+    #[test]
+    fn a_status_is_a_number_that_is_told_as_one() {
+        for (text, found) in [
+            ("429", Some(429)),
+            ("API Error: 400 {}", Some(400)),
+            ("Request failed with status code 401", Some(401)),
+            ("{\"error\":{\"code\":503,\"message\":\"x\"}}", Some(503)),
+            ("[openai/x] [429]: y", Some(429)),
+            ("HTTP 500 Internal: Invalid status code: 400", Some(400)),
+            ("messages.413: user messages", None),
+            ("request id req_413", None),
+            ("413 tokens", Some(413)),
+            ("you sent 413 tokens", None),
+        ] {
+            assert_eq!(status(text), found, "{text}");
+        }
+    }
+}
