@@ -144,7 +144,7 @@ pub(crate) fn knowing(policies: &Policies, stored: &Stored) -> Policies {
 
 /// Draws the plan for a file by these policies: those of the options, with some changes held back if they have to wait. Is
 /// called again if the file has changed meanwhile, or if something more has to be held back.
-type Draw<'d, T> = &'d dyn Fn(&FileContent, &Policies) -> Result<Drawn<T>, Stop>;
+pub(crate) type Draw<'d, T> = &'d dyn Fn(&FileContent, &Policies) -> Result<Drawn<T>, Stop>;
 
 /// Has `draw` draw a plan for a file, and does with it what the mode says. Also returns the result of `draw`, if any.
 pub(crate) fn carry<T>(

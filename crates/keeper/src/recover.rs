@@ -2,7 +2,7 @@
 //!
 //! How it becomes shorter is not known here, but what was tried: the vault keeps a record of each run.
 
-use crate::carry::{Drawn, Next, STORE_TRIES, carry, carry_stopped, knowing};
+use crate::carry::{Draw, Drawn, Next, STORE_TRIES, carry, carry_stopped, knowing};
 use crate::content::FileContent;
 use crate::deferral::Deferral;
 use crate::error::Error;
@@ -129,7 +129,7 @@ fn recover_stored(
     path: &Path,
     root: Option<&Path>,
     options: &Options,
-    draw: &dyn Fn(&FileContent, &Policies) -> Result<Drawn<FoundOut>, Stop>,
+    draw: Draw<'_, FoundOut>,
 ) -> Result<Option<(Outcome, Option<FoundOut>)>, Error> {
     let mut last = None;
     for _ in 0..STORE_TRIES {
