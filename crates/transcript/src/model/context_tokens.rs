@@ -31,6 +31,11 @@ impl ContextTokens {
         policy.window_tokens.or(self.window).unwrap_or(WINDOW_TOKENS)
     }
 
+    /// The same with no more tokens than these in addition.
+    pub(crate) fn with_at_most(self, more: u64) -> Self {
+        Self { tokens: self.tokens.saturating_add(more), ..self }
+    }
+
     /// Whether the provider has counted all of it: nothing was added or removed since.
     pub fn is_exact(&self) -> bool {
         self.counted.is_some_and(|counted| counted.tokens == self.tokens)

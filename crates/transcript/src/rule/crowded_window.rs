@@ -169,14 +169,9 @@ fn bytes_loaded(session: &Session<'_>) -> Result<Option<Room>, Fault> {
 }
 
 /// Whether a look at a session with this count could find something.
-pub(crate) fn may_be_crowded(
-    policy: &Policy,
-    count: Option<&ContextTokens>,
-    failed: Option<Failure>,
-) -> bool {
+pub(crate) fn may_be_crowded(policy: &Policy, counted: &ContextTokens, failed: Option<Failure>) -> bool {
     let percent = policy.crowded.trim_percent;
-    let full = |counted: &ContextTokens| is_full(counted.tokens, window(counted, failed, policy), percent);
-    percent > 0 && count.is_none_or(full)
+    percent > 0 && is_full(counted.tokens, window(counted, failed, policy), percent)
 }
 
 fn is_full(tokens: u64, window: u64, percent: u64) -> bool {

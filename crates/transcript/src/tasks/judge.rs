@@ -67,6 +67,8 @@ pub struct Judge {
     count: Option<Count>,
     /// Whether the messages, the number of findings and the title are known as well.
     tells: bool,
+    /// How full the window is: the last count, with all that was appended since.
+    fills: ContextTokens,
 }
 
 /// What a look yields for the judge. `undecided` are the votes on the format so far, if later objects still count.
@@ -182,6 +184,7 @@ impl Judge {
             messages: found.messages,
             count,
             tells: found.headline.is_settled(facts.entries),
+            fills: found.context_tokens,
         })
     }
 
@@ -265,12 +268,16 @@ impl Judge {
         if failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking) {
             return Err(Feature::Unsettled.into());
         }
-        let tokens = count.as_ref().map(Count::context_tokens);
+        let known = count.as_ref().map(Count::context_tokens);
+        let fills = known.unwrap_or(self.fills.with_at_most(end - bytes));
+        // Where only a look can tell, it has to be far from full.
+        let at_most = if known.is_some() { fills } else { fills.with_at_most(fills.tokens) };
         let has_results = self.facts.results + added.results.len() > 0;
-        let crowded = has_results && may_be_crowded(&self.policy, tokens.as_ref(), failed);
+        let crowded = has_results && may_be_crowded(&self.policy, &at_most, failed);
         if crowded && woken_by(&self.policy, format, Feature::Crowded).next().is_some() {
             return Err(Feature::Crowded.into());
         }
+        self.fills = fills;
         self.tells &= !taken.unclear && Titles::from_transcript(&added).best().is_none();
         let facts = &mut self.facts;
         (facts.awaits, facts.failed) = (awaits, failed);
