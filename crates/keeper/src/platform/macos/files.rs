@@ -20,5 +20,7 @@ pub(super) fn clone(from: &File, folder: &File, name: &OsStr) -> io::Result<File
         rustix::fs::chmodat(folder, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
         Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?.into())
     };
-    open().inspect_err(|_: &io::Error| drop(rustix::fs::unlinkat(folder, name, AtFlags::empty())))
+    open().inspect_err(|_: &io::Error| {
+        let _ = rustix::fs::unlinkat(folder, name, AtFlags::empty());
+    })
 }
