@@ -1287,13 +1287,13 @@ fn a_profile_ages_results_after_a_long_quiet() {
 fn what_keeps_coming_back_is_left_alone_after_a_while_unless_it_is_an_error() {
     let dir = Dir::new();
     let (path, broken) = (dir.path("s.jsonl"), dir.path("broken.jsonl"));
-    let long = fs::read(root().join("fixtures/pi/s1-head-and-tail/in.jsonl")).unwrap();
+    let original = fs::read(root().join("fixtures/pi/s1-head-and-tail/in.jsonl")).unwrap();
     let daemon = Daemon::start(&dir, &arguments(".", "result_chars_max=200"));
     // A program with the sessions in memory writes them back each time.
     for n in 1..=6 {
-        for (path, text) in [(&path, &long[..]), (&broken, BROKEN.as_bytes())] {
-            fs::write(path, text).unwrap();
-            make_old(path);
+        for (session, text) in [(&path, &original[..]), (&broken, BROKEN.as_bytes())] {
+            fs::write(session, text).unwrap();
+            make_old(session);
         }
         daemon.until("both are mended", |status| status["fixed"] == 2 * n);
     }

@@ -271,11 +271,14 @@ mod tests {
 
     #[test]
     fn a_part_of_a_text_is_found_in_a_compressed_row() {
-        let lines: String = (0..200).map(|n| format!("line {n} of a text that a tool printed; ")).collect();
+        let lines: Vec<String> =
+            (0..200).map(|n| format!("line {n} of a text that a tool printed; ")).collect();
+        let lines = lines.concat();
         let part = &lines[lines.len() / 3..];
         let row = serde_json::json!({ "data": { "frozenToolResults": [{ "texts": [part] }] } }).to_string();
         let packed = zstd::encode_all(row.as_bytes(), 1).unwrap();
-        let hex: String = packed.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: Vec<String> = packed.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex.concat();
         let edit = serde_json::json!({ "old": ["s", 1, null, { "blob": hex }] });
         let sought = Sought::beginning(lines.as_bytes());
         assert!(is_in(&sought.parts, &edit) && !is_in(&sought.whole, &edit));

@@ -381,9 +381,10 @@ mod tests {
                     ),
                 ),
             ] {
-                text += &format!(
+                let line = format!(
                     "{{\"type\":\"message\",\"id\":\"{id}{turn}\",\"parentId\":{parent},\"message\":{message}}}\n"
                 );
+                text.push_str(&line);
                 parent = format!("\"{id}{turn}\"");
             }
         }

@@ -4,6 +4,7 @@
 use keeper::Stamp;
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -160,8 +161,12 @@ fn pause(killed: u32) -> Duration {
 }
 
 fn line(Note { path, stamp: (bytes, (seconds, nanos)), killed }: &Note, more: u32) -> String {
-    let path: String = path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{} {bytes} {seconds} {nanos} {path}.\n", killed.saturating_add(more))
+    let mut line = format!("{} {bytes} {seconds} {nanos} ", killed.saturating_add(more));
+    for byte in path.as_os_str().as_bytes() {
+        // Writing to a text cannot fail.
+        let _ = write!(line, "{byte:02x}");
+    }
+    line + ".\n"
 }
 
 fn note(line: &str) -> Option<Note> {
@@ -225,7 +230,8 @@ mod tests {
                 let left = reading.begin(&path, stamp(2 << 20), 0).err().unwrap();
                 assert!(left <= Duration::from_secs(wait * 60) && left > Duration::from_secs(wait * 60 - 9));
             }
-            let begun = Reading { began: Instant::now() - Duration::from_secs(wait * 60), ..reading };
+            let earlier = Instant::now().checked_sub(Duration::from_secs(wait * 60)).unwrap();
+            let begun = Reading { began: earlier, ..reading };
             std::mem::forget(begun.begin(&path, stamp(2 << 20), 0).unwrap());
             kill(begun);
         }

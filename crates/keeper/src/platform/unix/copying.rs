@@ -23,7 +23,7 @@ pub(crate) fn copy_span(from: &File, span: Span, mut out: &File) -> io::Result<u
             let here = out.stream_position()?;
             if data - at >= HOLE_BYTES_MIN && out.metadata()?.len() == here {
                 out.set_len(here + data - at)?;
-                at = out.seek(SeekFrom::End(0))? - here + at;
+                at += out.seek(SeekFrom::End(0))? - here;
                 continue;
             }
             // Up to the next hole, and at least past a short one.
@@ -96,7 +96,7 @@ mod tests {
         let out = tempfile::tempfile().unwrap();
         let beyond = Span::new(30 << 20, 90 << 20);
         assert_eq!(copy_span(&from, beyond, &out).unwrap(), read(&from).len() as u64 - (30 << 20));
-        out.write_all_at(&[7; 4 << 20], 0).unwrap();
+        out.write_all_at(&vec![7; 4 << 20], 0).unwrap();
         (&out).rewind().unwrap();
         copy_span(&from, Span::new(4 << 20, 6 << 20), &out).unwrap();
         assert!(read(&out)[..2 << 20].iter().all(|byte| *byte == 0));

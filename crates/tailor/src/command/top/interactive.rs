@@ -24,7 +24,6 @@ use signal_hook::flag::register_usize;
 use signal_hook::low_level::emulate_default_handler;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -82,10 +81,11 @@ fn end_with_terminal() -> io::Result<()> {
         // Nothing is drawn any more once the terminal has been restored.
         let _drawing = io::stdout().lock();
         give_back();
-        if let Ok(signal @ 1..) = i32::try_from(ended.load(Ordering::SeqCst)) {
+        let signal = i32::try_from(ended.load(Ordering::SeqCst)).ok().filter(|&signal| signal > 0);
+        // A terminal that has gone ends it like the first of these.
+        if let Some(signal) = signal.or(ENDS.first().copied()) {
             let _ = emulate_default_handler(signal);
         }
-        exit(ExitStatus::Error as i32);
     };
     Builder::new().name("end".to_string()).spawn(wait_for_end).map(drop)
 }
