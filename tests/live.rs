@@ -85,7 +85,7 @@ struct System {
     /// Of the session, on Unix. Programs of users that may write to it are not all seen.
     #[cfg_attr(not(unix), allow(dead_code, reason = "Windows has none"))]
     mode: u32,
-    /// The session belongs to another user, and the program may take leases only on files of its own (`CAP_LEASE`).
+    /// Nobody gets a lease.
     refuses_leases: bool,
     /// What the program should say that it gives; anything, where that is what is to be found out.
     guarantee: Option<&'static str>,
@@ -99,14 +99,33 @@ impl System {
     };
 }
 
-/// Whether we can have the system refuse leases: only to root, who may write to files of others.
+/// Whether we can have the system refuse leases.
 #[cfg(target_os = "linux")]
 fn may_refuse_leases() -> bool {
-    let may = support::is_root() && std::process::Command::new("setpriv").arg("--version").output().is_ok();
+    let may = std::fs::OpenOptions::new().write(true).open(LEASES_ENABLED).is_ok();
     if !may {
-        support::skipped("no leases: it takes root and setpriv to have the system refuse them");
+        support::skipped("no leases: it takes root to have the system refuse them");
     }
     may
+}
+
+/// See `proc_sys_fs(5)`.
+const LEASES_ENABLED: &str = "/proc/sys/fs/leases-enable";
+
+/// The system refuses leases until this is dropped.
+struct WithoutLeases;
+
+impl WithoutLeases {
+    fn begin() -> Self {
+        std::fs::write(LEASES_ENABLED, "0").unwrap();
+        Self
+    }
+}
+
+impl Drop for WithoutLeases {
+    fn drop(&mut self) {
+        std::fs::write(LEASES_ENABLED, "1").unwrap();
+    }
 }
 
 /// One scenario at a time, because they would slow each other down.
@@ -121,6 +140,7 @@ fn check(name: &str, kinds: &[AppendKind], system: &System) {
     if system.refuses_leases {
         time = time.max(WITHOUT_LEASES_MIN);
     }
+    let _refused = system.refuses_leases.then(WithoutLeases::begin);
     let dir = Dir::new();
     let path = dir.write("s.jsonl", writers::OPENING);
     prepare(&path, system);
@@ -135,7 +155,7 @@ fn check(name: &str, kinds: &[AppendKind], system: &System) {
         let fixers: Vec<_> = (1..=FIXERS as u64)
             .map(|n| {
                 let (site, dir) = (&site, &dir);
-                scope.spawn(move || fix_until_stopped(site, dir, system, Rng::new(seed * 1000 + n)))
+                scope.spawn(move || fix_until_stopped(site, dir, Rng::new(seed * 1000 + n)))
             })
             .collect();
         thread::sleep(time);
@@ -143,7 +163,7 @@ fn check(name: &str, kinds: &[AppendKind], system: &System) {
         fixers.into_iter().map(|fixer| fixer.join().unwrap()).fold(Tally::default(), Tally::and)
     });
     let mut wrong = tally.wrong(&site, system);
-    wrong.extend(settle(&dir, system));
+    wrong.extend(settle(&dir));
     let account = ledger::account(&site);
     wrong.extend(account.wrong());
     wrong.extend(left_over(&dir, &site, system));
@@ -265,13 +285,9 @@ impl FixAnswer {
     }
 }
 
-fn command(dir: &Dir, system: &System) -> std::process::Command {
+fn command(dir: &Dir) -> std::process::Command {
     let program = std::env::var_os("TAILOR_LIVE_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_tailor").into());
-    let mut command =
-        dir.command_of(if system.refuses_leases { "setpriv".as_ref() } else { Path::new(&program) });
-    if system.refuses_leases {
-        command.env("PATH", "/usr/bin:/bin").arg("--bounding-set=-lease").arg(&program);
-    }
+    let mut command = dir.command_of(Path::new(&program));
     let limit = RESULT_CHARS_MAX.to_string();
     command.args(["fix", "s.jsonl", "--settle", "0", "--format", "json", "--cut-results", &limit]);
     // The writers do not write a conversation: there are no requests or answers, and each writer has its own branch.
@@ -281,12 +297,12 @@ fn command(dir: &Dir, system: &System) -> std::process::Command {
 }
 
 /// Runs `fix` repeatedly, and kills every third run, usually within the time that a successful run takes.
-fn fix_until_stopped(site: &Site, dir: &Dir, system: &System, mut rng: Rng) -> Tally {
+fn fix_until_stopped(site: &Site, dir: &Dir, mut rng: Rng) -> Tally {
     let mut tally = Tally::default();
     let mut usual = KILLED_AFTER_MAX;
     while !site.stop.load(Ordering::Relaxed) {
         let (began, landed) = (Instant::now(), tally.landed.len());
-        let mut child = command(dir, system).spawn().unwrap();
+        let mut child = command(dir).spawn().unwrap();
         let kill = rng.below(3) == 0;
         if kill {
             let latest = [KILLED_AFTER_MAX, usual, usual, 2 * usual][rng.below(4) as usize];
@@ -302,10 +318,10 @@ fn fix_until_stopped(site: &Site, dir: &Dir, system: &System, mut rng: Rng) -> T
 }
 
 /// Once all writers have stopped, `fix` finishes its work.
-fn settle(dir: &Dir, system: &System) -> Option<String> {
+fn settle(dir: &Dir) -> Option<String> {
     let mut last = String::new();
     for _ in 0..SETTLING_RUNS_MAX {
-        let output = command(dir, system).output().unwrap();
+        let output = command(dir).output().unwrap();
         match FixAnswer::parse(&output) {
             Some(FixAnswer { outcome, .. }) if outcome == "clean" => return None,
             Some(FixAnswer { outcome, reason, .. }) => last = format!("{outcome} {reason}"),
@@ -328,9 +344,6 @@ fn left_over(dir: &Dir, site: &Site, system: &System) -> Vec<String> {
 fn prepare(path: &Path, system: &System) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(system.mode)).unwrap();
-    if system.refuses_leases {
-        support::give_to_powerless(path);
-    }
 }
 
 #[cfg(unix)]

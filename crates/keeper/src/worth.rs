@@ -79,10 +79,10 @@ mod tests {
     }
 
     fn waits(worth: Worth, text: &str, window_tokens: u64) -> bool {
-        let mended = mend(&text.as_bytes(), &Policy::default()).unwrap();
+        let policy = Policy { window_tokens: Some(window_tokens), ..Policy::default() };
+        let mended = mend(&text.as_bytes(), &policy).unwrap();
         let repair = mended.repair.unwrap();
         assert!(!repair.plan.is_empty());
-        let policy = Policy { window_tokens: Some(window_tokens), ..Policy::default() };
         worth.waits(&mended.before, &repair, &policy).is_some()
     }
 

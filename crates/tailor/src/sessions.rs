@@ -522,8 +522,8 @@ mod tests {
     #[test]
     fn the_worst_that_is_wrong_counts() {
         use Severity::{Error, Note, Warning};
-        assert_eq!(state(&[("S1", Warning), ("S5", Note)], 899, 99_999), SessionState::Ok);
-        assert_eq!(state(&[], 900, 0), SessionState::NearlyFull);
+        assert_eq!(state(&[("S1", Warning), ("S5", Note)], 890, 99_999), SessionState::Ok);
+        assert_eq!(state(&[], 891, 0), SessionState::NearlyFull);
         assert_eq!(state(&[("S1", Warning)], 1_000, 200_000), SessionState::Bloated);
         assert_eq!(state(&[], 1_001, 900_000), SessionState::TooLong);
         let broken = state(&[("P2", Error), ("P1", Error), ("P1", Error), ("S1", Warning)], 5_000, 900_000);

@@ -334,12 +334,12 @@ mod tests {
         assert_eq!(done(&some), "fixed P1,S1: 20 -> 10 bytes, run r; left S6,S18");
         let fixed = ReadFile { left: Vec::new(), ..some };
         let late = ReadFile { reason: Some("lines wait\n".into()), ..fixed };
-        assert_eq!(done(&late), "fixed P1,S1: 20 -> 10 bytes, run r; lines wait\\n");
+        assert_eq!(done(&late), "fixed P1,S1: 20 -> 10 bytes, run r; lines wait\\u{a}");
         let before = Length { tokens: 220_000, estimated: 9, window: 200_000, foreign: None };
         let (after, target) = (Some(110_000), Some(120_000));
         let tokens = Tokens { before, after, target, thinking_removed: 0, unable: None };
         let recovered = ReadFile { recovered: Some(tokens), ..late };
-        let said = "recovered, 220000 -> 110000 of 200000 tokens: 20 -> 10 bytes, run r; lines wait\\n";
+        let said = "recovered, 220000 -> 110000 of 200000 tokens: 20 -> 10 bytes, run r; lines wait\\u{a}";
         assert_eq!(done(&recovered), said);
     }
 }
