@@ -158,10 +158,7 @@ fn known(at: &RowPlace<'_>) -> SqlResult<Option<String>> {
 
 fn blank(event: &mut Value) -> Option<()> {
     if event["customType"] == "openclaw.cache-ttl" {
-        let items = event.get_mut("data")?.get_mut("frozenToolResults")?.as_array_mut()?;
-        items.iter_mut().filter_map(Value::as_object_mut).for_each(|item| {
-            item.remove("texts");
-        });
+        event.get_mut("data")?.get_mut("frozenToolResults")?.as_array_mut()?.clear();
         return Some(());
     }
     let message =
@@ -206,7 +203,11 @@ fn packed(connection: &Connection, cells: &[RowCell], text: &str) -> SqlResult<O
     }
     let Ok(packed) = pack(text.as_bytes()) else { return Ok(None) };
     let length_max = length - PACKED_SAVED_MIN.max(length.div_ceil(10));
-    let navigation: String = connection.query_row(NAVIGATION, [known, text], |row| row.get(0))?;
+    // What cannot be read is not written anew: the row is then left alone, because undo could not write it back.
+    let Ok(navigation) = connection.query_row(NAVIGATION, [known, text], |row| row.get::<_, String>(0))
+    else {
+        return Ok(None);
+    };
     let is_short = navigation.len() <= NAVIGATION_BYTES_MAX && packed.len() + navigation.len() <= length_max;
     Ok(is_short.then_some((packed, navigation)))
 }

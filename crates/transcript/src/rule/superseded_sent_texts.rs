@@ -24,8 +24,8 @@ pub(super) static RULE: Rule = Rule {
                    changed since.",
             why: "Each note repeats the texts of those before: 12 batches with 1.7 MB of results came to 10.9 MB that are never sent. \
                   They count against what OpenClaw loads of a session (S23), and still hold what was cut from a result.",
-            fix: "The texts in notes that are not read are taken out; the rest of each note stays. Always safe: OpenClaw writes such \
-                  notes itself, and sends a result without one as it is stored.",
+            fix: "What notes that are not read hold of results is taken out, and of a result that has changed its text; the rest of \
+                  each note stays. Always safe: OpenClaw writes such notes itself, and sends a result without one as it is stored.",
             source: "OpenClaw 2026.9.6, restoreCacheTtlToolResultProjections",
         },
         groups: &[Group::DeadWeight],
@@ -84,10 +84,15 @@ pub(super) fn ops(session: &Session<'_>) -> Result<Spare, Fault> {
             continue;
         }
         let Some(doc) = json::parse(session.source, found.span)? else { continue };
-        let items = doc.get("data").and_then(|data| data.get("frozenToolResults"));
+        let Some(data) = doc.get("data") else { continue };
+        let Some(items) = data.get("frozenToolResults") else { continue };
         let goes = |item: &Value<'_>| is_superseded || is_about(*item, &changed);
-        let spans: Vec<Span> =
-            items.into_iter().flat_map(Value::items).filter(goes).filter_map(texts).collect();
+        // An invalid note stays invalid, or it would be read instead of an older one.
+        let spans: Vec<Span> = if is_superseded && is_valid(data) {
+            all_items(items).into_iter().collect()
+        } else {
+            items.items().filter(goes).filter_map(texts).collect()
+        };
         if spans.is_empty() {
             continue;
         }
@@ -146,6 +151,13 @@ fn are_texts(value: Value<'_>) -> bool {
 
 fn is_list_of(value: Value<'_>, item: impl Fn(Value<'_>) -> bool) -> bool {
     value.kind() == ValueKind::Array && value.items().all(item)
+}
+
+/// All that is in a list; `None` if it is empty. Without texts an item is still some hundred bytes, and each note has one for each
+/// result before it: after sixty turns these were two thirds of what OpenClaw loads.
+fn all_items(list: Value<'_>) -> Option<Span> {
+    let (first, last) = (list.items().next()?, list.items().last()?);
+    Some(Span::new(first.span().start, last.span().end))
 }
 
 /// The texts of an item with their name and the comma before it; `None` if it has none.
