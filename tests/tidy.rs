@@ -1,7 +1,7 @@
 //! House rules that the compiler does not check.
 
 use crate::support::root;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +10,17 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// The daemon brought 31: log layers, metrics, TOML, signals; making images small 18, for four kinds of files;
 /// SQLite 5; tests of screens 3.
 const PACKAGES_MAX: usize = 220;
+
+/// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
+/// reason in the commit.
+const CODE_LINES_MAX: &[(&str, usize)] = &[
+    ("keeper", 19_907),
+    ("python", 1_425),
+    ("spans", 2_292),
+    ("tailor", 14_298),
+    ("transcript", 30_269),
+    ("watch", 4_045),
+];
 
 /// All files in the repository, relative to its root.
 fn tracked() -> Vec<PathBuf> {
@@ -95,6 +106,46 @@ fn long_functions_are_found() {
     assert!(
         long_functions(Path::new("a.rs"), &format!("fn a();\nfn b() {{}}\nmod c {{\n{body}}}\n")).is_empty()
     );
+}
+
+#[test]
+fn no_crate_grows_unnoticed() {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (path, text) in sources() {
+        let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+        let is_test = parts.iter().any(|part| ["tests", "tests.rs"].contains(part));
+        if let ["crates", name, "src", ..] = parts[..]
+            && !is_test
+        {
+            *counts.entry(name.to_string()).or_default() += code_lines(&text);
+        }
+    }
+    let grown: Vec<String> = CODE_LINES_MAX
+        .iter()
+        .filter(|(name, most)| counts[*name] > *most)
+        .map(|(name, most)| format!("{name}: {} lines, {most} are enough", counts[*name]))
+        .collect();
+    assert_eq!(counts.len(), CODE_LINES_MAX.len(), "crates, and those with a number");
+    none("crates that have grown", &grown);
+}
+
+/// Lines that are neither blank nor in a module of tests. Relies on rustfmt's indentation.
+fn code_lines(text: &str) -> usize {
+    let (mut count, mut is_test) = (0, false);
+    let mut before = "";
+    for line in text.lines() {
+        is_test |= before == "#[cfg(test)]" && line.starts_with("mod ") && line.ends_with('{');
+        count += usize::from(!is_test && !line.trim().is_empty());
+        is_test &= line != "}";
+        before = line;
+    }
+    count
+}
+
+#[test]
+fn lines_of_tests_do_not_count() {
+    let text = "//! x\n\nfn a() {\n}\n#[cfg(test)]\nmod tests {\n    fn b() {\n    }\n}\nfn c() {}\n";
+    assert_eq!(code_lines(text), 5);
 }
 
 /// Split in two, so that this file does not contain the words.
