@@ -11,7 +11,7 @@ use super::projection::{self, SessionIndex};
 use super::rows::{self, RowCell, RowLayout};
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Result as SqlResult, Row, Statement, params};
+use rusqlite::{Connection, ErrorCode, Result as SqlResult, Row, Statement, params};
 use serde_json::Value;
 use std::io::{self, Read};
 
@@ -203,10 +203,11 @@ fn packed(connection: &Connection, cells: &[RowCell], text: &str) -> SqlResult<O
     }
     let Ok(packed) = pack(text.as_bytes()) else { return Ok(None) };
     let length_max = length - PACKED_SAVED_MIN.max(length.div_ceil(10));
-    // What cannot be read is not written anew: the row is then left alone, because undo could not write it back.
-    let Ok(navigation) = connection.query_row(NAVIGATION, [known, text], |row| row.get::<_, String>(0))
-    else {
-        return Ok(None);
+    let navigation: String = match connection.query_row(NAVIGATION, [known, text], |row| row.get(0)) {
+        Ok(navigation) => navigation,
+        // What was looked up is no JSON. The row is then left alone, because undo could not write it back.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => return Ok(None),
+        Err(error) => return Err(error),
     };
     let is_short = navigation.len() <= NAVIGATION_BYTES_MAX && packed.len() + navigation.len() <= length_max;
     Ok(is_short.then_some((packed, navigation)))

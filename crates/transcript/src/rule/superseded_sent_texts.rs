@@ -155,8 +155,8 @@ fn is_list_of(value: Value<'_>, item: impl Fn(Value<'_>) -> bool) -> bool {
 
 /// All that is in a list; `None` if it is empty. Without texts an item is still some hundred bytes, and each note has one for each
 /// result before it: after sixty turns these were two thirds of what OpenClaw loads.
-fn all_items(list: Value<'_>) -> Option<Span> {
-    let (first, last) = (list.items().next()?, list.items().last()?);
+fn all_items(items: Value<'_>) -> Option<Span> {
+    let (first, last) = (items.items().next()?, items.items().last()?);
     Some(Span::new(first.span().start, last.span().end))
 }
 
