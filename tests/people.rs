@@ -3,6 +3,7 @@
 //! `tests/screens/` holds what terminals show; `UPDATE=1` rewrites it. Read the difference.
 
 use crate::support::{BROKEN, Dir, WHOLE, differs, root, skipped};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -32,8 +33,12 @@ fn typed(columns: u16, command: Command, keys: &str) -> String {
 
 /// A command that has begun on a terminal of so many columns, and the other side of that.
 pub(crate) fn begun_on_terminal(columns: u16, mut command: Command) -> (Child, File) {
-    // A command that held it as well would never lose its terminal.
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    #[cfg(not(target_vendor = "apple"))]
+    let flags = flags | OpenptFlags::CLOEXEC;
+    let terminal = openpt(flags).unwrap();
+    // A command that held it as well would never lose its terminal. Apple's systems cannot be told so at opening.
+    fcntl_setfd(&terminal, FdFlags::CLOEXEC).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
     let name = ptsname(&terminal, Vec::new()).unwrap();
