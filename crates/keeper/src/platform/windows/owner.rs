@@ -4,7 +4,6 @@ use super::metadata::Metadata;
 use super::security;
 use crate::refusal::Refusal;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 /// A user of unknown identity.
