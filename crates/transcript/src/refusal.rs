@@ -1,7 +1,7 @@
 //! Reads the error with which an API, an agent or a trainer refuses a session: by the grammar of such texts, not by a
 //! list of them.
 //!
-//! A text has a wrapper ([`unwrap`]), a place ([`place`]), and a reason, which is one of the [`families`]. The root of the
+//! A text has a wrapper (`unwrap`), a place (`place`), and a reason, which is one of the [`FAMILIES`]. The root of the
 //! place says whose fault it is: `tools` and `system` are settings of the request and not in the session. A text that
 //! no family knows stays unknown. Nothing here knows a rule, a format or a session; codes are names.
 //!
@@ -35,12 +35,12 @@ pub enum Blame {
     Untold,
 }
 
-/// A family of errors: see [`families`].
+/// A family of errors.
 #[derive(Debug)]
 pub struct Family {
     /// Its name in `tailor explain --list`.
     pub name: &'static str,
-    /// Patterns of which one decides: see [`pattern`].
+    /// Patterns of which one decides: see `pattern`.
     pub says: &'static [&'static str],
     /// Patterns that count if no family's `says` fits.
     pub hints: &'static [&'static str],
