@@ -288,6 +288,8 @@ impl Beside<'_> {
         let mut write = |text: &[u8]| -> Result<(), RowTrouble> {
             let flaw =
                 self.index.as_mut().and_then(|index| index.flaw(session, seq, text.len()).unwrap_or(None));
+            // A changed row is written without blanks at its end, and its record has to be what is planned.
+            let text = if out.want.is_examined() { text.trim_ascii_end() } else { text };
             match flaw {
                 Some(why) => out.useless(text, why)?,
                 None => out.record(&[text])?,

@@ -85,6 +85,22 @@ fn store(dir: &Path, events: &[String]) -> (PathBuf, Connection) {
     (path, store)
 }
 
+/// A blank at the end of a row is not kept when the row is changed. Everything behind it stays where the run's record has it.
+#[test]
+fn an_undo_is_exact_behind_a_row_that_ended_with_a_blank() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, store) = store(dir.path(), &turn());
+    let path = session_path(&file, "s1");
+    let note = format!("{} ", text(&path).lines().nth(4).unwrap());
+    let set = "UPDATE transcript_events SET event_json = ?1, event_zstd = NULL, navigation_json = NULL WHERE seq = 4";
+    assert_eq!(store.execute(set, [note]).unwrap(), 1);
+    let before = rows(&store, "transcript_events");
+    assert_eq!(fixed(&path, dir.path()).ending, Ending::Fixed);
+    assert_ne!(rows(&store, "transcript_events"), before);
+    assert_eq!(undone(&path, dir.path(), Extent::Whole).ending, Ending::Undone);
+    assert_eq!(rows(&store, "transcript_events"), before);
+}
+
 /// A turn of three batches, and the next prompt.
 fn turn() -> Vec<String> {
     [prompt()].into_iter().chain((1..=3).flat_map(batch)).chain([reply(), prompt()]).collect()
