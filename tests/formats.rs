@@ -199,7 +199,14 @@ fn a_compaction_is_written_or_refused_with_the_reason() {
     for fixture in Fixture::all().iter().filter(|fixture| fixture.name.ends_with("/ok-whole-session")) {
         let bytes = &fixture.input;
         let format = scan(&bytes.as_slice()).unwrap().format.unwrap();
-        match compact(&bytes.as_slice(), &transcript::Policy::default(), &request).unwrap().repair {
+        match compact(
+            &transcript::Reading::new(&bytes.as_slice()).unwrap(),
+            &transcript::Policy::default(),
+            &request,
+        )
+        .unwrap()
+        .repair
+        {
             Ok(_) => assert!(format.counted.is_none(), "{}", fixture.name),
             Err(Unable::Held(Held::Counted(_))) => assert!(format.counted.is_some(), "{}", fixture.name),
             Err(unable) => assert_eq!(unable, Unable::NotWritten, "{}", fixture.name),

@@ -37,7 +37,7 @@ fn tags(row: &Value, instead: Option<&Value>, out: &mut BTreeSet<String>) {
 
 /// What of a file is sent, by Tailor's picture of it.
 fn sent(text: &str) -> BTreeSet<String> {
-    let unsent = blame(&text.as_bytes(), "").unwrap().unwrap().unsent;
+    let unsent = blame(&transcript::Reading::new(&text.as_bytes()).unwrap(), "").unwrap().unwrap().unsent;
     let lines = (1..).zip(text.lines()).filter(|(line, _)| !unsent.contains(line));
     let rows: Vec<Value> = lines.filter_map(|(_, row)| serde_json::from_str(row).ok()).collect();
     let edits = rows.iter().filter(|row| row["type"] == "context_edit");

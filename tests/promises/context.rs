@@ -11,7 +11,7 @@ use transcript::policy::{Policy, SignedThinking};
 use transcript::recover::{RecoverLevel, recover};
 use transcript::shorten::{Length, shorten};
 use transcript::tokens::context_tokens;
-use transcript::{Rendered, Severity, examine};
+use transcript::{Reading, Rendered, Severity, examine};
 
 /// Counts each byte as a token, which no tokeniser exceeds.
 fn by_bytes(text: &str) -> u64 {
@@ -36,7 +36,7 @@ pub(crate) fn limits() -> impl Strategy<Value = ChunkBounds<'static>> {
 
 fn all(bytes: &[u8], limits: &ChunkBounds<'_>) -> Option<Vec<Chunk>> {
     let mut all = Vec::new();
-    let totals = chunks(&bytes, limits, None, &mut |chunk| {
+    let totals = chunks(&Reading::new(&bytes).unwrap(), limits, None, &mut |chunk| {
         all.push(chunk.clone());
         true
     });
@@ -109,7 +109,7 @@ pub(crate) fn a_budget_keeps_the_newest(case: &Case, limits: &ChunkBounds<'_>, b
     let Some(whole) = all(&case.bytes, limits) else { return Ok(()) };
     let mut text = String::new();
     let with = ChunkBounds { budget_tokens: budget, ..*limits };
-    let totals = chunks(&&case.bytes[..], &with, None, &mut |chunk| {
+    let totals = chunks(&Reading::new(&&case.bytes[..]).unwrap(), &with, None, &mut |chunk| {
         text += &chunk.text();
         true
     });
@@ -124,7 +124,8 @@ pub(crate) fn a_budget_keeps_the_newest(case: &Case, limits: &ChunkBounds<'_>, b
 /// The result of a level is no worse than before, begins where a conversation can begin, and does not change when the
 /// level is applied again.
 pub(crate) fn recovery_is_sound(case: &Case, level: RecoverLevel, keep: u64) -> Checked {
-    let done = recover(&case.bytes.as_slice(), &case.policy, level, keep).expect("memory can always be read");
+    let done = recover(&Reading::new(&case.bytes.as_slice()).unwrap(), &case.policy, level, keep)
+        .expect("memory can always be read");
     let Ok(repair) = done.repair else { return Ok(()) };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
     has_no_new_problems(case, &after)?;
@@ -149,7 +150,7 @@ pub(crate) fn recovery_is_sound(case: &Case, level: RecoverLevel, keep: u64) -> 
         let now = told(&after);
         prop_assert!(told(&case.bytes).iter().all(|text| now.contains(text)), "{}", lossy(&after));
     }
-    let again = recover(&after.as_slice(), &case.policy, level, keep).unwrap();
+    let again = recover(&Reading::new(&after.as_slice()).unwrap(), &case.policy, level, keep).unwrap();
     let rests = again.repair.as_ref().map_or(true, |repair| repair.plan.is_empty());
     prop_assert!(rests, "{}", lossy(&after));
     Ok(())
@@ -173,9 +174,10 @@ fn has_no_new_problems(case: &Case, after: &[u8]) -> Checked {
 /// A session that is shortened to a number of tokens is no worse, and has as many tokens as reported.
 pub(crate) fn shortening_is_sound(case: &Case, percent: u64) -> Checked {
     let source = case.bytes.as_slice();
-    let Some(length) = Length::measure(&source, &case.policy, None).unwrap() else { return Ok(()) };
+    let reading = Reading::new(&source).expect("memory can always be read");
+    let Some(length) = Length::measure(&reading, &case.policy, None).unwrap() else { return Ok(()) };
     let target = length.tokens * percent / 100;
-    let done = shorten(&source, &case.policy, &length, target).expect("memory can always be read");
+    let done = shorten(&reading, &case.policy, &length, target).expect("memory can always be read");
     let Ok(repair) = done.recovered.repair else { return Ok(()) };
     let after = read_all(&Rendered::new(&source, &repair.plan));
     has_no_new_problems(case, &after)?;

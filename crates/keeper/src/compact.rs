@@ -38,7 +38,8 @@ pub fn compact(
 ) -> Result<Compacting, Error> {
     let request = CompactRequest { stay, summary: Some(summary), message_chars_max: 0 };
     let (outcome, shares) = carry(path, root, options, &|content, policies| {
-        let done = content.read(|source| compact::compact(source, policies.choose(source)?, &request))?;
+        let done =
+            content.read_whole(policies, |reading, policy| compact::compact(reading, policy, &request))?;
         let next = match done.repair {
             Ok(repair) => Next::change(repair, Some(Purpose::Compact)),
             Err(unable) => Next::End(Ending::Refused(Refusal::Unable(unable))),

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use transcript::parts::{PART_BYTES, PartReader, Parts};
 use transcript::scan::{Scanned, scan};
-use transcript::{Fault, Policy, Source, Span};
+use transcript::{Fault, Policy, Reading, Source, Span};
 
 /// An open file, or a text that stands for one, and how long it was. What is appended meanwhile is not seen.
 pub(crate) struct FileContent {
@@ -113,6 +113,15 @@ impl FileContent {
         };
         let policy = policies.for_format(read.format);
         self.read(|source| work(read, source, policy))
+    }
+
+    /// The same for work that asks more than one thing of it.
+    pub(crate) fn read_whole<T, E: Into<Halt>>(
+        &self,
+        policies: &Policies,
+        work: impl FnOnce(&Reading<'_>, &Arc<Policy>) -> Result<T, E>,
+    ) -> Result<T, Stop> {
+        self.scan(policies, |read, source, policy| work(&Reading { source, read }, policy))
     }
 
     /// Whether there are holes in a long file. They are skipped one after the other: there may be terabytes of them.

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use transcript::finding::{Fix, Held, Safety};
 use transcript::plan::Plan;
-use transcript::{Fault, Policy, Rendered, Source, Span, examine_scanned, mend_scanned};
+use transcript::{Fault, Policy, Reading, Rendered, Source, Span, examine_scanned, mend_scanned};
 
 /// Examines one file, and does with it what the mode says.
 ///
@@ -140,26 +140,26 @@ pub fn read<T, E: Into<Halt>>(
     snapshot.read(work)
 }
 
-/// The same for `work` that examines it by the policy for it.
+/// Opens one file, reads it whole, and lets `work` ask of it by the policy for it.
 ///
 /// # Errors
 ///
 /// As for [`read`].
-pub fn read_to_examine<T>(
+pub fn read_to_examine<T, E: Into<Halt>>(
     path: &Path,
     root: Option<&Path>,
     policies: &Policies,
-    work: impl FnOnce(&dyn Source, &Policy) -> Result<T, Fault>,
+    work: impl FnOnce(&Reading<'_>, &Policy) -> Result<T, E>,
 ) -> Result<T, Stop> {
     let acting = as_owner(path)?;
     if let Some(stored) = stored::open(path, root)? {
         drop(acting);
         let policies = knowing(policies, &stored);
-        return stored.content.read(|source| work(source, policies.choose(source)?));
+        return stored.content.read_whole(&policies, |reading, policy| work(reading, policy));
     }
     let snapshot = Snapshot::open(path, root)?;
     drop(acting);
-    snapshot.read(|source| work(source, policies.choose(source)?))
+    snapshot.read_whole(policies, |reading, policy| work(reading, policy))
 }
 
 /// `None` if the path stands for no session in a store.

@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::outcome::{Ending, Outcome};
 use crate::policies::Policies;
 use crate::refusal::Refusal;
-use crate::stop::Stop;
+use crate::stop::Halt;
 use crate::stored;
 use crate::vault::{Purpose, Record, RunState, Vault};
 use std::path::Path;
@@ -19,6 +19,7 @@ use transcript::overflow::{Cause, Failure, answered_since, last_error, last_fail
 use transcript::recover::{self, RecoverLevel};
 use transcript::refusal::cause as cause_of;
 use transcript::shorten::{Length, Need, shorten};
+use transcript::{Fault, Policy, Reading, examine_read};
 
 /// What is known, and what is asked for.
 #[derive(Clone, Debug, Default)]
@@ -109,7 +110,11 @@ pub fn recover(
     recovery: &Recovery,
     options: &Options,
 ) -> Result<Recovered, Error> {
-    let draw = |content: &FileContent, policies: &Policies| draw(content, policies, recovery, options);
+    let draw = |content: &FileContent, policies: &Policies| {
+        content.read_whole(policies, |reading, policy| {
+            Recovering { path: &content.path, reading, policy, recovery, options }.draw()
+        })
+    };
     let (outcome, found) = match recover_stored(path, root, options, &draw)? {
         Some(done) => done,
         None => carry(path, root, options, &draw)?,
@@ -149,120 +154,112 @@ fn recover_stored(
     Ok(last)
 }
 
-fn draw(
-    content: &FileContent,
-    policies: &Policies,
-    recovery: &Recovery,
-    options: &Options,
-) -> Result<Drawn<FoundOut>, Stop> {
-    let failure = content.read(|source| last_failure(source))?;
-    let said = content.read(|source| last_error(source))?;
-    let tried = TriedLevels::read(options.vault.as_ref(), content)?;
-    // What the API said before the last recovery says nothing about what is left.
-    let was_over = failure.is_some_and(|failure| tried.end.is_some_and(|end| failure.at < end));
-    let failure = failure.filter(|_| !was_over);
-    let is_old = |error: &&String| {
-        was_over && said.as_deref().is_some_and(|said| is_same(said, error)) || tried.has_met(error)
-    };
-    let passed = recovery.error.as_ref().filter(|error| !is_old(error));
-    let is_over = (was_over || recovery.error.is_some()) && passed.is_none() && failure.is_none();
-    let error = passed.cloned().or(said.filter(|_| failure.is_some()));
-    let cause = passed.map(|error| cause_of(error)).or(failure.map(|failure| failure.cause));
-    let length =
-        content.read(|source| Length::measure(source, policies.choose(source)?, error.as_deref()))?;
-    let tokens =
-        length.map(|before| Tokens { before, after: None, target: None, thinking_removed: 0, unable: None });
-    let attempts = tried.count;
-    let found = FoundOut { cause, error, is_over, attempts, tokens, ..FoundOut::default() };
-    let length = tokens.map(|tokens| tokens.before);
-    // It was already shortened because of that error, whatever the estimate of the rest is.
-    let fits = is_over && length.is_some_and(|length| length.tokens <= length.window);
-    let is_asked = recovery.level.is_some() || recovery.target_tokens.is_some();
-    if fits && !is_asked {
-        return not_drawn(content, policies, Ending::Clean, found);
-    }
-    match tried.next(recovery, cause, length) {
-        Ok(ShortenBy::Levels(levels)) => by_levels(content, policies, levels, recovery.keep, found),
-        Ok(ShortenBy::Target(target)) => to_target(content, policies, target, is_asked, found),
-        Err(ending) => not_drawn(content, policies, ending, found),
-    }
+/// A session that may have to be recovered, as it was read.
+struct Recovering<'a> {
+    path: &'a Path,
+    reading: &'a Reading<'a>,
+    policy: &'a Policy,
+    recovery: &'a Recovery,
+    options: &'a Options,
 }
 
-/// Takes the first of these levels that changes anything.
-fn by_levels(
-    content: &FileContent,
-    policies: &Policies,
-    levels: &[RecoverLevel],
-    keep: u64,
-    mut found: FoundOut,
-) -> Result<Drawn<FoundOut>, Stop> {
-    let mut last = Ending::Refused(Refusal::Unable(Unable::Nothing));
-    for &level in levels {
-        let done = content.read(|source| recover::recover(source, policies.choose(source)?, level, keep))?;
-        match done.repair {
-            Ok(repair) if repair.plan.is_empty() => {}
-            Err(Unable::Nothing) => {}
-            Err(unable) => last = Ending::Refused(Refusal::Unable(unable)),
-            Ok(repair) => {
-                (found.level, found.shares) = (Some(level), done.shares);
-                if let (Some(tokens), Some(after)) = (&mut found.tokens, &repair.after) {
-                    tokens.after = Some(tokens.before.when(after.context_tokens.estimated));
+impl Recovering<'_> {
+    fn draw(&self) -> Result<Drawn<FoundOut>, Halt> {
+        let Self { reading, recovery, .. } = *self;
+        let (failure, said) = (last_failure(reading)?, last_error(reading)?);
+        let tried = TriedLevels::read(self.options.vault.as_ref(), self.path, reading)?;
+        // What the API said before the last recovery says nothing about what is left.
+        let was_over = failure.is_some_and(|failure| tried.end.is_some_and(|end| failure.at < end));
+        let failure = failure.filter(|_| !was_over);
+        let is_old = |error: &&String| {
+            was_over && said.as_deref().is_some_and(|said| is_same(said, error)) || tried.has_met(error)
+        };
+        let passed = recovery.error.as_ref().filter(|error| !is_old(error));
+        let is_over = (was_over || recovery.error.is_some()) && passed.is_none() && failure.is_none();
+        let error = passed.cloned().or(said.filter(|_| failure.is_some()));
+        let cause = passed.map(|error| cause_of(error)).or(failure.map(|failure| failure.cause));
+        let length = Length::measure(reading, self.policy, error.as_deref())?;
+        let tokens = length.map(|before| Tokens {
+            before,
+            after: None,
+            target: None,
+            thinking_removed: 0,
+            unable: None,
+        });
+        let attempts = tried.count;
+        let found = FoundOut { cause, error, is_over, attempts, tokens, ..FoundOut::default() };
+        // It was already shortened because of that error, whatever the estimate of the rest is.
+        let fits = is_over && length.is_some_and(|length| length.tokens <= length.window);
+        let is_asked = recovery.level.is_some() || recovery.target_tokens.is_some();
+        if fits && !is_asked {
+            return Ok(self.not_drawn(Ending::Clean, found)?);
+        }
+        Ok(match tried.next(recovery, cause, length) {
+            Ok(ShortenBy::Levels(levels)) => self.by_levels(levels, found)?,
+            Ok(ShortenBy::Target(target)) => self.to_target(target, is_asked, found)?,
+            Err(ending) => self.not_drawn(ending, found)?,
+        })
+    }
+
+    /// Takes the first of these levels that changes anything.
+    fn by_levels(&self, levels: &[RecoverLevel], mut found: FoundOut) -> Result<Drawn<FoundOut>, Fault> {
+        let mut last = Ending::Refused(Refusal::Unable(Unable::Nothing));
+        for &level in levels {
+            let done = recover::recover(self.reading, self.policy, level, self.recovery.keep)?;
+            match done.repair {
+                Ok(repair) if repair.plan.is_empty() => {}
+                Err(Unable::Nothing) => {}
+                Err(unable) => last = Ending::Refused(Refusal::Unable(unable)),
+                Ok(repair) => {
+                    (found.level, found.shares) = (Some(level), done.shares);
+                    if let (Some(tokens), Some(after)) = (&mut found.tokens, &repair.after) {
+                        tokens.after = Some(tokens.before.when(after.context_tokens.estimated));
+                    }
+                    let next = Next::change(repair, Some(Purpose::Recover(level.number())));
+                    return Ok(Drawn { before: done.before, next, seen: Some(found) });
                 }
-                let next = Next::change(repair, Some(Purpose::Recover(level.number())));
-                return Ok(Drawn { before: done.before, next, seen: Some(found) });
             }
         }
+        self.not_drawn(last, found)
     }
-    not_drawn(content, policies, last, found)
-}
 
-/// Makes it fit into so many tokens.
-fn to_target(
-    content: &FileContent,
-    policies: &Policies,
-    target: u64,
-    is_asked: bool,
-    mut found: FoundOut,
-) -> Result<Drawn<FoundOut>, Stop> {
-    let Some(tokens) = &mut found.tokens else {
-        return not_drawn(content, policies, Ending::Refused(Refusal::Unable(Unable::UnknownFormat)), found);
-    };
-    let length = tokens.before;
-    let is_needed = found.cause.is_some() || is_asked || length.tokens > length.window;
-    let done = content.read(|source| shorten(source, policies.choose(source)?, &length, target))?;
-    let repair = match done.recovered.repair {
-        // Nobody has refused it, and it fits.
-        Err(_) if !is_needed => Err(Ending::Clean),
-        Err(unable) => Err(Ending::Refused(Refusal::Unable(unable))),
-        // Shorter, and refused all the same: nothing is worth losing for that.
-        Ok(_) if done.tokens > length.window.max(target) => Err(Ending::Refused(Refusal::StillTooLong {
-            tokens: done.tokens,
-            window: length.window,
-            unable: done.unable,
-        })),
-        Ok(repair) => Ok(repair),
-    };
-    let next = match repair {
-        Err(ending) => Next::End(ending),
-        Ok(repair) => {
-            (tokens.after, tokens.target) = (Some(done.tokens), Some(target));
-            (tokens.thinking_removed, tokens.unable) = (done.thinking_removed, done.unable);
-            found.shares = done.recovered.shares;
-            let refused = found.error.as_deref().and_then(tokens_named);
-            Next::change(repair, Some(refused.map_or(Purpose::Recover(0), Purpose::RecoverFrom)))
-        }
-    };
-    Ok(Drawn { before: done.recovered.before, next, seen: Some(found) })
-}
+    /// Makes it fit into so many tokens.
+    fn to_target(&self, target: u64, is_asked: bool, mut found: FoundOut) -> Result<Drawn<FoundOut>, Fault> {
+        let Some(tokens) = &mut found.tokens else {
+            return self.not_drawn(Ending::Refused(Refusal::Unable(Unable::UnknownFormat)), found);
+        };
+        let length = tokens.before;
+        let is_needed = found.cause.is_some() || is_asked || length.tokens > length.window;
+        let done = shorten(self.reading, self.policy, &length, target)?;
+        let repair = match done.recovered.repair {
+            // Nobody has refused it, and it fits.
+            Err(_) if !is_needed => Err(Ending::Clean),
+            Err(unable) => Err(Ending::Refused(Refusal::Unable(unable))),
+            // Shorter, and refused all the same: nothing is worth losing for that.
+            Ok(_) if done.tokens > length.window.max(target) => Err(Ending::Refused(Refusal::StillTooLong {
+                tokens: done.tokens,
+                window: length.window,
+                unable: done.unable,
+            })),
+            Ok(repair) => Ok(repair),
+        };
+        let next = match repair {
+            Err(ending) => Next::End(ending),
+            Ok(repair) => {
+                (tokens.after, tokens.target) = (Some(done.tokens), Some(target));
+                (tokens.thinking_removed, tokens.unable) = (done.thinking_removed, done.unable);
+                found.shares = done.recovered.shares;
+                let refused = found.error.as_deref().and_then(tokens_named);
+                Next::change(repair, Some(refused.map_or(Purpose::Recover(0), Purpose::RecoverFrom)))
+            }
+        };
+        Ok(Drawn { before: done.recovered.before, next, seen: Some(found) })
+    }
 
-fn not_drawn(
-    content: &FileContent,
-    policies: &Policies,
-    ending: Ending,
-    found: FoundOut,
-) -> Result<Drawn<FoundOut>, Stop> {
-    let before = content.read(|source| transcript::examine(source, policies.choose(source)?))?;
-    Ok(Drawn { before, next: Next::End(ending), seen: Some(found) })
+    fn not_drawn(&self, ending: Ending, found: FoundOut) -> Result<Drawn<FoundOut>, Fault> {
+        let before = examine_read(self.reading, self.policy)?;
+        Ok(Drawn { before, next: Next::End(ending), seen: Some(found) })
+    }
 }
 
 /// Whether a session was recovered after a turn of it had failed. `path` has no symbolic links in it.
@@ -323,15 +320,15 @@ struct TriedLevels {
 }
 
 impl TriedLevels {
-    fn read(vault: Option<&Vault>, content: &FileContent) -> Result<Self, Stop> {
+    fn read(vault: Option<&Vault>, path: &Path, reading: &Reading<'_>) -> Result<Self, Halt> {
         let mut tried = Self { count: 0, highest: 0, end: None, refused: Vec::new() };
         let Some(vault) = vault else { return Ok(tried) };
-        for (end, purpose) in recoveries(vault, &content.path)? {
+        for (end, purpose) in recoveries(vault, path)? {
             tried.end = tried.end.or(Some(end));
             if let Purpose::RecoverFrom(tokens) = purpose {
                 tried.refused.push(tokens);
             }
-            if content.read(|source| answered_since(source, end))? {
+            if answered_since(reading, end)? {
                 break;
             }
             tried.count += 1;

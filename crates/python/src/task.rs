@@ -12,7 +12,7 @@ use transcript::compact::{NotDrawn, Unable};
 use transcript::refusal;
 use transcript::row::{RepairedRow, RowOutcome};
 use transcript::weight::{Category, Standing, Weight, weigh};
-use transcript::{Fault, Finding, Policy};
+use transcript::{Fault, Finding, Policy, Reading};
 
 /// The columns that `mend` adds.
 const OUTCOME: &str = "tailor_outcome";
@@ -248,7 +248,7 @@ impl TaskJob {
                 cut.push(([line, Some(messages), Some(chunk.chars), Some(chunk.tokens)], chunk.text()));
                 true
             };
-            match chunks(&&*text(rows, row)?, &limits, None, &mut keep) {
+            match chunks(&Reading::new(&&*text(rows, row)?).map_err(lost)?, &limits, None, &mut keep) {
                 Ok(_) if cut.is_empty() => Err("no message is in context".to_string()),
                 Ok(_) => Ok(cut),
                 Err(NotDrawn::Unable(Unable::UnknownFormat)) => {

@@ -51,12 +51,15 @@ pub use examine::context::Messages;
 pub use examine::digest::Digest;
 pub use examine::headline::Headline;
 pub use examine::look::Examination;
-pub use examine::mend::{Mended, Repair, examine, examine_scanned, mend, mend_scanned};
+pub use examine::mend::{
+    Mended, Repair, examine, examine_read, examine_scanned, mend, mend_read, mend_scanned,
+};
 pub use examine::verdict;
 pub use model::finding::{Finding, Severity};
 pub use model::policy::Policy;
 pub use model::{finding, image, policy, profile};
 pub use plan::{Piece, Plan, Rendered};
+pub use read::scan::Reading;
 pub use read::{parts, scan};
 pub use session::{Awaits, Facts, tokens};
 pub use spans::{Fault, Source, Span};

@@ -12,10 +12,10 @@ use keeper::{Refusal, Stop, Unsupported, spool};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use transcript::Reading;
 use transcript::chunk::{Chunk, ChunkMessage, ChunkTotals, chunks};
 use transcript::compact::Unable;
 use transcript::format::{Format, SupportLevel};
-use transcript::{Policy, examine};
 
 pub(crate) fn run(asked: &Asked) -> CommandResult {
     one_session(&asked.path, "read the conversation")?;
@@ -24,9 +24,10 @@ pub(crate) fn run(asked: &Asked) -> CommandResult {
     let mut printer = ChunkPrinter::new(asked.limits.tokenizer);
     let mut format = None;
     let cut = |source: &dyn transcript::Source| {
-        let totals = chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())?;
+        let reading = Reading::new(source)?;
+        let totals = chunks(&reading, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if is_empty(&totals) {
-            format = examine(source, &Policy::default())?.facts.format;
+            format = reading.read.format;
         }
         Ok::<_, transcript::compact::NotDrawn>(totals)
     };

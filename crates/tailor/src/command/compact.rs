@@ -18,6 +18,7 @@ use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use transcript::Reading;
 use transcript::chunk::{Chunk, ChunkBounds, ChunkTotals, chunks};
 use transcript::compact::{Shares, Stay, Unable, divide};
 
@@ -34,7 +35,7 @@ pub(crate) fn run(asked: &CompactArgs) -> CommandResult {
     let options = asked.options()?;
     one_session(&asked.path, "compact it")?;
     let divided = keeper::read(&asked.path, None, |source| {
-        divide(source, options.policy.choose(source)?, Stay::Last(asked.keep))
+        divide(&Reading::new(source)?, options.policy.choose(source)?, Stay::Last(asked.keep))
     });
     let shares = match divided {
         Err(Stop::Refused(why @ Refusal::Unable(_))) if why != Refusal::Unable(Unable::UnknownFormat) => {
@@ -79,7 +80,8 @@ fn each_chunk(
     shares: Shares,
     each: &mut dyn FnMut(&Chunk) -> bool,
 ) -> Result<ChunkTotals, String> {
-    let read = keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each));
+    let read =
+        keeper::read(path, None, |source| chunks(&Reading::new(source)?, limits, Some(shares.from), each));
     read.map_err(|stop| unread(path, &stop))
 }
 

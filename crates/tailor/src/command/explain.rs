@@ -25,7 +25,7 @@ use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, Blame, FAMILIES, Family};
 use transcript::request::{Blame as At, blame};
 use transcript::rule::{self, RULES, Rule};
-use transcript::{Examination, Finding, examine};
+use transcript::{Examination, Fault, Finding, examine_read};
 
 /// How much of a title is shown.
 const TITLE_COLUMNS: usize = 60;
@@ -630,8 +630,8 @@ fn find_error(
     policies: &Policies,
 ) -> Result<(At, Examination, Option<String>), String> {
     let policies = policies.map(|policy| policy.error = Some(text.to_string()));
-    let looked = read_to_examine(path, None, &policies, |source, policy| {
-        Ok((blame(source, text)?, examine(source, policy)?, last_error(source)?))
+    let looked = read_to_examine(path, None, &policies, |reading, policy| {
+        Ok::<_, Fault>((blame(reading, text)?, examine_read(reading, policy)?, last_error(reading)?))
     });
     let could_not = |why: &dyn std::fmt::Display| {
         format!("{}: could not look for the error in it: {why}", path.display())

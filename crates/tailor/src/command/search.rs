@@ -9,12 +9,12 @@ use crate::sessions::{Candidate, ListedSession, Looks, SessionState, candidates}
 use keeper::{Stop, read, read_to_examine};
 use memchr::memmem;
 use rayon::prelude::*;
-use spans::{Fault, Source, Span};
+use spans::{Fault, Span};
 use std::path::{Path, PathBuf};
 use transcript::overflow::{Cause, last_error, tokens_named, window_named};
 use transcript::refusal::{self, Family};
 use transcript::request::blame;
-use transcript::{Policy, Severity, examine};
+use transcript::{Policy, Reading, Severity, examine_read};
 
 /// How full of the window a context must be to be a candidate for an error about length.
 const NEARLY_PERCENT_MIN: u64 = 75;
@@ -102,8 +102,9 @@ impl ErrorSearch<'_> {
     fn fit_by_id(&self, session: &ListedSession) -> Option<Fit> {
         // Some rules have no findings without the error's text.
         let policies = Policy { error: Some(self.text.to_string()), ..Policy::default() }.into();
-        let look =
-            |source: &dyn Source, policy: &Policy| Ok((blame(source, self.text)?, examine(source, policy)?));
+        let look = |reading: &Reading<'_>, policy: &Policy| {
+            Ok::<_, Fault>((blame(reading, self.text)?, examine_read(reading, policy)?))
+        };
         let (blame, looked) = read_to_examine(&session.path, None, &policies, look).ok()?;
         let named = blame?.named;
         // The id may only have been mentioned in a text.
@@ -140,7 +141,8 @@ impl ErrorSearch<'_> {
 
     /// Whether this error is the last one that the session recorded.
     fn is_recorded(&self, path: &Path) -> bool {
-        let Ok(Some(said)) = read(path, None, last_error) else { return false };
+        let said = read(path, None, |source| last_error(&Reading::new(source)?));
+        let Ok(Some(said)) = said else { return false };
         let is_known = refusal::find(&said).is_some_and(|known| std::ptr::eq(known, self.known));
         let counts = tokens_named(&said).zip(tokens_named(self.text));
         is_known && counts.is_none_or(|(said, asked)| said == asked)

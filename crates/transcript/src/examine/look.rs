@@ -11,7 +11,7 @@ use crate::model::policy::{Depth, Policy};
 use crate::model::rule::{Codes, Stage};
 use crate::plan::{self, Plan, Rendered};
 use crate::read::changed::scan_changed;
-use crate::read::scan::{Scanned, scan_as};
+use crate::read::scan::{Reading, Scanned, scan_as};
 use crate::rule;
 use crate::session::failure::failure_of;
 use crate::session::load::Loaded;
@@ -110,13 +110,13 @@ pub(crate) type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Survey<'_>);
 
 /// Reads a transcript, runs all rules, and draws the plan of the first stage with fixes. An unknown format has no findings.
 pub(crate) fn look(
-    source: &dyn Source,
+    reading: &Reading<'_>,
     policy: &Policy,
     depth: Depth,
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(&scan_as(source, policy.format)?, source, policy, (depth, Purpose::Report), holds, remember)
+    look_at(&reading.read, reading.source, policy, (depth, Purpose::Report), holds, remember)
 }
 
 /// The same for a source that was read.

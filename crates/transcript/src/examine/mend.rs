@@ -7,7 +7,7 @@ use super::verdict::{Loss, RepairBaseline, Worse};
 use crate::model::finding::{Finding, Held, Safety};
 use crate::model::policy::{Depth, Policy};
 use crate::plan::{Origins, Plan, Rendered};
-use crate::read::scan::{Scanned, scan_as};
+use crate::read::scan::{Reading, Scanned, scan_as};
 use crate::rule::Stage;
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -48,7 +48,14 @@ pub struct Repair {
 ///
 /// A repair that does more than cut texts is tried, so that the findings say what `fix` would do about them.
 pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
-    examine_scanned(scan_as(source, policy.format)?, source, policy)
+    examine_read(&Reading::as_format(source, policy.format)?, policy)
+}
+
+/// The same for a source that was read, and of which more is asked.
+pub fn examine_read(reading: &Reading<'_>, policy: &Policy) -> Result<Examination, Fault> {
+    let found = look_as_needed(&reading.read, reading.source, policy, &mut |_, _| {})?;
+    let read = || (reading.read.clone(), reading.source);
+    if found.only_cuts { Ok(found) } else { tried(found, read(), policy) }
 }
 
 /// The same for a source that was read.
@@ -64,17 +71,23 @@ pub(crate) fn examine_and_remember(
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
     let found = look_as_needed(&read, source, policy, remember)?;
-    if found.only_cuts {
-        Ok(found)
-    } else {
-        let terms = Terms { policy, depth: Depth::Trial, kept_entries_max: KEPT_ENTRIES_MAX };
-        Ok(mend_from(found, (read, source), terms, &mut |_| {}, &mut |_, _| {})?.before)
-    }
+    if found.only_cuts { Ok(found) } else { tried(found, (read, source), policy) }
+}
+
+/// What was found, and what a repair would do about it.
+fn tried(found: Examination, read: (Scanned, &dyn Source), policy: &Policy) -> Result<Examination, Fault> {
+    let terms = Terms { policy, depth: Depth::Trial, kept_entries_max: KEPT_ENTRIES_MAX };
+    Ok(mend_from(found, read, terms, &mut |_| {}, &mut |_, _| {})?.before)
 }
 
 /// Draws a plan, checks its result, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
     mend_scanned(scan_as(source, policy.format)?, source, policy, &mut |_| {})
+}
+
+/// The same for a source that was read, and of which more is asked.
+pub fn mend_read(reading: &Reading<'_>, policy: &Policy) -> Result<Mended, Fault> {
+    mend_scanned(reading.read.clone(), reading.source, policy, &mut |_| {})
 }
 
 /// The same for a source that was read; `drawn` sees the first plan before it is checked, so that texts it takes out can be

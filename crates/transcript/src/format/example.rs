@@ -50,7 +50,8 @@ fn the_tables_of_formats_and_of_rules_have_its_row_and_column() {
     // Fields that the file does not set have careful defaults.
     assert_eq!(otter.gates, [Gate::Idle]);
     let request = CompactRequest { stay: Stay::Last(1), summary: None, message_chars_max: 0 };
-    let compacted = compact(&lines().as_bytes(), &Policy::default(), &request).unwrap();
+    let compacted =
+        compact(&crate::Reading::new(&lines().as_bytes()).unwrap(), &Policy::default(), &request).unwrap();
     assert!(matches!(compacted.repair, Err(Unable::NotWritten)));
 }
 

@@ -47,6 +47,26 @@ pub struct Scanned {
     pub(crate) head_end: u64,
 }
 
+/// A source and its entries: read once, whatever is asked of it.
+pub struct Reading<'a> {
+    /// The bytes.
+    pub source: &'a dyn Source,
+    /// The entries.
+    pub read: Scanned,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads a whole source.
+    pub fn new(source: &'a dyn Source) -> Result<Self, Fault> {
+        Ok(Self { source, read: scan(source)? })
+    }
+
+    /// Reads a whole source, which is taken for the format of this name, if there is one.
+    pub(crate) fn as_format(source: &'a dyn Source, format: Option<&str>) -> Result<Self, Fault> {
+        Ok(Self { source, read: scan_as(source, format)? })
+    }
+}
+
 /// Sees each entry as it has just been read.
 pub(crate) trait Visitor: Send {
     /// Sees the newest entry of the transcript. The objects in `list` are entries that follow.

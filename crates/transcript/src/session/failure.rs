@@ -5,7 +5,7 @@ use crate::format::{Broken, Format};
 use crate::model::entry::{Entry, Kind, Role, Service, StopReason};
 use crate::model::overflow::{Cause, classify};
 use crate::model::policy::{Depth, Policy};
-use crate::read::scan;
+use crate::read::scan::Reading;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use spans::json;
@@ -31,13 +31,12 @@ pub struct Failure {
 /// {"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"go"}}
 /// {"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"prompt is too long"}}
 /// "#;
-/// let failure = transcript::overflow::last_failure(&&text[..]).unwrap().unwrap();
+/// let failure = transcript::overflow::last_failure(&transcript::Reading::new(&&text[..]).unwrap()).unwrap().unwrap();
 /// assert_eq!((failure.line, failure.cause.name()), (3, "context-overflow"));
 /// ```
-pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
-    let read = scan::scan(source)?;
+pub fn last_failure(reading: &Reading<'_>) -> Result<Option<Failure>, Fault> {
     let policy = Policy::default();
-    let session = Session::new(&read, source, &policy, Depth::Sizes);
+    let session = Session::of(reading, &policy, Depth::Sizes);
     session.map_or(Ok(None), |session| failure_of(&session))
 }
 
@@ -47,13 +46,12 @@ pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
 /// let text = br#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}
 /// {"type":"message","id":"b","parentId":null,"message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"prompt is too long"}}
 /// "#;
-/// let error = transcript::overflow::last_error(&&text[..]).unwrap();
+/// let error = transcript::overflow::last_error(&transcript::Reading::new(&&text[..]).unwrap()).unwrap();
 /// assert_eq!(error.as_deref(), Some("prompt is too long"));
 /// ```
-pub fn last_error(source: &dyn Source) -> Result<Option<String>, Fault> {
-    let read = scan::scan(source)?;
+pub fn last_error(reading: &Reading<'_>) -> Result<Option<String>, Fault> {
     let policy = Policy::default();
-    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(None) };
+    let Some(session) = Session::of(reading, &policy, Depth::Sizes) else { return Ok(None) };
     last_words(&session)
 }
 
@@ -132,10 +130,9 @@ pub(crate) fn failure_in(
 }
 
 /// Whether the model has answered, without failing, in an entry that begins at byte `from` or later.
-pub fn answered_since(source: &dyn Source, from: u64) -> Result<bool, Fault> {
-    let read = scan::scan(source)?;
+pub fn answered_since(reading: &Reading<'_>, from: u64) -> Result<bool, Fault> {
     let policy = Policy::default();
-    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(false) };
+    let Some(session) = Session::of(reading, &policy, Depth::Sizes) else { return Ok(false) };
     for &entry in session.live.iter().rev() {
         let found = session.entry(entry);
         if found.span.start >= from && found.kind == Kind::Message(Role::Assistant) {
@@ -150,7 +147,7 @@ pub fn answered_since(source: &dyn Source, from: u64) -> Result<bool, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cause, answered_since, last_failure};
+    use super::{Cause, Reading, answered_since, last_failure};
     use alloc::format;
     use alloc::string::{String, ToString};
 
@@ -173,7 +170,7 @@ mod tests {
 
     #[track_caller]
     fn failure(text: &str, expected: Option<(u64, Cause)>) {
-        let found = last_failure(&text.as_bytes()).unwrap();
+        let found = last_failure(&Reading::new(&text.as_bytes()).unwrap()).unwrap();
         assert_eq!(found.map(|failure| (failure.line, failure.cause)), expected, "{text}");
     }
 
@@ -308,7 +305,7 @@ mod tests {
     fn an_answer_counts_from_where_it_stands() {
         let text = pi(&[ASKED, ANSWERED, ASKED, FAILED]);
         let answer = text.find("\"e1\"").unwrap() as u64;
-        assert_eq!(answered_since(&text.as_bytes(), 0), Ok(true));
-        assert_eq!(answered_since(&text.as_bytes(), answer), Ok(false));
+        assert_eq!(answered_since(&Reading::new(&text.as_bytes()).unwrap(), 0), Ok(true));
+        assert_eq!(answered_since(&Reading::new(&text.as_bytes()).unwrap(), answer), Ok(false));
     }
 }

@@ -8,7 +8,7 @@ use super::view::{Answers, Ends, NONE, Session};
 use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Link};
 use crate::model::policy::{Depth, Policy};
-use crate::read::scan::Scanned;
+use crate::read::scan::{Reading, Scanned};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::OnceCell;
@@ -16,6 +16,11 @@ use hashbrown::HashMap;
 use spans::source::Source;
 
 impl<'a> Session<'a> {
+    /// Joins the entries that were read. `None` if their format is unknown.
+    pub(crate) fn of(reading: &'a Reading<'a>, policy: &'a Policy, depth: Depth) -> Option<Self> {
+        Self::new(&reading.read, reading.source, policy, depth)
+    }
+
     /// Joins the entries of a transcript. `None` if its format is unknown.
     pub(crate) fn new(
         read: &'a Scanned,

@@ -20,7 +20,7 @@ use crate::model::ids::Id;
 use crate::model::overflow::window_named;
 use crate::model::policy::{Depth, ModelWindow, Policy};
 use crate::model::transcript::Transcript;
-use crate::read::scan;
+use crate::read::scan::Reading;
 use crate::session::failure::error_in;
 use crate::session::own::{self, stands_for_others};
 use crate::session::{Compacts, Session};
@@ -66,16 +66,15 @@ const CUT_BYTES_MAX: u64 = 256 << 10;
 /// assert_eq!((found.tokens, found.counted.unwrap().line), (9020, 3));
 /// ```
 pub fn context_tokens(source: &dyn Source) -> Result<Option<ContextTokens>, Fault> {
-    context_tokens_by(source, &Policy::default())
+    context_tokens_by(&Reading::new(source)?, &Policy::default())
 }
 
 /// The same with the windows that a policy knows.
 pub(crate) fn context_tokens_by(
-    source: &dyn Source,
+    reading: &Reading<'_>,
     policy: &Policy,
 ) -> Result<Option<ContextTokens>, Fault> {
-    let read = scan::scan(source)?;
-    let session = Session::new(&read, source, policy, Depth::Sizes);
+    let session = Session::of(reading, policy, Depth::Sizes);
     session.map(|session| tokens_of(&session)).transpose()
 }
 

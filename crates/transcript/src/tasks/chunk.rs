@@ -9,7 +9,7 @@ use crate::examine::context::Context;
 use crate::format::EntryPart;
 use crate::model::entry::{Kind, Role};
 use crate::model::policy::{Depth, Policy};
-use crate::read::scan;
+use crate::read::scan::Reading;
 use crate::rule::tool_of;
 use crate::session::Session;
 use crate::tasks::compact::{NotDrawn, Unable};
@@ -161,7 +161,7 @@ pub struct ChunkTotals {
 ///     count: &chars4,
 /// };
 /// let mut all = String::new();
-/// let totals = chunks(&&text[..], &limits, None, &mut |chunk| {
+/// let totals = chunks(&transcript::Reading::new(&&text[..]).unwrap(), &limits, None, &mut |chunk| {
 ///     all += &chunk.text();
 ///     true
 /// });
@@ -169,14 +169,13 @@ pub struct ChunkTotals {
 /// assert_eq!(all, "[user]\nWhat is in a.txt?\n\n[assistant]\n[calls read] {}\n\n[tool read]\nmilk\n\n");
 /// ```
 pub fn chunks(
-    source: &dyn Source,
+    reading: &Reading<'_>,
     limits: &ChunkBounds<'_>,
     until: Option<u64>,
     each: &mut dyn FnMut(&Chunk) -> bool,
 ) -> Result<ChunkTotals, NotDrawn> {
-    let read = scan::scan(source)?;
     let policy = Policy::default();
-    let session = Session::new(&read, source, &policy, Depth::Sizes).ok_or(Unable::UnknownFormat)?;
+    let session = Session::of(reading, &policy, Depth::Sizes).ok_or(Unable::UnknownFormat)?;
     let context = Context::from_session(&session);
     let begins = |&entry: &u32| Some(session.entry(entry).span.start) == until;
     let end = match (until, context.entries.iter().position(begins)) {

@@ -16,6 +16,7 @@ use crate::model::finding::{Held, Op};
 use crate::model::policy::{Depth, Policy};
 use crate::plan::thinking::{unbind, vanishes};
 use crate::plan::{self, Plan, Rendered, fresh_id};
+use crate::read::scan::Reading;
 use crate::rule::bound_thinking;
 use crate::rule::{forbidden, shorten_message};
 use crate::session::own::stands_for_others;
@@ -28,7 +29,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use spans::json::{self, Doc, Value};
 use spans::literal::quote;
-use spans::source::{Fault, Source, read_span};
+use spans::source::{Fault, read_span};
 
 /// How to compact a conversation.
 #[derive(Clone, Copy, Debug)]
@@ -169,18 +170,18 @@ impl fmt::Display for Unable {
 /// {"role":"user","content":"three"}
 /// "#;
 /// let request = CompactRequest { stay: Stay::Last(1), summary: Some("They counted."), message_chars_max: 0 };
-/// let done = compact(&&text[..], &Default::default(), &request).unwrap();
+/// let done = compact(&transcript::Reading::new(&&text[..]).unwrap(), &Default::default(), &request).unwrap();
 /// assert_eq!((done.shares.kept, done.shares.left_out), (1, 2));
 /// let plan = done.repair.ok().unwrap().plan;
 /// assert_eq!(plan.edits().len(), 1);
 /// ```
 pub fn compact(
-    source: &dyn Source,
+    reading: &Reading<'_>,
     policy: &Policy,
     request: &CompactRequest<'_>,
 ) -> Result<Compacted, Fault> {
     let mut drawn = Err(Unable::UnknownFormat.into());
-    let before = look(source, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
+    let before = look(reading, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
         drawn = draw(session, request);
     })?;
     let CompactDrawing { plan, shares, kept } = match drawn {
@@ -191,10 +192,11 @@ pub fn compact(
         Err(NotDrawn::Fault(fault)) => return Err(fault),
     };
     let mut now = Vec::new();
-    let after =
-        look(&Rendered::new(source, &plan), policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
-            now = names(session, &Context::from_session(session).entries);
-        })?;
+    let rendered = Rendered::new(reading.source, &plan);
+    let compacted = Reading::as_format(&rendered, policy.format)?;
+    let after = look(&compacted, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
+        now = names(session, &Context::from_session(session).entries);
+    })?;
     let loss = match before.facts.format.map(|format| traits(format.shape).compacts) {
         Some(Compacts::InPlace) => Loss::Texts,
         _ if request.message_chars_max > 0 => Loss::Texts,
@@ -213,9 +215,8 @@ pub fn compact(
 /// # Errors
 ///
 /// When it cannot be divided, or the source cannot be read.
-pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Shares, NotDrawn> {
-    let read = crate::read::scan::scan(source)?;
-    let session = Session::new(&read, source, policy, Depth::Sizes).ok_or(Unable::UnknownFormat)?;
+pub fn divide(reading: &Reading<'_>, policy: &Policy, stay: Stay) -> Result<Shares, NotDrawn> {
+    let session = Session::of(reading, policy, Depth::Sizes).ok_or(Unable::UnknownFormat)?;
     let request = CompactRequest { stay, summary: None, message_chars_max: 0 };
     draw(&session, &request).map(|drawing| drawing.shares)
 }

@@ -5,11 +5,11 @@
 
 use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
-use crate::examine::mend::{Repair, examine, mend};
+use crate::examine::mend::{Repair, examine, mend, mend_read};
 use crate::examine::verdict::Worse;
 use crate::model::policy::{Depth, Policy, Selection};
 use crate::plan::{self, Plan, Rendered};
-use crate::read::scan::scan;
+use crate::read::scan::Reading;
 use crate::rule::RULES;
 use crate::session::{Session, gauges};
 use crate::tasks::compact::{CompactRequest, Shares, Stay, Unable, compact, said_in};
@@ -86,18 +86,18 @@ pub struct RecoveredText {
 /// for n in 0..20 {
 ///     text += &format!("{{\"role\":\"user\",\"content\":\"question {n}\"}}\n{{\"role\":\"assistant\",\"content\":\"answer\"}}\n");
 /// }
-/// let done = recover(&text.as_bytes(), &Default::default(), RecoverLevel::Two, 0).unwrap();
+/// let done = recover(&transcript::Reading::new(&text.as_bytes()).unwrap(), &Default::default(), RecoverLevel::Two, 0).unwrap();
 /// assert_eq!(done.shares.map(|shares| (shares.kept, shares.left_out)), Some((10, 30)));
 /// assert!(done.repair.ok().unwrap().plan.length_after() < text.len() as u64);
 /// ```
 pub fn recover(
-    source: &dyn Source,
+    reading: &Reading<'_>,
     policy: &Policy,
     level: RecoverLevel,
     keep: u64,
 ) -> Result<RecoveredText, Fault> {
     if level == RecoverLevel::One {
-        return reset_gauges(source, policy, cut(source, policy, 2)?);
+        return reset_gauges(reading.source, policy, cut(reading, policy, 2)?);
     }
     let keep = if keep == 0 { KEEP } else { keep };
     let (stay, message_chars_max) = match level {
@@ -105,7 +105,7 @@ pub fn recover(
         _ => (keep, 0),
     };
     let request = CompactRequest { stay: Stay::Last(stay), summary: None, message_chars_max };
-    reset_gauges(source, policy, leave_out(source, policy, None, &request)?)
+    reset_gauges(reading.source, policy, leave_out(reading, policy, None, &request)?)
 }
 
 /// Sets the numbers in what stays to 0 by which the agent itself would go on to refuse the session: they count what is gone.
@@ -120,8 +120,8 @@ pub(super) fn reset_gauges(
         return Ok(done);
     }
     let text = Rendered::new(source, &repair.plan);
-    let read = scan(&text)?;
-    let Some(session) = Session::new(&read, &text, policy, Depth::Sizes) else { return Ok(done) };
+    let shorter = Reading::new(&text)?;
+    let Some(session) = Session::of(&shorter, policy, Depth::Sizes) else { return Ok(done) };
     let steps = gauges::resets(&session, session.sent())?;
     let plan = repair.plan.then(&plan::draw(&session, &mut steps.iter())?);
     let after = examine(&Rendered::new(source, &plan), policy)?;
@@ -130,24 +130,28 @@ pub(super) fn reset_gauges(
 }
 
 /// Repairs calls and results, divides the limits of results, and cuts long assistant messages.
-pub(super) fn cut(source: &dyn Source, policy: &Policy, by: u64) -> Result<RecoveredText, Fault> {
-    let mended = mend(source, &divided(policy, by))?;
+pub(super) fn cut(reading: &Reading<'_>, policy: &Policy, by: u64) -> Result<RecoveredText, Fault> {
+    let mended = mend_read(reading, &divided(policy, by))?;
     let repair = mended.repair.map_err(Unable::Worse);
     Ok(RecoveredText { before: mended.before, repair, shares: None })
 }
 
 /// Leaves older messages out, after calls and results were repaired or `first` was applied.
 pub(super) fn leave_out(
-    source: &dyn Source,
+    reading: &Reading<'_>,
     policy: &Policy,
     first: Option<Plan>,
     request: &CompactRequest<'_>,
 ) -> Result<RecoveredText, Fault> {
-    let pairing = pairing(policy);
-    let mended = mend(source, &pairing)?;
+    let (pairing, source) = (pairing(policy), reading.source);
+    let mended = mend_read(reading, &pairing)?;
     let first = first.or(mended.repair.ok().map(|repair| repair.plan));
     let first = first.unwrap_or_else(|| Plan::unchanged(source.len()));
-    let done = compact(&Rendered::new(source, &first), &pairing, request)?;
+    let done = if first.is_empty() {
+        compact(reading, &pairing, request)?
+    } else {
+        compact(&Reading::new(&Rendered::new(source, &first))?, &pairing, request)?
+    };
     let before = mended.before;
     let second = match done.repair {
         Ok(repair) => repair,
@@ -166,7 +170,8 @@ pub(super) fn leave_out(
         plan = plan.then(&last.plan);
         after = last.after.or(after);
         let mut kept = Ok(shares.kept);
-        look(&Rendered::new(source, &plan), &pairing, Depth::Sizes, &Holds::default(), &mut |session, _| {
+        let text = Rendered::new(source, &plan);
+        look(&Reading::new(&text)?, &pairing, Depth::Sizes, &Holds::default(), &mut |session, _| {
             kept = said_in(session);
         })?;
         shares.kept = kept?;
@@ -199,7 +204,7 @@ fn pairing(policy: &Policy) -> Policy {
 
 #[cfg(test)]
 mod tests {
-    use super::{RecoverLevel, Unable, Worse, recover};
+    use super::{Reading, RecoverLevel, Unable, Worse, recover};
     use crate::examine::mend::examine;
     use crate::model::policy::Policy;
     use crate::plan::Rendered;
@@ -213,7 +218,8 @@ mod tests {
         let text = "{\"role\":\"user\",\"content\":\"one\"}\n\u{feff}\n\
                     {\"role\":\"user\",\"content\":\"two\"}\n{\"role\":\"user\",\"content\":\"three\"}\n";
         let source = text.as_bytes();
-        let done = recover(&source, &Policy::default(), RecoverLevel::Two, 1).unwrap();
+        let done =
+            recover(&Reading::new(&source).unwrap(), &Policy::default(), RecoverLevel::Two, 1).unwrap();
         let after =
             examine(&Rendered::new(&source, &done.repair.ok().unwrap().plan), &Policy::default()).unwrap();
         let codes: Vec<_> = after.findings.iter().map(|finding| finding.rule.code()).collect();
@@ -243,7 +249,7 @@ mod tests {
         };
         let text: String = (1..=30).map(turn).collect();
         let bytes = text.as_bytes();
-        let done = recover(&bytes, &Policy::default(), RecoverLevel::Two, 4).unwrap();
+        let done = recover(&Reading::new(&bytes).unwrap(), &Policy::default(), RecoverLevel::Two, 4).unwrap();
         let repair = done.repair.ok().unwrap();
         let rendered = Rendered::new(&bytes, &repair.plan);
         let after = spans::source::read_span(&rendered, Span::new(0, spans::Source::len(&rendered))).unwrap();
@@ -270,7 +276,9 @@ mod tests {
             r#"{"type":"message","id":"a3","parentId":"a2","message":{"role":"toolResult","toolCallId":"c","toolName":"read","content":[{"type":"text","text":"x"}]}}"#,
         ];
         let text = text.map(|line| format!("{line}\n")).concat();
-        let done = recover(&text.as_bytes(), &Policy::default(), RecoverLevel::Two, 1).unwrap();
+        let done =
+            recover(&Reading::new(&text.as_bytes()).unwrap(), &Policy::default(), RecoverLevel::Two, 1)
+                .unwrap();
         assert!(matches!(done.repair, Err(Unable::Worse(Worse::Emptied))));
     }
 }

@@ -7,14 +7,14 @@
 use crate::model::entry::{Kind, Role, StopReason};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
-use crate::read::scan;
+use crate::read::scan::Reading;
 use crate::refusal::{self, Unit};
 use crate::session::Session;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use spans::json;
-use spans::source::{Fault, Source};
+use spans::source::Fault;
 
 /// The place at which a request was refused, and its lines in the file.
 #[derive(Debug, Default)]
@@ -36,11 +36,10 @@ pub struct Blame {
 }
 
 /// Finds the lines that an error text is about. `None` if the format of the file is unknown.
-pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
-    let read = scan::scan(source)?;
+pub fn blame(reading: &Reading<'_>, text: &str) -> Result<Option<Blame>, Fault> {
     let policy = Policy::default();
-    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(None) };
-    let entries = (0..).zip(&read.transcript.entries);
+    let Some(session) = Session::of(reading, &policy, Depth::Sizes) else { return Ok(None) };
+    let entries = (0..).zip(&reading.read.transcript.entries);
     let is_unsent = |entry: u32| !session.in_context(entry) || session.is_left_out(entry);
     let unsent = entries.filter(|(entry, _)| is_unsent(*entry)).map(|(_, entry)| entry.line);
     let unsent = unsent.collect();
@@ -66,7 +65,7 @@ pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
         }
         None if place.unit == Unit::Line => {
             let line = place.number.unwrap_or_default();
-            let mut entries = (0..).zip(&read.transcript.entries);
+            let mut entries = (0..).zip(&reading.read.transcript.entries);
             let found = entries.find(|(_, entry)| entry.line == line);
             blame.at = vec![line];
             blame.what = found.map_or_else(String::new, |(entry, _)| described(&session, entry));
@@ -271,7 +270,7 @@ fn blocks(session: &Session<'_>, entry: u32) -> Result<usize, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::blame;
+    use super::{Reading, blame};
     use alloc::string::ToString;
 
     const PI: &str = r#"{"type":"session","version":3,"id":"s","cwd":"/w"}
@@ -284,7 +283,7 @@ mod tests {
 "#;
 
     fn at(text: &str, error: &str) -> (alloc::vec::Vec<u64>, usize) {
-        let blame = blame(&text.as_bytes(), error).unwrap().unwrap();
+        let blame = blame(&Reading::new(&text.as_bytes()).unwrap(), error).unwrap().unwrap();
         (blame.at, blame.messages)
     }
 
@@ -305,7 +304,10 @@ mod tests {
 
     #[test]
     fn ids_that_an_error_names_are_found() {
-        let blame = blame(&PI.as_bytes(), "found in `tool_result` blocks: toolu_2. Each").unwrap().unwrap();
+        let blame =
+            blame(&Reading::new(&PI.as_bytes()).unwrap(), "found in `tool_result` blocks: toolu_2. Each")
+                .unwrap()
+                .unwrap();
         assert_eq!(blame.named, [("toolu_2".to_string(), [4, 6].into())]);
         assert!(blame.place.is_none());
     }

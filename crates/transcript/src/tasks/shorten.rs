@@ -2,12 +2,12 @@
 //!
 //! [`Length`] says whether it is too long at all, and [`shorten`] makes it shorter. The caller knows earlier attempts.
 
-use crate::examine::mend::examine;
+use crate::examine::mend::examine_read;
 use crate::model::context_tokens::ContextTokens;
 use crate::model::overflow::{tokens_named, window_named};
 use crate::model::policy::{Depth, Policy, WINDOW_TOKENS};
 use crate::plan::{Plan, Rendered};
-use crate::read::scan::scan;
+use crate::read::scan::Reading;
 use crate::rule::bound_thinking::bound;
 use crate::session::Session;
 use crate::session::tokens::{context_tokens, context_tokens_by};
@@ -16,7 +16,7 @@ use crate::tasks::recover::{
     KEEP_LAST, MARKER_CHARS, MESSAGE_CHARS_MAX, RecoveredText, cut, leave_out, reset_gauges,
 };
 use serde::{Deserialize, Serialize};
-use spans::source::{Fault, Source};
+use spans::source::Fault;
 
 /// How much of the window a shortened session fills by default.
 pub const TARGET_PERCENT: u64 = 60;
@@ -76,8 +76,12 @@ impl Length {
     }
 
     /// The same, read from a transcript; `None` if the format is unknown.
-    pub fn measure(source: &dyn Source, policy: &Policy, error: Option<&str>) -> Result<Option<Self>, Fault> {
-        Ok(context_tokens_by(source, policy)?.map(|counted| Self::new(&counted, policy, error)))
+    pub fn measure(
+        reading: &Reading<'_>,
+        policy: &Policy,
+        error: Option<&str>,
+    ) -> Result<Option<Self>, Fault> {
+        Ok(context_tokens_by(reading, policy)?.map(|counted| Self::new(&counted, policy, error)))
     }
 
     /// How many tokens it should have; `None` if it is not too long.
@@ -142,18 +146,19 @@ pub struct Shortened {
 ///     text += &format!("{{\"role\":\"user\",\"content\":\"question {n}\"}}\n{{\"role\":\"assistant\",\"content\":\"answer\"}}\n");
 /// }
 /// let source = text.as_bytes();
+/// let reading = transcript::Reading::new(&source).unwrap();
 /// let counted = transcript::tokens::context_tokens(&source).unwrap().unwrap();
 /// let length = Length::new(&counted, &Default::default(), None);
-/// let done = shorten(&source, &Default::default(), &length, 200).unwrap();
+/// let done = shorten(&reading, &Default::default(), &length, 200).unwrap();
 /// assert!(done.tokens <= 200 && done.recovered.shares.unwrap().kept >= 60);
 /// ```
 pub fn shorten(
-    source: &dyn Source,
+    reading: &Reading<'_>,
     policy: &Policy,
     length: &Length,
     target: u64,
 ) -> Result<Shortened, Fault> {
-    let mut search = PlanSearch { source, policy, length, target, best: None, unable: None };
+    let mut search = PlanSearch { reading, policy, length, target, best: None, unable: None };
     let first = search.cut(2)?;
     if search.misses() {
         search.leave_out(None)?;
@@ -171,7 +176,7 @@ pub fn shorten(
     if search.misses() {
         let message_chars_max = MESSAGE_CHARS_MAX - MARKER_CHARS;
         let request = CompactRequest { stay: Stay::Last(KEEP_LAST), summary: None, message_chars_max };
-        let last = leave_out(source, policy, None, &request)?;
+        let last = leave_out(reading, policy, None, &request)?;
         search.weigh(last)?;
     }
     search.done()
@@ -179,7 +184,7 @@ pub fn shorten(
 
 /// Tries plans, one after the other.
 struct PlanSearch<'a> {
-    source: &'a dyn Source,
+    reading: &'a Reading<'a>,
     policy: &'a Policy,
     length: &'a Length,
     target: u64,
@@ -201,7 +206,7 @@ impl PlanSearch<'_> {
 
     /// Tries to cut texts, and returns the plan.
     fn cut(&mut self, by: u64) -> Result<Option<Plan>, Fault> {
-        let done = cut(self.source, self.policy, by)?;
+        let done = cut(self.reading, self.policy, by)?;
         let plan =
             done.repair.as_ref().ok().map(|repair| repair.plan.clone()).filter(|plan| !plan.is_empty());
         self.weigh(done)?;
@@ -214,7 +219,7 @@ impl PlanSearch<'_> {
         let mut room = most;
         for _ in 0..TRIES {
             let request = CompactRequest { stay: Stay::Fitting(room), summary: None, message_chars_max: 0 };
-            let done = leave_out(self.source, self.policy, first.cloned(), &request)?;
+            let done = leave_out(self.reading, self.policy, first.cloned(), &request)?;
             let Some(estimated) = self.weigh(done)?.filter(|estimated| *estimated > most) else { break };
             room = room.saturating_sub(estimated - most + 1);
         }
@@ -233,9 +238,8 @@ impl PlanSearch<'_> {
         };
         let estimated = match &repair.after {
             Some(after) => after.context_tokens.estimated,
-            None => {
-                context_tokens(&Rendered::new(self.source, &repair.plan))?.map_or(0, |left| left.estimated)
-            }
+            None => context_tokens(&Rendered::new(self.reading.source, &repair.plan))?
+                .map_or(0, |left| left.estimated),
         };
         let tokens = self.length.when(estimated);
         let better = match &self.best {
@@ -252,7 +256,7 @@ impl PlanSearch<'_> {
 
     fn done(self) -> Result<Shortened, Fault> {
         let Some(Best { recovered, tokens }) = self.best else {
-            let before = examine(self.source, self.policy)?;
+            let before = examine_read(self.reading, self.policy)?;
             let repair = Err(self.unable.unwrap_or(Unable::Nothing));
             let recovered = RecoveredText { before, repair, shares: None };
             return Ok(Shortened {
@@ -262,23 +266,22 @@ impl PlanSearch<'_> {
                 unable: None,
             });
         };
-        let recovered = reset_gauges(self.source, self.policy, recovered)?;
-        let mut thinking_removed = 0;
-        if let Ok(repair) = &recovered.repair {
-            let from = recovered.shares.map_or(0, |shares| shares.from);
-            let left = signed(&Rendered::new(self.source, &repair.plan), self.policy, 0)?;
-            thinking_removed = signed(self.source, self.policy, from)?.saturating_sub(left);
+        let recovered = reset_gauges(self.reading.source, self.policy, recovered)?;
+        let from = recovered.shares.map_or(0, |shares| shares.from);
+        let mut thinking_removed = signed(self.reading, self.policy, from);
+        if let Ok(repair) = &recovered.repair
+            && thinking_removed > 0
+        {
+            let shorter = Rendered::new(self.reading.source, &repair.plan);
+            let left = signed(&Reading::new(&shorter)?, self.policy, 0);
+            thinking_removed = thinking_removed.saturating_sub(left);
         }
         Ok(Shortened { recovered, tokens, thinking_removed, unable: self.unable })
     }
 }
 
 /// How many entries in context hold bound thinking, from an offset in the file on.
-fn signed(source: &dyn Source, policy: &Policy, from: u64) -> Result<u64, Fault> {
-    let read = scan(source)?;
-    let session = Session::new(&read, source, policy, Depth::Sizes);
-    let after = |session: &Session<'_>| {
-        bound(session).iter().filter(|&&entry| session.entry(entry).span.start >= from).count() as u64
-    };
-    Ok(session.as_ref().map_or(0, after))
+fn signed(reading: &Reading<'_>, policy: &Policy, from: u64) -> u64 {
+    let Some(session) = Session::of(reading, policy, Depth::Sizes) else { return 0 };
+    bound(&session).iter().filter(|&&entry| session.entry(entry).span.start >= from).count() as u64
 }

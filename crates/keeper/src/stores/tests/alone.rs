@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use transcript::{Finding, Severity, examine};
+use transcript::{Finding, Severity, examine_read};
 
 /// The tables beside the events, as OpenClaw makes them.
 const LINKED: &str = "
@@ -419,7 +419,7 @@ fn a_wrong_leaf_and_a_lost_identity_are_said_and_mended() {
                 finding.message
             );
         }
-        let other = read_to_examine(&path, None, &Policies::default(), examine).unwrap().findings;
+        let other = read_to_examine(&path, None, &Policies::default(), examine_read).unwrap().findings;
         let messages =
             |found: &[Finding]| -> Vec<_> { found.iter().map(|one| one.message.clone()).collect() };
         assert_eq!(messages(&other), messages(&told), "{damage}");

@@ -4,6 +4,7 @@ use super::{ContextTokens, context_tokens, context_tokens_by};
 use crate::examine::mend::mend;
 use crate::model::policy::{Crowded, ModelWindow, Policy, Selection};
 use crate::plan::Rendered;
+use crate::read::scan::Reading;
 use crate::tasks::recover::{RecoverLevel, recover};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -288,7 +289,9 @@ fn answered(n: u64, tokens: u64, words: &str) -> String {
 fn a_number_from_before_a_recovery_is_not_believed() {
     let session = claude(40);
     assert_eq!(counted(&session).tokens, 156_000);
-    let done = recover(&session.as_slice(), &Policy::default(), RecoverLevel::Two, 20).unwrap();
+    let done =
+        recover(&Reading::new(&session.as_slice()).unwrap(), &Policy::default(), RecoverLevel::Two, 20)
+            .unwrap();
     let shorter = rendered(&session, &done.repair.ok().unwrap().plan);
     let found = counted(&shorter);
     assert_eq!((found.tokens, found.counted), (found.estimated, None));
@@ -337,7 +340,7 @@ fn a_window_that_the_agents_configuration_states_counts_before_the_models_name()
     let known = |model: &str| {
         let known = ModelWindow { format: "pi", model: model.to_string(), tokens: 64_000 };
         let policy = Policy { model_windows: [known].into(), ..Policy::default() };
-        context_tokens_by(&session.as_slice(), &policy).unwrap().unwrap().window
+        context_tokens_by(&Reading::new(&session.as_slice()).unwrap(), &policy).unwrap().unwrap().window
     };
     assert_eq!((known("gpt-5.1"), known("gpt-5")), (Some(64_000), Some(400_000)));
 }
@@ -427,7 +430,9 @@ fn in_a_list_a_number_from_before_a_recovery_is_not_believed() {
     for (session, next) in [(kimi(40), kimi_count(47_000)), (anthropic(40), answer(47_000))] {
         let before = counted(&session);
         assert!(before.counted.is_some() && before.tokens > 85_000, "{before:?}");
-        let done = recover(&session.as_slice(), &Policy::default(), RecoverLevel::Two, 40).unwrap();
+        let done =
+            recover(&Reading::new(&session.as_slice()).unwrap(), &Policy::default(), RecoverLevel::Two, 40)
+                .unwrap();
         let shorter = rendered(&session, &done.repair.ok().unwrap().plan);
         let found = counted(&shorter);
         assert_eq!((found.tokens, found.counted), (found.estimated, None), "{before:?} {found:?}");
@@ -464,7 +469,8 @@ fn a_small_fall_at_a_boundary_does_not_make_a_number_new() {
         };
         (1..=12).map(turn).collect::<String>().into_bytes()
     };
-    let done = recover(&steady.as_slice(), &Policy::default(), RecoverLevel::Two, 4).unwrap();
+    let done = recover(&Reading::new(&steady.as_slice()).unwrap(), &Policy::default(), RecoverLevel::Two, 4)
+        .unwrap();
     let shorter = rendered(&steady, &done.repair.ok().unwrap().plan);
     let found = counted(&shorter);
     assert_eq!((found.tokens, found.counted), (found.estimated, None), "{found:?}");
@@ -477,7 +483,8 @@ fn numbers_of_other_branches_do_not_count() {
     let text = String::from_utf8(session).unwrap();
     let aside = answered(81, 400_000, "aside")
         .replace("0a000000-0000-4000-8000-000000000080", "0a000000-0000-4000-8000-000000000060");
-    let done = recover(&text.as_bytes(), &Policy::default(), RecoverLevel::Two, 20).unwrap();
+    let done =
+        recover(&Reading::new(&text.as_bytes()).unwrap(), &Policy::default(), RecoverLevel::Two, 20).unwrap();
     let shorter = String::from_utf8(rendered(text.as_bytes(), &done.repair.ok().unwrap().plan)).unwrap();
     let boundary = shorter.find("compact_boundary").unwrap();
     let start = shorter[..boundary].rfind('\n').unwrap() + 1;
@@ -499,7 +506,9 @@ fn whatever_is_cut_is_taken_off_an_older_number() {
     // 155,000 characters.
     let gone = counted(&session).tokens - counted(&cut).tokens;
     assert!((43_000..44_000).contains(&gone), "{gone}");
-    let three = recover(&session.as_slice(), &Policy::default(), RecoverLevel::Three, 0).unwrap();
+    let three =
+        recover(&Reading::new(&session.as_slice()).unwrap(), &Policy::default(), RecoverLevel::Three, 0)
+            .unwrap();
     let three = rendered(&session, &three.repair.ok().unwrap().plan);
     assert!(counted(&three).tokens < 8_000, "{:?}", counted(&three));
 
