@@ -511,7 +511,7 @@ fn last(path: &Path) -> String {
 fn names_say_what_is_shown() {
     let is_code = |word: &&str| {
         let (letter, number) = word.split_at(1);
-        letter.contains(|c: char| "blmpst".contains(c)) && !number.is_empty() && number.parse::<u8>().is_ok()
+        letter.contains(|c: char| "blmpstv".contains(c)) && !number.is_empty() && number.parse::<u8>().is_ok()
     };
     let mut wrong = Vec::new();
     for fixture in Fixture::all() {

@@ -17,6 +17,7 @@ mod fix; // `tailor fix`: what it changes, keeps and prints.
 mod fixtures; // The stories and all fixtures: what is found, and what `fix` makes of it.
 mod floors; // The direction of imports.
 mod folder; // Real transcripts, and what is said where there are none.
+mod foreign; // Files of other programs are nobody's sessions.
 mod formats; // Which format a file has.
 mod gate; // What agents reveal about being at work, and that `tailor fix` obeys it.
 mod hooks; // `tailor hook`, which agents run, and `fix --wait`.

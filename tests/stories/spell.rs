@@ -27,6 +27,8 @@ pub(crate) enum StoryEvent {
     Result(&'static str, String),
     /// A user message with a picture.
     Shown(String, Picture),
+    /// A user message with a part of a kind that no agent writes.
+    Strange(String),
     /// The result of the call with this id, with a picture.
     Seen(&'static str, String, Picture),
     /// An assistant message behind thinking that its provider has signed.
@@ -471,8 +473,26 @@ impl FormatSpelling {
             StoryEvent::Shown(..) => !self.shown.is_empty(),
             StoryEvent::Seen(..) => !self.seen.is_empty(),
             StoryEvent::Thought(_) => !self.thought.is_empty(),
+            StoryEvent::Strange(_) => self.kind != FileForm::Conversations && self.strange() != self.user,
             _ => true,
         }
+    }
+
+    /// A user message with a part of a kind that no agent writes.
+    fn strange(&self) -> String {
+        let parts = [
+            (r#""data":{"type":"text","text":"$TEXT"}"#, r#""data":{"type":"hologram","text":"$TEXT"}"#),
+            (
+                r#"{"type":"input_text","text":"$TEXT"}"#,
+                r#"{"type":"input_text","text":"$TEXT"},{"type":"hologram"}"#,
+            ),
+            (r#"{"type":"text","text":"$TEXT"}"#, r#"{"type":"text","text":"$TEXT"},{"type":"hologram"}"#),
+            (r#"{"text":"$TEXT"}"#, r#"{"text":"$TEXT"},{"hologram":{}}"#),
+            (r#""attachments":[]"#, r#""attachments":[{"type":"hologram"}]"#),
+            (r#""content":"$TEXT""#, r#""content":[{"type":"text","text":"$TEXT"},{"type":"hologram"}]"#),
+        ];
+        let own = parts.iter().find(|(known, _)| self.user.contains(known));
+        own.map_or(self.user.to_string(), |(known, strange)| self.user.replacen(known, strange, 1))
     }
 
     /// Spells a story.
@@ -513,7 +533,7 @@ impl Pen<'_> {
 
     fn event(&mut self, at: usize) {
         let (story, event) = (self.story, &self.story[at]);
-        if let StoryEvent::User(_) | StoryEvent::Shown(..) = event {
+        if let StoryEvent::User(_) | StoryEvent::Shown(..) | StoryEvent::Strange(_) = event {
             self.turns += 1;
         }
         match (event, self.row.kind) {
@@ -541,6 +561,7 @@ impl Pen<'_> {
     fn template(&self, story: &[StoryEvent], event: &StoryEvent) -> String {
         match event {
             StoryEvent::User(text) => self.row.user.replace("$TEXT", text),
+            StoryEvent::Strange(text) => self.row.strange().replace("$TEXT", text),
             StoryEvent::Said(text) => self.row.said.replace("$TEXT", text),
             StoryEvent::Asked(calls) => self.with_calls(calls, &[]),
             StoryEvent::Thought(text) => self.row.thought.replace("$TEXT", text),

@@ -99,10 +99,22 @@ pub(crate) fn stories() -> Vec<Story> {
         from_s4_mislabelled(),
         from_s4_too_large_in_a_result_only_images(),
         from_s1_bound_keep(),
+        from_v2_unknown_part(),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+fn from_v2_unknown_part() -> Vec<Story> {
+    vec![Story {
+        name: "v2-unknown-part",
+        arguments: "--only content",
+        tells: behind_a_pair(vec![StoryEvent::Strange("look".into())]),
+        shows: "V2@4=reported",
+        but: &[("ai-sdk-model", "-", "by such a part the file is not recognised")],
+        ..STORY
+    }]
 }
 
 fn from_ok_nothing_wrong() -> Vec<Story> {

@@ -20,6 +20,7 @@ mod gemini_cli;
 mod gemini_contents;
 mod grok_build;
 mod kimi_code;
+pub(crate) mod kinds;
 pub(crate) mod names;
 mod openai_chat;
 mod opencode;
@@ -209,6 +210,15 @@ mod tests {
         let open: alloc::vec::Vec<&str> =
             archives.filter(|format| format.gates.is_empty()).map(|format| format.name).collect();
         assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
+    fn a_format_of_messages_lists_its_kinds() {
+        let bare =
+            super::FORMATS.iter().filter(|format| format.kinds.is_empty() && format.results.of_messages());
+        let names: alloc::vec::Vec<&str> = bare.map(|format| format.name).collect();
+        // Otter is made up by these tests.
+        assert_eq!(names, ["otter"]);
     }
 
     #[test]

@@ -87,6 +87,7 @@ mod torn_line;
 mod trim;
 mod turn_over_limit;
 mod unacceptable_call_id;
+mod unknown_kind;
 mod unloaded_beginning;
 mod unreadable_line;
 pub(crate) mod unreadable_size;
@@ -108,6 +109,7 @@ pub(crate) use oversized_reply::shorten_message;
 pub(crate) use same_role_again::{RoleFlow, flow};
 pub(crate) use trim::most;
 pub(crate) use unacceptable_call_id::is_taken;
+pub(crate) use unknown_kind::{depends_on_all, is_in_doubt};
 pub(crate) use unseen_title::Titles;
 
 /// All rules, in the order in which they run: pairing, sizes, ages, bytes, and at the end limits that the caller set
@@ -160,6 +162,7 @@ pub const RULES: &[&Rule] = &[
     &mirrored_reply::RULE,
     &owner_schema::UNFINISHED,
     &owner_schema::REFUSED,
+    &unknown_kind::RULE,
     &empty_turn::RULE,
     &empty_text::RULE,
     &invalid_thinking::RULE,

@@ -36,6 +36,8 @@ pub(crate) struct Survey<'s> {
     thinking: ThinkingPass,
     /// A running agent could sign its next thinking over a text that it still has in memory.
     memory_matters: bool,
+    /// Records of unknown kinds may change what the agent sends.
+    in_doubt: bool,
     /// The rule that is running, as an index into [`RULES`].
     rule: usize,
     lists: BTreeMap<ListKey, List>,
@@ -95,6 +97,7 @@ impl<'s> Survey<'s> {
             holds,
             thinking: ThinkingPass::begin(session, broken),
             memory_matters: thinking::memory_matters(session),
+            in_doubt: rule::is_in_doubt(session),
             rule: 0,
             lists: BTreeMap::new(),
             fault: None,
@@ -150,6 +153,8 @@ impl<'s> Survey<'s> {
             && !settled::only_shortens(self.session, &finding.fix.ops)
         {
             finding.fix = Fix::held(Held::SettledOnly(why));
+        } else if self.in_doubt && rule::depends_on_all(finding) {
+            finding.fix = Fix::held(Held::UnknownKind);
         } else if self.session.policy.hold_history && finding.rule.rewrites_history {
             finding.fix = Fix::held(Held::RecentlyUsed);
         } else if let Some(why) = rule::forbidden(self.session, &finding.fix.ops)? {

@@ -5,8 +5,9 @@
 
 use super::base::{Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Results, Vote};
 use super::common::{
-    alone, asked, block_types, content_parts, has_block, is_any, is_string, items, only_keys, says_any,
+    alone, asked, block_types, content_parts, has_block, is_string, items, only_keys, says_any,
 };
+use super::kinds::Kinds;
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -17,9 +18,27 @@ use spans::marker::MISSING_RESULT;
 
 const ARGUMENTS: Arguments = Arguments { at: &[&["input"]], none: "{}" };
 const ROLES: &[&str] = &["system", "user", "assistant", "tool"];
-const PARTS: &[&str] =
-    &["text", "image", "file", "reasoning", "tool-call", "tool-result", "tool-approval-request"];
 const KEYS: &[&str] = &["role", "content", "id", "providerOptions", "createdAt"];
+
+/// The parts of version 7 of the SDK (`ModelMessage`). By another part a file is not recognised.
+const PARTS: Kinds = Kinds::at(&["content", "*", "type"]).sent(
+    "text tool-call tool-result reasoning file image tool-approval-request tool-approval-response \
+         reasoning-file custom",
+);
+
+const MODEL_KINDS: &[Kinds] = &[
+    PARTS,
+    Kinds::at(&["content", "*", "output", "type"])
+        .sent("text json content error-text error-json execution-denied"),
+];
+
+/// The same for `UIMessage`.
+const SCREEN_KINDS: &[Kinds] = &[
+    Kinds::at(&["role"]).sent("assistant user system"),
+    Kinds::at(&["parts", "*", "type"])
+        .sent("text tool-* dynamic-tool reasoning file reasoning-file custom")
+        .silent("step-start source-url source-document source data-*"),
+];
 
 /// `ModelMessage`: parts `tool-call` and `tool-result`.
 pub(super) const MODEL: Format = Format {
@@ -32,6 +51,7 @@ pub(super) const MODEL: Format = Format {
     takes_ids_again: true,
     // The SDK sends messages without their empty texts, and drops no message.
     content: Content { blank: Some(Severity::Note), ..Content::OPENAI },
+    kinds: MODEL_KINDS,
     vote: model_vote,
     read: model_read,
     parts: model_parts,
@@ -43,7 +63,7 @@ fn model_vote(doc: &Doc) -> Vote {
     let fits = only_keys(doc, KEYS) && says_any(doc, "role", ROLES) && doc.get("content").is_some();
     let content = doc.get("content");
     let own = has_block(content, &["tool-call", "tool-result"]);
-    let known = block_types(content).all(|kind| is_any(kind, PARTS));
+    let known = block_types(content).all(|kind| PARTS.has(kind));
     match fits && known {
         true if own => Vote::Own,
         true => Vote::Fits,
@@ -151,6 +171,7 @@ pub(super) const SCREEN: Format = Format {
     results: Results::WithCall,
     arguments: Some(ARGUMENTS),
     content: Content { empty: None, blank: None, ..Content::OPENAI },
+    kinds: SCREEN_KINDS,
     vote: screen_vote,
     read: screen_read,
     parts: screen_parts,

@@ -11,6 +11,7 @@ use super::common::{
     broken_by_stop_reason, content_parts, corrupted, has_block, items, note_corrupted, only_keys, says_any,
     summary_message,
 };
+use super::kinds::{self, Kinds};
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
@@ -28,6 +29,12 @@ const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_think
 
 /// Parts of the AI SDK's messages.
 const AISDK: &[&str] = &["tool-call", "tool-result"];
+
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["role"]).sent("assistant user system"),
+    kinds::blocks("", &["content", "*", "type"]),
+    kinds::blocks("", &["content", "*", "content", "*", "type"]),
+];
 
 const NAMES: &[FieldNames] = &[FieldNames::all(&[
     text("role"),
@@ -72,6 +79,7 @@ pub(super) const FORMAT: Format = Format {
     content: Content::ANTHROPIC,
     estimate: Estimate { char: 327, ..Estimate::BASE },
     names: NAMES,
+    kinds: KINDS,
     vote,
     read,
     parts,

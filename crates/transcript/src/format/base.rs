@@ -2,9 +2,11 @@
 //! records.
 
 use super::agent::Agent;
+use super::kinds::Kinds;
 use super::names::FieldNames;
 use crate::model::draft::Draft;
 use crate::model::finding::Severity;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -87,6 +89,11 @@ pub struct Format {
     /// The names in its records, by which a damaged key is recognised.
     pub names: &'static [FieldNames],
 
+    /// The kinds of records and blocks that are known.
+    pub kinds: &'static [Kinds],
+    /// Where a record may name the version of its writer.
+    pub version_at: &'static [&'static [&'static str]],
+
     /// Votes on whether a file is of this format, given one of its first objects. It looks at structure alone and never
     /// guesses: a format that is silent about an object is ruled out once another one claims it.
     pub vote: fn(&Doc) -> Vote,
@@ -155,6 +162,8 @@ pub(super) const BASE: Format = Format {
     content: Content::NONE,
     estimate: Estimate::BASE,
     names: &[],
+    kinds: &[],
+    version_at: &[],
     vote: |_| Vote::Silent,
     is_record: None,
     read: |_, _| {},
@@ -169,6 +178,13 @@ pub(super) const BASE: Format = Format {
 };
 
 impl Format {
+    /// The version of the program that wrote a record, if the record says so.
+    pub(crate) fn version(&self, record: &Doc) -> Option<String> {
+        let at = |path: &&[&str]| path.iter().try_fold(record.root()?, |value, name| value.get(name));
+        let version = self.version_at.iter().find_map(at)?.text()?;
+        Some(String::from_utf8_lossy(&version).into_owned())
+    }
+
     /// Whether a whole object in a damaged line is a record.
     pub(crate) fn is_record(&self, doc: &Doc) -> bool {
         self.is_record.map_or_else(|| matches!((self.vote)(doc), Vote::Own | Vote::Fits), |is| is(doc))

@@ -13,6 +13,7 @@ use super::common::{
     alone, broken_by_stop_reason, content_parts, corrupted_role, is_string, items, later, moment_ms, says,
     says_any, time_after,
 };
+use super::kinds::{self, Kinds};
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_blank};
@@ -31,6 +32,43 @@ const REQUEST_LOG: &[&str] = &["api-request", "api-request-shape", "api-request-
 /// Fields that a new line copies from the call's line, in the order in which the agent writes them.
 const ENVELOPE: &[&str] =
     &["isSidechain", "agentId", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"];
+
+/// What 2.1.332 tells apart when it loads and compacts its files, and what earlier versions wrote.
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["type"])
+        .sent("assistant user attachment system")
+        .steers("progress last-prompt content-replacement fork-context-ref history-suppression")
+        .silent(
+            "file-history-snapshot file-history-delta queue-operation summary custom-title ai-title tag mode \
+         permission-mode pr-link bridge-session worktree-state relocated frame-link agent-name agent-color \
+         agent-setting attribution-snapshot api-request api-request-shape api-request-blob \
+         api-request-resumed continued-in resume-head-vouch data-flow-records data-flow-incomplete \
+         derived-from ended-by-model artifact-comment-monitor artifact-autoreact-ledger isolation-latch \
+         session-owner dev-mods memory-mode atis-latch tools-used cost-state observer-ref host-row \
+         repl-mode hybrid-organization",
+        ),
+    Kinds::at(&["subtype"])
+        .within("system")
+        .steers("compact_boundary microcompact_boundary api_error rewind_stand_in")
+        .sent("local_command")
+        .silent(
+            "turn_duration stop_hook_summary informational away_summary agents_killed api_retry \
+         background_tasks_changed bridge_state bridge_status checkpoint_done cloud_session_delta \
+         cloud_session_status code_change_published commands_changed control_request_progress dev_intent \
+         elicitation_complete feedback_draft_queued file_attachments_missing file_snapshot hook_progress \
+         hook_response hook_started inherited_asks_settled init instruction_size_warning late_allow_not_run \
+         memory_recall memory_saved mirror_error model_consent_fallback model_fallback \
+         model_refusal_fallback model_refusal_no_fallback notification peer_message_hold \
+         per_turn_effort_changed permission_check_status permission_denied permission_retry placed \
+         plugin_install post_turn_summary read_divider scheduled_task_fire session_metadata \
+         session_state_changed session_title_changed session_writes_lost shell_cwd start_folder status \
+         task_list_statuses task_notification task_progress task_started task_summary task_updated \
+         thinking_tokens tool_host_result turn_handoff_available turn_preempted turn_starting \
+         vcs_state_changed",
+        ),
+    kinds::blocks("assistant user", &["message", "content", "*", "type"]),
+    kinds::blocks("user", &["message", "content", "*", "content", "*", "type"]),
+];
 
 const NAMES: &[FieldNames] = &[
     FieldNames::all(&[text("type"), has("isMeta"), has("agentId"), has("requestId")]),
@@ -127,6 +165,8 @@ pub(super) const FORMAT: Format = Format {
         ..Estimate::BASE
     },
     names: NAMES,
+    kinds: KINDS,
+    version_at: &[&["version"]],
     vote,
     is_record: Some(is_record),
     read,

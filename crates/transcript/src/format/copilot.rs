@@ -10,6 +10,7 @@ use super::base::{
     Shape, Vote,
 };
 use super::common::{content_parts, is_string, items, listed_calls, says, time_after};
+use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
@@ -64,6 +65,57 @@ const COUNTS: &[&str] = &[
     "toolDefinitionsTokens",
     "totalApiDurationMs",
     "totalUserRequests",
+];
+
+/// The types in the schema of copilot-sdk 1.0.14 (session-events), which Copilot CLI 1.0.102 writes.
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["type"])
+        .sent("assistant.message tool.execution_complete user.message system.message system.notification")
+        .steers(
+            "session.compaction_complete session.compaction_start session.snapshot_rewind \
+         session.context_cleared session.truncation",
+        )
+        .silent(
+            "tool.execution_start hook.start hook.end assistant.turn_start assistant.turn_end \
+         assistant.fusion_phase_activity assistant.fusion_phase_completed assistant.fusion_phase_failed \
+         assistant.fusion_phase_started assistant.idle assistant.intent assistant.message_delta \
+         assistant.message_start assistant.reasoning assistant.reasoning_delta \
+         assistant.server_tool_progress assistant.streaming_delta assistant.tool_call_delta assistant.usage \
+         auto_mode_switch.completed auto_mode_switch.requested capabilities.changed command.completed \
+         command.execute command.queued commands.changed elicitation.completed elicitation.requested \
+         exit_plan_mode.completed exit_plan_mode.requested external_tool.completed external_tool.requested \
+         factory.run_settled factory.run_started factory.run_updated hook.progress \
+         mcp.headers_refresh_completed mcp.headers_refresh_required mcp.oauth_completed mcp.oauth_required \
+         mcp.prompts.list_changed mcp.resources.list_changed mcp.tools.list_changed \
+         mcp_app.tool_call_complete model.call_failure model.call_finished pending_messages.modified \
+         permission.completed permission.requested sampling.completed sampling.requested \
+         session.auto_mode_resolved session.auto_tier_recommendation session.auto_tier_switch_failed \
+         session.autopilot_objective_changed session.background_tasks_changed session.binary_asset \
+         session.canvas.closed session.canvas.opened session.canvas.recorded \
+         session.canvas.registry_changed session.canvas.removed session.canvas.unavailable \
+         session.completion_receipt session.context_changed session.custom_agents_updated \
+         session.custom_notification session.error session.extensions.attachments_pushed \
+         session.extensions_loaded session.fusion_completed session.fusion_resolved \
+         session.fusion_route_failed session.fusion_route_started session.handoff session.idle session.info \
+         session.managed_settings_enforced session.managed_settings_resolved \
+         session.mcp_server_needs_reconnect session.mcp_server_removed session.mcp_server_status_changed \
+         session.mcp_servers_loaded session.mode_changed session.mode_notice_delivered session.model_change \
+         session.permissions_changed session.plan_changed session.remote_steerable_changed session.resume \
+         session.schedule_cancelled session.schedule_created session.schedule_rearmed \
+         session.session_limits_changed session.shutdown session.skills_loaded session.start \
+         session.task_complete session.title_changed session.todos_changed session.tools_updated \
+         session.usage_checkpoint session.usage_info session.warning session.workspace_file_changed \
+         session_limits_exhausted.completed session_limits_exhausted.requested skill.invoked \
+         subagent.completed subagent.configured subagent.deselected subagent.failed subagent.selected \
+         subagent.started tool.execution_partial_result tool.execution_progress tool.user_requested \
+         tool_search.activated ui.ephemeral_query user_input.completed user_input.requested abort",
+        ),
+    Kinds::at(&["data", "toolRequests", "*", "type"]).within("assistant.message").sent("function custom"),
+    Kinds::at(&["data", "attachments", "*", "type"]).within("user.message").sent(
+        "file directory selection blob extension_context github_actions_job github_commit github_file \
+         github_file_diff github_reference github_release github_repository github_snippet \
+         github_tree_comparison github_url",
+    ),
 ];
 
 const NAMES: &[FieldNames] = &[
@@ -152,6 +204,8 @@ pub(super) const FORMAT: Format = Format {
     // The definitions of tools, as `session.shutdown` counts them; the instructions are in the file.
     estimate: Estimate { added: &[("", 4_426)], char: 280, ..Estimate::BASE },
     names: NAMES,
+    kinds: KINDS,
+    version_at: &[&["data", "copilotVersion"]],
     vote,
     read,
     parts,

@@ -10,9 +10,21 @@ use super::base::{
 };
 use super::claude_code::spoken;
 use super::common::{broken_by_stop_reason, content_parts, has_block, is_any, is_string, says};
+use super::kinds::{self, Kinds};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
 use spans::json::{Doc, Value};
+
+/// What was seen in files; Droid's source is not public.
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["type"])
+        .sent("message")
+        .steers("compaction_state")
+        .silent("session_start todo_state session_end"),
+    Kinds::at(&["message", "role"]).within("message").sent("assistant user"),
+    kinds::blocks("message", &["message", "content", "*", "type"]),
+    kinds::blocks("message", &["message", "content", "*", "content", "*", "type"]),
+];
 
 pub(super) const FORMAT: Format = Format {
     name: "droid",
@@ -25,6 +37,8 @@ pub(super) const FORMAT: Format = Format {
     answer: ResultPlace::NextUser,
     arguments: Some(Arguments::INPUT),
     content: Content::ANTHROPIC,
+    kinds: KINDS,
+    version_at: &[&["version"]],
     vote,
     read,
     parts,

@@ -13,6 +13,7 @@ use super::base::{
     BASE, Broken, Content, EntryPart, Format, Header, Results, Root, Shape, SupportLevel, Vote,
 };
 use super::common::{alone, content_parts, is_string, items, listed_calls, says_any};
+use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
 use super::qwen_code::{self, content_part};
 use crate::model::draft::Draft;
@@ -21,6 +22,13 @@ use crate::model::finding::Severity;
 use spans::json::{Doc, Value, ValueKind as Json};
 
 const MESSAGES: &[&str] = &["user", "gemini", "info", "error", "warning"];
+
+/// Those that 0.61.0 tells apart when it loads a file.
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["type"]).sent("gemini user").silent("info error warning"),
+    Kinds::at(&["$"]).steers("$set $rewindTo"),
+    qwen_code::parts_of_gemini(&["content", "*", "?"]),
+];
 
 const NAMES: &[FieldNames] = &[
     FieldNames::all(&[
@@ -87,6 +95,7 @@ pub(super) const FORMAT: Format = Format {
         ..Content::GEMINI
     },
     names: NAMES,
+    kinds: KINDS,
     vote,
     read,
     records_in,

@@ -5,10 +5,16 @@
 
 use super::base::{BASE, Content, EntryPart, Format, Results, Vote};
 use super::common::{is_string, items, only_keys, says_any};
+use super::kinds::Kinds;
 use super::qwen_code;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
 use spans::json::{Doc, Value};
+
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["role"]).sent("user model function system"),
+    qwen_code::parts_of_gemini(&["parts", "*", "?"]),
+];
 
 pub(super) const FORMAT: Format = Format {
     name: "gemini-contents",
@@ -17,6 +23,7 @@ pub(super) const FORMAT: Format = Format {
     results: Results::Blocks,
     calls_have_ids: false,
     content: Content::GEMINI,
+    kinds: KINDS,
     vote,
     read,
     parts,

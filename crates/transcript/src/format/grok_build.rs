@@ -6,6 +6,7 @@
 use super::agent::Agent;
 use super::base::{Arguments, BASE, Content, EntryPart, Format, Gate, Lost, ResultPlace, Root, Vote};
 use super::common::{answered, asked, content_parts, is_string, items, listed_calls, says};
+use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
@@ -13,6 +14,11 @@ use crate::model::entry::{Kind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
+
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["type"]).sent("assistant user tool_result system reasoning backend_tool_call"),
+    Kinds::at(&["content", "*", "type"]).sent("text image image_url"),
+];
 
 const NAMES: &[FieldNames] = &[
     FieldNames::all(&[text("type"), has("prompt_index"), has("model_id"), has("synthetic_reason")]),
@@ -44,6 +50,7 @@ pub(super) const FORMAT: Format = Format {
     arguments: Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" }),
     content: Content::OPENAI,
     names: NAMES,
+    kinds: KINDS,
     vote,
     read,
     parts,
@@ -51,15 +58,27 @@ pub(super) const FORMAT: Format = Format {
     ..BASE
 };
 
+/// Others write `type` and `content` too, but neither calls like these, nor which prompt a message belongs to and which model
+/// said it.
 fn vote(doc: &Doc) -> Vote {
     let is = |kind: &str| says(doc, "type", kind);
-    let other = ["uuid", "message", "role", "timestamp", "data", "payload", "parentId"];
-    let content = doc.get("content").is_some();
-    let own = (is("system") || is("user") || is("assistant")) && content
+    let has = |key: &str| doc.get(key).is_some();
+    let foreign = ["uuid", "message", "role", "timestamp", "ts", "v", "data", "payload", "parentId"];
+    let flat = |call: Value<'_>| is_string(call.get("name")) && is_string(call.get("arguments"));
+    let own = is("user") && has("content") && (has("prompt_index") || is_string(doc.get("synthetic_reason")))
+        || is("assistant")
+            && has("content")
+            && (is_string(doc.get("model_id")) || items(doc.get("tool_calls")).any(flat))
+        || is("backend_tool_call") && doc.get("kind").is_some_and(|kind| kind.get("tool_type").is_some());
+    let fits = ["system", "user", "assistant"].into_iter().any(is) && has("content")
         || is("tool_result") && is_string(doc.get("tool_call_id"))
-        || is("reasoning") && doc.get("summary").is_some()
-        || is("backend_tool_call") && doc.get("kind").is_some();
-    if own && !other.iter().any(|key| doc.get(key).is_some()) { Vote::Own } else { Vote::Silent }
+        || is("reasoning") && has("summary");
+    match own || fits {
+        true if foreign.into_iter().any(has) => Vote::Silent,
+        true if own => Vote::Own,
+        true => Vote::Fits,
+        false => Vote::Silent,
+    }
 }
 
 fn read(doc: &Doc, draft: &mut Draft<'_>) {

@@ -7,6 +7,7 @@
 use super::agent::{Agent, Resume};
 use super::base::{BASE, Broken, EntryPart, Format, Header, OutsideCount, Root, Shape, SupportLevel, Vote};
 use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
+use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role, Service};
@@ -22,6 +23,26 @@ const TYPES: &[&str] = &[
     "full_compaction.",
     "micro_compaction.",
     "permission.",
+];
+
+/// The events that 2.1.0 stores, and those of earlier versions.
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["type"]).sent("context.append_loop_event context.append_message").steers("context.apply_compaction context.undo context.clear full_compaction.begin full_compaction.cancel \
+         full_compaction.complete micro_compaction.apply forked").silent("usage.record llm.request metadata turn.prompt turn.ended turn.steer turn.cancel \
+         turn.step.interrupted turn.step.retrying config.update token_counting.measured \
+         token_counting.rebased token_counting.truncated token_counting.turn_recorded llm.tools_snapshot \
+         permission.record_approval_result permission.set_mode tools.set_active_tools \
+         tools.reset_active_tools tools.register_user_tool tools.unregister_user_tool tools.update_store \
+         plan.revision plan_mode.enter plan_mode.exit plan_mode.cancel cron.add cron.cursor cron.delete \
+         file_history.checkpoint file_history.tracked goal.create goal.update goal.clear goal.account_usage \
+         goal.continuation interaction.request interaction.resolved interruptionReminder.recorded \
+         mcp.tools_discovered plugin.session_start profile.bind prompt.aborted prompt.completed \
+         prompt.steered runtime.set_binding swarm_mode.enter swarm_mode.exit tower_mode.enter \
+         tower_mode.exit task.started task.terminated task.waitDelivered"),
+    Kinds::at(&["event", "type"]).within("context.append_loop_event").sent("content.part tool.call tool.result").silent("step.begin step.end"),
+    Kinds::at(&["message", "role"]).within("context.append_message").sent("user assistant tool system"),
+    Kinds::at(&["message", "content", "*", "type"]).within("context.append_message").sent("text think image_url audio_url video_url"),
+    Kinds::at(&["event", "part", "type"]).within("context.append_loop_event").sent("text think image_url audio_url video_url"),
 ];
 
 const NAMES: &[FieldNames] = &[
@@ -87,6 +108,8 @@ pub(super) const FORMAT: Format = Format {
     skips_unreadable_lines: false,
     roots: &[Root { env: Some("KIMI_CODE_HOME"), home: ".kimi-code", below: "sessions" }],
     names: NAMES,
+    kinds: KINDS,
+    version_at: &[&["app_version"]],
     vote,
     read,
     parts,
@@ -107,9 +130,14 @@ fn vote(doc: &Doc) -> Vote {
     let header =
         says(doc, "type", "metadata") && doc.get("protocol_version").is_some() && number("created_at");
     let kind = doc.get("type").and_then(Value::text).unwrap_or_default();
-    let known = TYPES.iter().any(|family| kind.starts_with(family.as_bytes()));
-    let other = ["data", "payload", "uuid", "role"].iter().any(|key| doc.get(key).is_some());
-    if header || (known && !other) { Vote::Own } else { Vote::Silent }
+    let is = |family: &&str| kind.starts_with(family.as_bytes());
+    let foreign = ["data", "payload", "uuid", "role"].iter().any(|key| doc.get(key).is_some());
+    // Turns, tools and usage have such names in logs of others as well.
+    match header || (!foreign && is(&"context.")) {
+        true => Vote::Own,
+        false if !foreign && TYPES.iter().any(is) => Vote::Fits,
+        false => Vote::Silent,
+    }
 }
 
 fn read(doc: &Doc, draft: &mut Draft<'_>) {
@@ -123,6 +151,8 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             doc.get("summary").into_iter().for_each(|text| draft.text(text));
         }
         Some(b"turn.ended") if failed(doc).is_some() => draft.entry.service = Service::Failure,
+        // It takes out all that came before (2.1.0, `clearFloor`).
+        Some(b"context.clear") => draft.entry.kind = Kind::Boundary,
         // Messages that a compaction had replaced may be in context again.
         Some(b"context.undo") => draft.entry.kind = Kind::Leaf,
         _ => {}

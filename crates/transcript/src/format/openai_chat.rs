@@ -14,6 +14,7 @@ use super::common::{
     answered, asked, content_parts, corrupted, has_block, is_reminder, is_string, items, listed_calls,
     note_corrupted, only_keys, says, says_any, summary_message,
 };
+use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
@@ -29,6 +30,7 @@ const CHAT: Format = Format {
     takes_ids_again: true,
     content: Content::OPENAI,
     names: NAMES,
+    kinds: KINDS,
     read: |doc, draft| message(doc.root(), draft),
     parts,
     missing_result,
@@ -104,7 +106,8 @@ pub(super) const PICOCLAW: Format = Format {
     remark: "no line comes or goes",
     counted: Some(OutsideCount::Lines("the .meta.json beside it (skip, count)")),
     roots: &[Root { env: None, home: ".picoclaw/workspace", below: "sessions" }],
-    vote: |doc| vote(doc, is_string(doc.get("created_at")) && is_message(doc) && doc.get("type").is_none()),
+    // Dumps of other chats have times too, and ids.
+    vote: |doc| vote(doc, is_string(doc.get("created_at")) && is_message(doc) && !is_of_a_table(doc)),
     ..BARE
 };
 
@@ -146,7 +149,12 @@ pub(super) const HERMES: Format = Format {
     roots: &[Root { env: Some("HERMES_HOME"), home: ".hermes", below: "sessions" }],
     answer: ResultPlace::Line,
     takes_ids_again: false,
-    vote: |doc| vote(doc, says(doc, "role", "session_meta")),
+    // The first line may be lost; only Hermes stores these of another API beside its messages.
+    vote: |doc| {
+        let sealed = is_message(doc) && doc.get("codex_reasoning_items").is_some();
+        let named = items(doc.get("tool_calls")).any(|call| call.get("response_item_id").is_some());
+        vote(doc, says(doc, "role", "session_meta") || sealed || is_message(doc) && named)
+    },
     ..CHAT
 };
 
@@ -199,6 +207,11 @@ fn is_message(doc: &Doc) -> bool {
     says_any(doc, "role", ROLES)
 }
 
+/// Whether a message is a row of somebody's database.
+fn is_of_a_table(doc: &Doc) -> bool {
+    ["type", "id", "updated_at", "conversation_id", "session_id"].iter().any(|key| doc.get(key).is_some())
+}
+
 /// Whether there are calls without a `function` around their name, as Reasonix writes.
 fn is_flat(calls: Option<Value<'_>>) -> bool {
     items(calls).any(|call| call.get("function").is_none())
@@ -229,6 +242,19 @@ fn is_corrupted_bare(doc: &Doc) -> bool {
         !other
     })
 }
+
+/// By the reference of the API, and the roles and parts of the agents that write it with lines of their own.
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["role"])
+        .sent("assistant tool user system developer function")
+        .steers("_checkpoint")
+        .silent("_usage _system_prompt session_meta"),
+    Kinds::at(&["content", "*", "type"]).sent(
+        "text image_url input_audio file refusal think image audio video audio_url video_url input_text \
+         output_text input_image",
+    ),
+    Kinds::at(&["tool_calls", "*", "type"]).sent("function custom"),
+];
 
 const NAMES: &[FieldNames] = &[
     FieldNames::all(&[

@@ -7,10 +7,20 @@
 use super::agent::Agent;
 use super::base::{BASE, Broken, Content, EntryPart, Format, OutsideCount, Results, Shape, Vote};
 use super::common::{is_string, says};
+use super::kinds::Kinds;
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Kind, Role, Service};
 use crate::model::finding::Severity;
 use spans::json::{Doc, Value, ValueKind as Json};
+
+/// The parts of 1.18.33.
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["data", "type"])
+        .sent("text reasoning tool file")
+        .steers("compaction")
+        .silent("step-start step-finish snapshot patch agent retry subtask"),
+    Kinds::at(&["data", "role"]).sent("assistant user"),
+];
 
 pub(super) const FORMAT: Format = Format {
     name: "opencode",
@@ -25,6 +35,7 @@ pub(super) const FORMAT: Format = Format {
     copies_results: true,
     // It leaves empty texts out when it sends.
     content: Content { empty: None, blank: None, images: Some(Severity::Warning), ..Content::NONE },
+    kinds: KINDS,
     vote: |doc| if says(doc, "store", "opencode") { Vote::Own } else { Vote::Silent },
     read,
     parts,

@@ -12,6 +12,7 @@ use super::base::{
 use super::common::{
     CALLS, alone, content_parts, corrupted_role, has_block, is_string, items, later, says, time_after,
 };
+use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered, is_blank};
@@ -45,6 +46,25 @@ const DATABASE_VERSION: u64 = 4;
 
 /// OpenClaw 2026.9.6 writes one after each batch of tools: `persistToolResultProjections` (session-prompt-state.ts).
 const SENT_TEXTS: &str = "openclaw.cache-ttl";
+
+/// The types of pi 1.6.0 (session-manager.d.ts), OpenClaw 2026.9.6 and `OhMyPi` 18.3.4, which write the same files.
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["type"])
+        .sent("message compaction branch_summary custom_message")
+        .steers("context_edit leaf reset reset_boundary")
+        .silent(
+            "session custom session model_change thinking_level_change label session_info usage model_usage \
+         service_tier_change title title_change ttsr_injection credential_pin session_init mode_change",
+        ),
+    Kinds::at(&["message", "role"]).within("message").sent(
+        "assistant toolResult user bashExecution custom branchSummary compactionSummary hookMessage \
+         developer fileMention pythonExecution system",
+    ),
+    Kinds::at(&["message", "content", "*", "type"]).within("message custom_message").sent(
+        "text toolCall thinking image redacted_thinking toolUse functionCall tool_use tool_call \
+         function_call toolResult tool_result",
+    ),
+];
 
 const NAMES: &[FieldNames] = &[
     FieldNames::all(&[text("type"), has("details"), has("customType"), has("display"), has("summary")]),
@@ -173,6 +193,7 @@ pub(super) const FORMAT: Format = Format {
     },
     estimate: Estimate { added: &[("", 4_600)], char: 280, sends_thinking: false },
     names: NAMES,
+    kinds: KINDS,
     vote,
     is_record: Some(is_record),
     read,

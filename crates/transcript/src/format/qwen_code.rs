@@ -10,6 +10,7 @@ use super::base::{
 };
 use super::common::{content_parts, is_string, items, says, says_any, time_after, written_over};
 use super::gemini_cli::{response, response_parts};
+use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered};
@@ -23,6 +24,26 @@ const TYPES: &[&str] = &["user", "assistant", "tool_result", "system"];
 const MANAGED: &str = "Qwen Code pins a hash of it (managed session)";
 /// Fields that a new line copies from the call's line.
 const ENVELOPE: &[&str] = &["cwd", "version", "gitBranch"];
+
+/// The types and subtypes that 0.24.4 accepts in its own files.
+const KINDS: &[Kinds] = &[
+    Kinds::at(&["type"]).sent("assistant tool_result user").steers("system"),
+    Kinds::at(&["subtype"]).silent("ui_telemetry slash_command at_command attribution_snapshot notification background_task_completed \
+         cron mid_turn_user_message realtime_message custom_title parent_session agent_bootstrap \
+         agent_launch_prompt agent_retry agent_session_ready file_history_snapshot session_source \
+         session_model omni_recall session_sources_snapshot branch_checkpoint goal_state goal_runtime \
+         goal_turn_end turn_result user_text_elements session_artifact_event session_artifact_snapshot \
+         session_recording_degraded managed_session_*").steers("chat_compression rewind"),
+    parts_of_gemini(&["message", "parts", "*", "?"]),
+];
+
+/// The fields that a part of Gemini's API may have (`@google/genai`).
+pub(super) const fn parts_of_gemini(at: &'static [&'static str]) -> Kinds {
+    Kinds::at(at).sent(PARTS)
+}
+
+const PARTS: &str = "text functionCall functionResponse thoughtSignature thought inlineData fileData executableCode \
+     codeExecutionResult videoMetadata toolCall toolResponse partMetadata mediaResolution";
 
 const NAMES: &[FieldNames] = &[
     FieldNames::all(&[
@@ -101,6 +122,8 @@ pub(super) const FORMAT: Format = Format {
         ..Content::GEMINI
     },
     names: NAMES,
+    kinds: KINDS,
+    version_at: &[&["version"]],
     vote,
     read,
     parts,

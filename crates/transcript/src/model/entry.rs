@@ -389,6 +389,8 @@ pub enum ContentIssueKind {
     ServerCall(Id),
     /// The result of such a call.
     ServerResult(Id),
+    /// The name of a kind that the format does not know; the block is its literal.
+    Unknown,
     /// Some bytes of a name in the record were overwritten; the original name, if only one fits. The block is its literal.
     Corrupted(Option<&'static str>),
 }

@@ -240,6 +240,8 @@ pub enum Held {
     Tangled,
     /// A link of the session is broken, and what looks unused may be needed once it is mended.
     BrokenLinks,
+    /// Records of unknown kinds may change what the agent sends.
+    UnknownKind,
     /// This run has made as many changes as one run may.
     NextRun,
     /// The repair was tried, and would make something worse.
@@ -256,6 +258,7 @@ impl Held {
             Self::InMemory => Some("--settle 0"),
             Self::RecentlyUsed => Some("--settle-stale 0"),
             Self::WarmCache => Some("--crowded-cache-ttl 0"),
+            Self::UnknownKind => Some("--allow V2"),
             Self::NewestTurn
             | Self::Referenced
             | Self::ReadOnly(_)
@@ -314,6 +317,9 @@ impl fmt::Display for Held {
                 );
             }
             Self::NothingElse => "only an image can be there, so no text can replace it",
+            Self::UnknownKind => {
+                "records of an unknown kind may change what the agent sends (V2; --allow V2 makes it)"
+            }
             Self::NextRun => {
                 return write!(f, "one run makes at most {STEPS_MAX} changes; run tailor fix again for the rest");
             }

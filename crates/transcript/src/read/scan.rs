@@ -5,6 +5,7 @@
 //! Two whole objects on one line are two entries, and the second one is marked as glued. The first objects wait until the
 //! format is known (`Scanner::decide`).
 
+use crate::format::kinds;
 use crate::format::names::{self, SoundKeys};
 use crate::format::{self, Format, Head};
 use crate::model::draft::Draft;
@@ -486,6 +487,7 @@ fn read(
         draft.issue(ContentIssueKind::Corrupted(Some(name)), key);
     }
     (format.read)(doc, &mut draft);
+    doc.root().into_iter().for_each(|root| kinds::note_unknown(format.kinds, root, &mut draft));
     draft.finish();
     let list = (format.records_in)(doc);
     if let Some(visitor) = visitor {
@@ -496,6 +498,7 @@ fn read(
         let mut draft = Draft::new(transcript, line, record.span(), false);
         draft.entry.listed = true;
         (format.read_record)(record, &mut draft);
+        kinds::note_unknown(format.kinds, record, &mut draft);
         draft.finish();
         if let Some(visitor) = visitor {
             visitor.entry(transcript, Some(record), None);
