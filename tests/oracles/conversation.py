@@ -14,9 +14,9 @@ DROPS_CALLS = ("P3", "P6")  # may also remove the call itself
 DROPS_TURNS = ("M1", "M10", "T9")  # remove the entry that they name
 DROPS_THINKING = ("M3", "M4", "M5")  # may remove thinking of the entry that they name
 MEDIA = {"image": "S4", "document": "S20"}  # what may be mended, or be a line of text, of these blocks
-CUTS = ("S1", "S2", "S5")  # cut results of the calls that they name
+CUTS = ("S1", "S2", "S5", "S15")  # cut results of the calls that they name
 # Make the reader reach what it did not reach before: nothing of what it had reached may be lost.
-REWIRES = ("B7", "B8", "B9", "B10", "T1", "T2", "T3", "T4", "T5")
+REWIRES = ("B7", "B8", "B9", "B10", "T1", "T2", "T3", "T4", "T5", "T12")
 THINKING = ("thinking", "redacted_thinking")
 BLANK = "\t\n\v\f\r "
 
@@ -392,6 +392,11 @@ def exactly_same(before, after):
     return f"same {len(after['messages'])} messages"
 
 
+def without_usage(row):
+    """A recovery sets the numbers to 0 by which Claude Code would go on to refuse the session."""
+    return {**row, "message": {key: value for key, value in row["message"].items() if key != "usage"}}
+
+
 def compacted(before, after, report, findings):
     """AFTER must be our summary and the last messages of BEFORE, as many as were told.
 
@@ -408,7 +413,7 @@ def compacted(before, after, report, findings):
     if not 0 <= report["kept"] - turns <= after.get("unseen", 0):
         raise Failed(f"{turns} messages stay, {report['kept']} were told")
     held = Findings({"findings": [{**f, "fix": "safe"} for f in findings.left if f["code"] in PAIRING]})
-    thoughtless = lambda side: [without_thinking(row) for row in side]
+    thoughtless = lambda side: [without_usage(without_thinking(row)) for row in side]
     was, now = set_apart(thoughtless(rows(before)), thoughtless(rows({"messages": kept})), held)
     was, now = ([row for row in side if row["message"].get("content") != []] for side in (was, now))
     if not kept:
