@@ -13,10 +13,26 @@ use transcript::request::blame;
 /// Texts, calls and results of a row of any format, by the names that the formats use. `instead` is what another row puts
 /// in the place of its content.
 fn tags(row: &Value, instead: Option<&Value>, out: &mut BTreeSet<String>) {
-    let message = row.get("message").unwrap_or(row);
-    if let Some(call) = message.get("toolCallId").and_then(Value::as_str) {
+    let message =
+        ["message", "payload", "data"].iter().find_map(|key| row[key].as_object().map(|_| &row[key]));
+    let message = message.unwrap_or(row);
+    let answers = row["type"] != "tool.execution_start" && message["type"] != "function_call";
+    let id = ["toolCallId", "call_id"].iter().find_map(|key| message[key].as_str()).filter(|_| answers);
+    if let Some(call) = id {
         out.insert(format!("r:{call}"));
         return;
+    }
+    if let Some(call) = message["call_id"].as_str() {
+        out.insert(format!("c:{call}"));
+    }
+    for request in message["toolRequests"].as_array().into_iter().flatten() {
+        out.insert(format!("c:{}", request["toolCallId"].as_str().unwrap_or_default()));
+    }
+    // A compaction of Codex.
+    let history = message["replacement_history"].as_array();
+    history.into_iter().flatten().for_each(|item| tags(item, None, out));
+    if row["type"] == "compacted" && history.is_none() {
+        out.insert(format!("t:{}", message["message"].as_str().unwrap_or_default()));
     }
     match instead.or_else(|| message.get("content")) {
         Some(Value::String(text)) => _ = out.insert(format!("t:{}", text.trim())),
@@ -24,7 +40,7 @@ fn tags(row: &Value, instead: Option<&Value>, out: &mut BTreeSet<String>) {
             for block in blocks {
                 let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().trim();
                 match text("type") {
-                    "text" => _ = out.insert(format!("t:{}", text("text"))),
+                    "text" | "input_text" | "output_text" => _ = out.insert(format!("t:{}", text("text"))),
                     "tool_use" | "toolCall" => _ = out.insert(format!("c:{}", text("id"))),
                     "tool_result" => _ = out.insert(format!("r:{}", text("tool_use_id"))),
                     _ => {}
@@ -44,7 +60,18 @@ fn sent(text: &str) -> BTreeSet<String> {
     let edits: BTreeMap<_, _> =
         edits.map(|row| (row["targetId"].as_str(), &row["replacement"]["content"])).collect();
     let mut found = BTreeSet::new();
-    let says = ["user", "assistant", "message", "custom_message", "context_edit"];
+    let says = [
+        "user",
+        "assistant",
+        "message",
+        "custom_message",
+        "context_edit",
+        "response_item",
+        "compacted",
+        "user.message",
+        "assistant.message",
+        "tool.execution_complete",
+    ];
     for row in rows.iter().filter(|row| row["type"].as_str().is_some_and(|kind| says.contains(&kind))) {
         let id = row.get("id").and_then(Value::as_str).filter(|_| row["type"] != "context_edit");
         tags(row, id.and_then(|id| edits.get(&Some(id)).copied()), &mut found);

@@ -206,6 +206,9 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             // Old compactions hold no history: for these, Codex collects earlier user messages from the lines.
             let whole = payload.get("replacement_history").is_some_and(|all| all.kind() == Json::Array);
             draft.entry.kind = if whole { Kind::Boundary } else { Kind::Note };
+            if !whole {
+                draft.issue(ContentIssueKind::LeavesPrompts, draft.entry.span);
+            }
             payload.get("message").into_iter().for_each(|text| draft.text(text));
             // Each compaction repeats the images that stay in context.
             for kept in items(payload.get("replacement_history")) {
@@ -394,9 +397,14 @@ fn event(payload: Value<'_>, draft: &mut Draft<'_>) {
             draft.entry.service = Service::Failure;
             &[]
         }
-        // Earlier items may be in context again, even those that a compaction had replaced.
+        Some(b"task_started") => {
+            draft.issue(ContentIssueKind::TurnBegins, draft.entry.span);
+            &[]
+        }
         Some(b"thread_rolled_back") => {
             draft.entry.kind = Kind::Leaf;
+            let turns = payload.get("num_turns").and_then(Value::whole).unwrap_or(0);
+            draft.issue(ContentIssueKind::TakesBack(turns), draft.entry.span);
             &[]
         }
         _ => &[],

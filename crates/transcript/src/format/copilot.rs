@@ -14,7 +14,7 @@ use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
-use crate::model::entry::{ContentIssueKind, Kind, Role, Service, StopReason, Target};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Service, StopReason};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value, ValueKind as Json};
 use spans::marker::MISSING_RESULT;
@@ -72,11 +72,11 @@ const KINDS: &[Kinds] = &[
     Kinds::at(&["type"])
         .sent("assistant.message tool.execution_complete user.message system.message system.notification")
         .steers(
-            "session.compaction_complete session.compaction_start session.snapshot_rewind \
-         session.context_cleared session.truncation",
+            "session.compaction_complete session.compaction_start \
+         session.context_cleared",
         )
         .silent(
-            "tool.execution_start hook.start hook.end assistant.turn_start assistant.turn_end \
+            "session.snapshot_rewind session.truncation tool.execution_start hook.start hook.end assistant.turn_start assistant.turn_end \
          assistant.fusion_phase_activity assistant.fusion_phase_completed assistant.fusion_phase_failed \
          assistant.fusion_phase_started assistant.idle assistant.intent assistant.message_delta \
          assistant.message_start assistant.reasoning assistant.reasoning_delta \
@@ -277,11 +277,6 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         b"session.compaction_complete" if compacts(data) => {
             data.get("summaryContent").into_iter().for_each(|text| draft.text(text));
             Kind::Boundary
-        }
-        b"session.snapshot_rewind" => {
-            let (id, at) = (draft.intern(data.get("upToEventId")), data.span());
-            draft.target(Target { id, at, ..Target::default() });
-            Kind::Leaf
         }
         b"session.error" => {
             draft.entry.service = Service::Failure;

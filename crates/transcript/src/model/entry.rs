@@ -383,6 +383,12 @@ pub enum ContentIssueKind {
     Lacks(&'static str, &'static str),
     /// A compaction begins with the record.
     CompactionBegins,
+    /// A compaction that leaves what the user said before it, and nothing else.
+    LeavesPrompts,
+    /// A turn begins with the record.
+    TurnBegins,
+    /// The record takes back so many turns before it.
+    TakesBack(u64),
     /// A compaction ends with the record, without success.
     CompactionFails,
     /// A call of a tool that the API runs itself, with this id.

@@ -51,6 +51,8 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
                 before = Some(entry);
             }
             RoleFlow::Answers => before = None,
+            // A summary.
+            RoleFlow::Neither if session.leaves_prompts(entry) => before = None,
             RoleFlow::Neither => {}
         }
     }

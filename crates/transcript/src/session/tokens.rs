@@ -283,7 +283,8 @@ impl Newest {
     fn find(session: &Session<'_>) -> Result<Self, Fault> {
         // What a log was taken back to is shorter than what was counted before.
         let back = |&entry: &u32| session.kind(entry) == Kind::Leaf && !session.format.shape.has_parents();
-        let from = last_boundary(session)?.max(session.live.iter().copied().filter(back).max());
+        let shortens = |entry: &u32| back(entry) || session.leaves_prompts(*entry);
+        let from = last_boundary(session)?.max(session.live.iter().copied().filter(shortens).max());
         let (mut found, mut left) = (Self::default(), SEARCH_BYTES_MAX);
         let mut answered = false;
         let all = 0..session.transcript.entries.len() as u32;

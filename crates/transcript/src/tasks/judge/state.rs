@@ -305,7 +305,8 @@ impl JudgedSession {
             ContentIssueKind::Blank
             | ContentIssueKind::AlteredThought
             | ContentIssueKind::Foreign
-            | ContentIssueKind::Ordinal => false,
+            | ContentIssueKind::Ordinal
+            | ContentIssueKind::TurnBegins => false,
             kind => !ends(kind),
         });
         let checks = [
