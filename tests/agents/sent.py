@@ -124,6 +124,8 @@ def tags(body):
     for message in body.get("messages") or body["input"]:
         if message.get("role") in ("system", "developer"):
             continue
+        if message.get("output") == "aborted":  # Codex made it up
+            continue
         if message.get("role") == "tool" or message.get("type") == "function_call_output":
             yield f"r:{message.get('tool_call_id') or message['call_id']}"
             continue
