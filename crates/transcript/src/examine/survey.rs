@@ -143,7 +143,7 @@ impl<'s> Survey<'s> {
         }
         if let Some(worse) = self.holds.why_left_out(finding) {
             finding.fix = Fix::held(Held::Worse(worse));
-        } else if finding.entry.is_some_and(|entry| self.session.is_pending(entry)) {
+        } else if self.may_be_at_work_on(finding) {
             finding.fix = Fix::held(Held::NewestTurn);
         } else if let Some(why) = self.session.policy.rows_only
             && finding.fix.ops.iter().any(settled::brings_a_line)
@@ -163,6 +163,14 @@ impl<'s> Survey<'s> {
             finding.fix = Fix::held(Held::InMemory);
         }
         Ok(())
+    }
+
+    /// Whether a finding is in a turn whose tools may be running. A link leads to what came before it, and is mended there too.
+    /// Nor does an error wait if no agent is there.
+    fn may_be_at_work_on(&self, finding: &Finding) -> bool {
+        let is_error = finding.severity == Severity::Error;
+        let is_mended_there = finding.rule.joins_unsent || (is_error && self.session.policy.agent_gone);
+        !is_mended_there && finding.entry.is_some_and(|entry| self.session.is_pending(entry))
     }
 
     /// Whether a fix changes what an agent may have in memory, and that matters.

@@ -9,7 +9,9 @@ use crate::format::Results;
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::model::policy::SignedThinking;
-use crate::rule::bound_thinking::{CODE, binds, bound, is_bound, is_thinking_only, may_go, removal};
+use crate::rule::bound_thinking::{
+    CODE, binds, bound, is_bound, is_thinking_only, may_go, may_go_broken, removal,
+};
 use crate::session::Session;
 use alloc::vec::Vec;
 use spans::source::Span;
@@ -145,7 +147,8 @@ impl Bound {
 /// Whether the bound thinking of an entry is taken out if something before it changes.
 fn goes(session: &Session<'_>, known: BrokenThinking, entry: u32) -> bool {
     let is_invalid = known.invalid.is_some_and(|invalid| session.sequence(entry) >= Some(invalid));
-    (session.policy.thinking_in_force() == SignedThinking::Strip || is_invalid) && may_go(session, entry)
+    let strips = session.policy.thinking_in_force() == SignedThinking::Strip;
+    if is_invalid { may_go_broken(session, entry) } else { strips && may_go(session, entry) }
 }
 
 fn why_held(session: &Session<'_>, finding: &Finding) -> Held {

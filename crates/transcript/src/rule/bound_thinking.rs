@@ -107,7 +107,10 @@ fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Faul
     let (thinking, asked) = (session.policy.thinking_in_force(), session.policy.thinking);
     let fix = if !refused && thinking != SignedThinking::Strip {
         Fix::held(if asked == SignedThinking::Strip { Held::RecentlyUsed } else { Held::Remembered })
-    } else if bound.iter().all(|&entry| may_go(session, entry)) {
+    } else if bound
+        .iter()
+        .all(|&entry| if refused { may_go_broken(session, entry) } else { may_go(session, entry) })
+    {
         Fix::safe(ops)
     } else {
         Fix::held(Held::Tangled)
@@ -202,10 +205,23 @@ pub(crate) fn is_thinking_only(session: &Session<'_>, entry: u32) -> bool {
 
 /// Whether the thinking of an entry can be removed.
 pub(crate) fn may_go(session: &Session<'_>, entry: u32) -> bool {
+    !session.is_pending(entry) && is_removable(session, entry)
+}
+
+/// The same of thinking whose signature is broken, so that every request with it is refused. It goes from the newest turn too,
+/// even if that waits for a result: models that bind their thinking think adaptively, and take a turn without it (Anthropic
+/// documentation, adaptive thinking and `drop_block`; not tried with the API). An agent that has the whole turn in memory is
+/// waited for.
+pub(crate) fn may_go_broken(session: &Session<'_>, entry: u32) -> bool {
+    let may_run = session.is_pending(entry) && session.policy.hold_remembered;
+    !may_run && is_removable(session, entry)
+}
+
+fn is_removable(session: &Session<'_>, entry: u32) -> bool {
     let thinking_only = is_thinking_only(session, entry);
     let stays = session.is_newest(entry) || session.shares_its_id(entry) || session.is_labelled(entry);
     let fixed = session.transcript.thinking_of(entry).iter().any(|thinking| thinking.fixed);
-    !(fixed || session.is_pending(entry) || (thinking_only && stays))
+    !(fixed || (thinking_only && stays))
 }
 
 pub(crate) fn removal(session: &Session<'_>, entry: u32) -> Finding {
