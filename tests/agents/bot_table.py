@@ -51,6 +51,12 @@ def words(row):
     return ", ".join(parts)
 
 
+def fate_compared(row):
+    """What must be as expected. In the short runs, which each change makes on a machine that may be busy, an agent may be refused
+    once because the daemon had no time to look before the next prompt: there it counts only whether it is dead."""
+    return row["outcome"] == "dead" if row["window"] == "quick" else row["outcome"]
+
+
 def faults(row):
     """What may not be, whatever is expected."""
     if row["lost"] != "0":
@@ -87,7 +93,7 @@ class Table:
         expected = self.rows.get((row["agent"], row["window"], row["way"]))
         if expected is None:
             yield f"NEW: {named}: {words(row)}"
-        elif expected["outcome"] != row["outcome"]:
+        elif fate_compared(expected) != fate_compared(row):
             worse = RANKS.index(row["outcome"]) < RANKS.index(expected["outcome"])
             yield f"{'WORSE' if worse else 'BETTER'}: {named}\n    expected: {words(expected)}\n    got:      {words(row)}"
         yield from (f"WRONG: {named}: {fault}" for fault in faults(row))

@@ -30,6 +30,14 @@ class Compared(unittest.TestCase):
             (said,) = self.table(LIVED).compare(LIVED | {"outcome": outcome, "doctor": doctor})
             self.assertTrue(said.startswith("WORSE"), said)
 
+    def test_of_a_short_run_only_death_counts_because_a_busy_machine_looks_late(self):
+        lived = LIVED | {"window": "quick"}
+        late = lived | {"outcome": "alive after a restart", "answered": "41"}
+        self.assertEqual(list(self.table(lived).compare(late)), [])
+        self.assertEqual(list(self.table(late).compare(lived)), [])
+        (said,) = self.table(late).compare(lived | {"outcome": "dead", "doctor": "dead"})
+        self.assertTrue(said.startswith("WORSE"), said)
+
     def test_an_agent_that_died_and_lives_is_to_be_written_down(self):
         (said,) = self.table(LIVED | {"outcome": "dead"}).compare(LIVED)
         self.assertTrue(said.startswith("BETTER"), said)
