@@ -304,13 +304,16 @@ impl<'a> Replacement<'a> {
     ) -> Result<T, Stop> {
         let fail = |cause| self.fail(WRITE, cause);
         before(Step::WriteText).map_err(fail)?;
-        let (old, new) = (&self.old.file, &self.new);
+        let (old, new, after) = (&self.old.file, &self.new, self.after);
         // Hashed before these bytes are copied to the vault and the new file, so that an edit in between is noticed.
         self.removed.set(hash_of(old, &text.removed(self.old.bytes()), &|| false).map_err(fail)?);
         let (kept, written) = std::thread::scope(|scope| {
             let write = || {
                 sync_others(old)?;
                 text.write(old, new)?;
+                if new.metadata()?.len() != after {
+                    return Err(io::Error::other("the new text is not as long as planned"));
+                }
                 sync_data(new)
             };
             match Builder::new().spawn_scoped(scope, write) {
@@ -443,11 +446,20 @@ impl<'a> Replacement<'a> {
         before(Step::Note)?;
         run.note(&Ledger { known, upto: end, at, current: self.inode })?;
         run.sync()?;
-        self.known.copy(&self.old.file, &self.new, end)?;
+        let at = self.copy(end)?;
         sync_data(&self.new)?;
-        let at = self.new.metadata()?.len();
-        self.new_length.set(at);
         run.note(&Ledger { known: end, upto: end, at, current: self.inode })
+    }
+
+    /// Copies what was appended to the old file up to `end`, and returns how long the new one is now: by just that.
+    fn copy(&self, end: u64) -> io::Result<u64> {
+        let length = self.new_length.get() + (end - self.known.at());
+        self.known.copy(&self.old.file, &self.new, end)?;
+        if self.new.metadata()?.len() != length {
+            return Err(io::Error::other("the new text is longer than what was copied to it"));
+        }
+        self.new_length.set(length);
+        Ok(length)
     }
 
     /// Keeps writers out of the old file, provided that it still begins with what was read. If it has changed at all, that
@@ -532,9 +544,7 @@ impl<'a> Replacement<'a> {
             return Ok(());
         }
         run.note(&Ledger { known, upto: end, at, current: self.inode }).map_err(fail)?;
-        self.known.copy(&self.old.file, &self.new, end).map_err(fail)?;
-        let at = self.new.metadata().map_err(fail)?.len();
-        self.new_length.set(at);
+        let at = self.copy(end).map_err(fail)?;
         run.note(&Ledger { known: end, upto: end, at, current: self.inode }).map_err(fail)?;
         before(Step::SyncTail).map_err(fail)?;
         // In parallel, because writers are waiting.

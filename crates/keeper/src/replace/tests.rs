@@ -1,12 +1,19 @@
 //! What others do to a file, but to its text, while it is replaced.
 #![cfg(target_os = "linux")]
 
+use super::replace;
+use crate::gate::Pass;
+use crate::new_text::NewText;
+use crate::snapshot::Snapshot;
 use crate::spawned::NO_FORKS;
-use crate::step::fault;
+use crate::step::{Step, fault};
+use crate::vault::{Pending, Swap};
 use crate::{Ending, Error, Mode, Options, Outcome, Vault, maintain};
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use transcript::Span;
 
 const BROKEN: &str = concat!(
     r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
@@ -99,4 +106,63 @@ fn what_is_no_file_any_more_is_left_for_later_at_whatever_step() {
             assert!(!fs::symlink_metadata(path).unwrap().is_file());
         });
     }
+}
+
+/// A text that says that it is as long as the one before it.
+struct ShortText(u64);
+
+impl NewText for ShortText {
+    fn parts(&self) -> Vec<(u64, Option<Span>)> {
+        vec![(self.0, None)]
+    }
+
+    fn write(&self, _: &File, mut out: &File) -> io::Result<()> {
+        out.write_all(b"{}\n")
+    }
+}
+
+#[test]
+fn a_text_that_is_not_as_long_as_planned_is_not_put_in_place() {
+    let _alone = NO_FORKS.read();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, BROKEN).unwrap();
+    let snapshot = Snapshot::open(&path, None).unwrap();
+    let keep = |pending: Pending, swap: Swap| {
+        let edits = Vec::new();
+        snapshot.read(|source| pending.keep_merge(source, source.len(), edits, Some(swap), Vec::new()))
+    };
+    for (length, is_right) in [(BROKEN.len() as u64, false), (3, true)] {
+        let vault = Vault::new(dir.path().join("vault"));
+        let done = replace(&snapshot, &ShortText(length), &vault, keep, || Ok(Pass::default()));
+        assert_eq!(done.is_ok(), is_right);
+        assert_eq!(fs::read_to_string(&path).unwrap(), if is_right { "{}\n" } else { BROKEN });
+    }
+}
+
+/// While something is copied to the new text, which has no name yet, somebody else writes to it as well.
+#[test]
+fn a_text_that_somebody_else_has_written_to_is_not_put_in_place() {
+    let _alone = NO_FORKS.read();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, BROKEN).unwrap();
+    let vault = Some(Vault::new(dir.path().join("vault")));
+    let options = Options { mode: Mode::Fix, vault, ..Options::default() };
+    let (other, folder) = (path.clone(), dir.path().to_path_buf());
+    let append = |path: &Path| File::options().append(true).open(path).unwrap().write_all(b"{}\n").unwrap();
+    let hook = move |_, step| {
+        if step == Step::CatchUpLast {
+            append(&other);
+            let mut open = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+            let is_new = |fd: &PathBuf| {
+                fs::read_link(fd)
+                    .is_ok_and(|to| to.starts_with(&folder) && to.to_string_lossy().contains('#'))
+            };
+            append(&open.find(is_new).unwrap());
+        }
+    };
+    let (outcome, _) = fault::meanwhile(None, hook, || maintain(&path, None, &options));
+    assert!(outcome.is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN.to_string() + "{}\n");
 }
