@@ -158,7 +158,6 @@ fn restore_rows(
     only_if_still: bool,
 ) -> Result<(), Stop> {
     let content = &stored.content;
-    let is_whole = way.restored == runs.target.edits();
     let text = Restored { vault, record: &runs.target, parts: way.parts };
     let file = temporary().map_err(no_temporary)?;
     let fail = |cause| Error::new(&content.path, "put the originals together", cause);
@@ -170,9 +169,6 @@ fn restore_rows(
     };
     let fail = |cause| Error::new(vault.root(), "read the rows", cause);
     let made = vault.rows(&runs.target).map_err(fail)?;
-    if made.as_ref().is_some_and(|made| made.is_alone) && !is_whole {
-        return Err(Refusal::StoreStays("what this run did to rows goes back as a whole".to_string()).into());
-    }
     content.read(|old| {
         new.read(|new| stored.replace(Replacing { old, new, parts: text.parts(), only_if_still, made }, keep))
     })?;

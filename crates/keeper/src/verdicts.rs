@@ -521,6 +521,25 @@ fn check(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    /// Whether it has changed since could not be told by its stamp.
+    #[test]
+    fn what_other_machines_may_write_unseen_is_not_entered() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, options) = (dir.path().join("tailor"), Options::default());
+        let path = dir.path().join("s.jsonl");
+        std::fs::write(&path, "{\"role\":\"user\",\"content\":\"go\"}\n").unwrap();
+        let outcome = crate::maintain(&path, None, &options).unwrap();
+        let mut before = Sight::now(&path).unwrap();
+        before.at += 2 * FRESH;
+        for is_local in [false, true] {
+            let verdicts = Verdicts::open(&folder, &options, &[dir.path().into()]).unwrap();
+            verdicts.local.lock().unwrap().insert(before.stamp.file.device, is_local);
+            verdicts.enter(&path, &before, &outcome, None);
+            let verdicts = Verdicts::open(&folder, &options, &[dir.path().into()]).unwrap();
+            assert_eq!(verdicts.known(&path, &before).is_some(), is_local);
+        }
+    }
+
     #[test]
     fn a_long_index_loses_what_appends_are_judged_by_first() {
         let dir = tempfile::tempdir().unwrap();

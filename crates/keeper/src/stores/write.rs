@@ -577,5 +577,5 @@ fn beyond() -> Stop {
 
 /// The edits of this run cannot be undone alone.
 fn went_on(mend: &Mend) -> Stop {
-    stays(format!("{} has written to them since, and goes on from what the run changed", mend.owner))
+    stays(format!("they have changed since, and {} goes on from what the run wrote", mend.owner))
 }

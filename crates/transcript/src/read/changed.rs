@@ -481,6 +481,27 @@ mod tests {
         changed([(third, "x"), (text.len(), "\n")]);
     }
 
+    /// Only the newest count of tokens is remembered, and the one before it counts once that is gone.
+    #[test]
+    fn an_earlier_count_of_tokens_counts_if_the_newest_is_gone() {
+        let line = |n: usize| {
+            let kind = if n == 60 || n == 80 { 3 } else { 0 };
+            CODEX[kind].replace("\"ordinal\":N,", "").replace('N', &format!("{n}")) + "\n"
+        };
+        let lines: Vec<String> = (0..90).map(line).collect();
+        let text = lines.concat();
+        let start = lines[..80].concat().len();
+        let gone = start..start + lines[80].len();
+        let new = [&text[..gone.start], &text[gone.end..]].concat();
+        let changes = [TextChange { at: Span::new(gone.start as u64, gone.end as u64), length: 0 }];
+        let before = scan::scan(&text.as_bytes()).unwrap();
+        let whole = scan::scan(&new.as_bytes()).unwrap();
+        assert_eq!((before.transcript.token_counts, whole.transcript.token_counts), (Some(80), Some(60)));
+        if let Some(read) = scan_changed(before, &text.as_bytes(), &new.as_bytes(), &changes).unwrap() {
+            assert_eq!(spelled(&read), spelled(&whole));
+        }
+    }
+
     /// It must succeed in most cases: a test that never compares would prove nothing.
     #[test]
     fn it_is_put_together_where_lines_stand_alone() {

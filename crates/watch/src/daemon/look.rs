@@ -636,6 +636,23 @@ mod tests {
         assert!(said.contains("60 s") && !said.contains("settle") && !said.contains("--"), "{said}");
     }
 
+    /// Otherwise the next change of it would be taken for the daemon's own.
+    #[test]
+    fn a_file_that_somebody_has_written_since_is_not_as_we_left_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let stamp = || Stamp::from_metadata(&file.path().symlink_metadata().unwrap());
+        let quiet = Duration::ZERO;
+        let mut outcome = Outcome::deferred(Deferral::Growing { quiet, settle: quiet });
+        (outcome.bytes_after, outcome.bytes) = (0, 9);
+        let before = stamp();
+        assert_eq!(untouched(file.path(), &outcome, before), Some(before));
+        let modified = file.path().metadata().unwrap().modified().unwrap();
+        file.as_file().set_modified(modified + Duration::from_secs(1)).unwrap();
+        assert_eq!(untouched(file.path(), &outcome, before), None);
+        file.as_file().set_len(1).unwrap();
+        assert_eq!(untouched(file.path(), &outcome, stamp()), None);
+    }
+
     #[test]
     fn lines_that_wait_are_not_forgotten_with_the_configuration() {
         let state = tempfile::tempdir().unwrap();

@@ -149,6 +149,28 @@ fn a_run_stays_undoable_if_its_second_transaction_fails() {
     assert!(now == before);
 }
 
+/// Whether a commit that failed takes effect is known only after the next start, so what it would take out stays in the vault. Here
+/// somebody begins to read at the last moment.
+#[test]
+fn a_run_whose_commit_fails_is_kept() {
+    for (number, is_kept) in [(0, false), (1, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, _store) = openclaw(dir.path(), "DELETE", "s1", &entries());
+        let reader = Connection::open(&file).unwrap();
+        let others = move |_, step| {
+            if step == [Step::LockRows, Step::CommitRows][number] {
+                let sql = ["BEGIN IMMEDIATE", "BEGIN; SELECT count(*) FROM sqlite_schema"][number];
+                reader.execute_batch(sql).unwrap();
+            }
+        };
+        let path = session_path(&file, "s1");
+        let ending = meanwhile(None, others, || fixed(&path, dir.path())).0.ending;
+        assert!(matches!(ending, Ending::Deferred(Deferral::Busy { .. })), "{ending:?}");
+        let kept = Vault::new(dir.path().join("vault")).files().unwrap();
+        assert_eq!(!kept.is_empty(), is_kept, "{kept:?}");
+    }
+}
+
 /// The model may sign what is appended over what an undo puts back.
 #[test]
 fn an_undo_waits_if_the_session_goes_on_before_it_is_locked() {

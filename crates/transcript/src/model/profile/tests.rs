@@ -428,6 +428,7 @@ fn agent_max() {
         ("read_file, characters", "read_file", xs(25_000), Cut(20_000, 5_000, 0)),
         ("read_file, lines", "read_file", lines(900), Cut(2_000, 1_600, 0)),
         ("read_file, 500 lines", "read_file", lines(500), Whole(2_000)),
+        ("read_file, 501 lines", "read_file", lines(500) + &xs(400), Cut(2_000, 400, 0)),
         ("no cap of other tools", "fetch", xs(90_000), Whole(90_000)),
     ] {
         assert_eq!(now(tool, &text), [expected], "{case}");

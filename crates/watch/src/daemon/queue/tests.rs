@@ -227,6 +227,33 @@ fn what_is_mended_in_vain_is_left_alone() {
     assert_eq!(mend(3_000, about(&[3, 160], false)), (true, 1));
 }
 
+/// A walk that began before the file was there does not name it, and its root or its store may be gone by now. Otherwise the file
+/// would be given out twice at a time.
+#[test]
+fn what_is_being_looked_at_is_known_until_the_look_ends() {
+    for forget in [|queue: &mut Queue| queue.walked(0, 7), |queue: &mut Queue| queue.drop_root(0)] {
+        let mut queue = queue(None);
+        queue.touch(path(), 0, at(0));
+        let job = take(&mut queue, 5);
+        forget(&mut queue);
+        queue.touch(path(), 0, at(6));
+        assert_eq!(queue.next(at(100)), None);
+        queue.done(&job, &Done::Settled(stamp(1)), at(101));
+        assert_eq!(queue.next(at(101)).map(|job| job.path), Some(job.path));
+    }
+    let mut queue = queue(None);
+    queue.found(Path::new("opencode.db"), 0, (stamp(1), 1), LATE, at(0));
+    let store = queue.next(at(0)).unwrap();
+    queue.listed(&store.path, &[session("a", stamp(1), LATE)], at(0));
+    queue.done(&store, &listed(), at(0));
+    let job = queue.next(at(0)).unwrap();
+    queue.walked(0, 2);
+    assert!(queue.knows(&job.path) && !queue.knows(&store.path));
+    queue.done(&job, &Done::Settled(stamp(1)), at(1));
+    queue.walked(0, 3);
+    assert_eq!(queue.files(), 0);
+}
+
 #[test]
 fn there_is_a_limit_to_what_is_known() {
     let mut queue = Queue::new(Settle { soon: SOON, late: None }, 2);
