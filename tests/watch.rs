@@ -18,6 +18,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The same for a daemon that is always at work.
+const PATIENCE_MAX: Duration = Duration::from_secs(300);
 const LIMIT: usize = 300;
 
 /// Waits until a condition holds.
@@ -67,14 +70,21 @@ impl<'a> Daemon<'a> {
         (status["pid"] == self.child.id()).then_some(status)
     }
 
+    /// Waits for as long as the daemon gets on with its work: how fast it does depends on the machine.
     #[track_caller]
     fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
-        let mut last = None;
-        let deadline = Instant::now() + PATIENCE;
+        let (mut last, mut done) = (None, Vec::new());
+        let start = Instant::now();
+        let mut deadline = start + PATIENCE;
         while Instant::now() < deadline {
             last = self.status();
-            if last.as_ref().is_some_and(&is_so) {
+            let Some(status) = &last else { continue };
+            if is_so(status) {
                 return;
+            }
+            let now: Vec<Value> = ["files", "looks", "fixed"].map(|what| status[what].clone()).into();
+            if now != done && start.elapsed() < PATIENCE_MAX {
+                (done, deadline) = (now, Instant::now() + PATIENCE);
             }
         }
         let log: Vec<String> = log(self.dir).lines().rev().take(30).map(String::from).collect();
