@@ -424,6 +424,23 @@ impl<'r> Chain<'r> {
         });
         let results: Vec<usize> = results.collect();
         live.extend(results);
+        self.with_strays(live)
+    }
+
+    /// The same, with the first result of each call that has none among them, wherever it hangs: Claude Code 2.1.332 sends it.
+    fn with_strays(&self, mut live: BTreeSet<usize>) -> BTreeSet<usize> {
+        let word = |at: &usize| spoken(Dialect::ClaudeCode, self.rows, *at);
+        let mut open: BTreeSet<String> = live.iter().flat_map(|at| word(at).calls).collect();
+        for id in live.iter().flat_map(|at| word(at).results) {
+            open.remove(&id);
+        }
+        let beside: BTreeSet<usize> = self.by_id.values().copied().filter(|at| !live.contains(at)).collect();
+        for at in beside {
+            let stray = word(&at);
+            if stray.kind == Speaker::Tool && stray.results.iter().filter(|id| open.remove(*id)).count() > 0 {
+                live.insert(at);
+            }
+        }
         live
     }
 }
