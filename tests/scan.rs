@@ -510,6 +510,20 @@ fn each_rule_is_explained_by_code_and_by_name() {
     }
 }
 
+/// An answer may name a code that is no rule: what explains it then is where it is from.
+#[test]
+fn each_code_of_an_answer_is_explained() {
+    let dir = Dir::new();
+    let mut codes: Vec<&str> =
+        transcript::refusal::FAMILIES.iter().flat_map(|family| family.codes).copied().collect();
+    codes.retain(|code| transcript::rule::find(code).is_none());
+    for code in codes {
+        let run = dir.tailor(&["explain", code]);
+        assert_eq!(run.status, 0, "{code}: {}", run.text());
+        assert!(run.text().contains(code), "{}", run.text());
+    }
+}
+
 #[test]
 fn each_profile_is_explained() {
     let dir = Dir::new();

@@ -12,6 +12,7 @@
 //! assert_eq!(refusal::find("429 Too Many Requests").unwrap().name, "rate");
 //! ```
 
+mod clause;
 mod families;
 mod pattern;
 mod place;
@@ -22,6 +23,7 @@ pub use place::{Place, Unit};
 
 use crate::model::overflow::{Cause, classify};
 use alloc::string::String;
+use alloc::vec::Vec;
 use pattern::{Facts, fits, folded};
 
 /// Whose fault it is that a request failed.
@@ -42,12 +44,12 @@ pub struct Family {
     pub name: &'static str,
     /// Patterns of which one decides: see `pattern`.
     pub says: &'static [&'static str],
-    /// Patterns that count if no family's `says` fits.
+    /// Patterns that count if no family's `says` fits and no [`clause`] is known: single words decide last.
     pub hints: &'static [&'static str],
     /// Whose fault it is.
     pub blame: Blame,
-    /// Codes of rules, most likely first; empty if the error is not about the session. C1, C3, C4, C8, C9 and C10 are
-    /// not rules: they are locks, disks, files that are gone, and databases.
+    /// Codes of rules, most likely first; empty if the error is not about the session. C1, C3, C4, C8, C9, C10 and
+    /// E1 are not rules: they are locks, disks, files that are gone, databases, and what another provider wrote.
     pub codes: &'static [&'static str],
     /// What it means, in one or two sentences.
     pub what: &'static str,
@@ -61,6 +63,13 @@ pub struct Family {
     pub command: &'static str,
     /// Who writes such texts.
     pub source: &'static str,
+}
+
+impl Family {
+    /// Whether a code is one of its own, in letters of any case.
+    pub fn has(&self, code: &str) -> bool {
+        self.codes.iter().any(|own| own.eq_ignore_ascii_case(code))
+    }
 }
 
 /// What the rows of the table leave out.
@@ -107,33 +116,47 @@ pub fn read(text: &str) -> Refusal {
     let part = place.as_ref().map_or("", Place::part);
     let facts = Facts { part, in_session: root == Some(Blame::Session), status };
     let whole = folded(&text);
-    let told = |text: &str| by(text, facts, root, |family| family.says);
     // The innermost message is the provider's own; what is around it may speak of something else.
-    let inner = inner.and_then(|inner| told(&folded(&inner)));
-    let family = inner.filter(|family| family.blame != Blame::Untold).or_else(|| told(&whole));
-    let family = family.or_else(|| by(&whole, facts, root, |family| family.hints)).or_else(|| setting(root));
-    let is_told = |texts: &[&str]| texts.iter().any(|pattern| fits(pattern, &whole, facts));
-    let role = ROLES.iter().find(|(_, texts)| is_told(texts)).map(|(role, _)| *role);
+    let inner = inner.as_deref().map(folded);
+    let texts: Vec<&str> = inner.as_deref().into_iter().chain([whole.as_str()]).collect();
+    let family = texts
+        .iter()
+        .enumerate()
+        .filter_map(|(at, text)| phrase(text, facts, root).map(|family| (at, family)))
+        .find(|(at, family)| at + 1 == texts.len() || family.blame != Blame::Untold)
+        .map(|(_, family)| family)
+        .or_else(|| texts.iter().find_map(|text| clause::family(text, facts, |own| is_possible(own, root))))
+        .or_else(|| texts.iter().find_map(|text| hint(text, facts, root)))
+        .or_else(|| setting(root));
+    let role = ROLES.iter().find(|(_, texts)| is_told(texts, &whole, facts)).map(|(role, _)| *role);
     Refusal { family, place, status, role }
 }
 
-/// The first family of which one of these patterns fits.
-fn by(
-    text: &str,
-    facts: Facts,
-    root: Option<Blame>,
-    patterns: fn(&'static Family) -> &'static [&'static str],
-) -> Option<&'static Family> {
-    // A path into the request's settings rules out what is wrong with messages, and the other way round.
-    let is_possible = |family: &Family, pattern: &str| {
-        root.is_none_or(|root| {
-            family.blame == root || family.blame == Blame::Untold || pattern.starts_with("@cache")
-        }) || matches!(family.name, "rate" | "credit")
-    };
+/// Whether the place leaves a family possible: a path into the request's settings rules out what is wrong with messages,
+/// and the other way round.
+fn is_possible(family: &Family, root: Option<Blame>) -> bool {
+    let fits_root = root.is_none_or(|root| family.blame == root || family.blame == Blame::Untold);
+    fits_root || matches!(family.name, "rate" | "credit")
+}
+
+/// The first family of which a phrase fits.
+fn phrase(text: &str, facts: Facts, root: Option<Blame>) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| is_possible(family, root) && is_told(family.says, text, facts))
+}
+
+/// The first family of which a hint fits, if the status does not rule it out.
+fn hint(text: &str, facts: Facts, root: Option<Blame>) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| {
-        let mut own = patterns(family).iter().filter(|pattern| is_possible(family, pattern));
-        own.any(|pattern| fits(pattern, text, facts))
+        // A breakpoint of the prompt cache stands in a message, and is a setting nevertheless.
+        let hints =
+            family.hints.iter().filter(|hint| is_possible(family, root) || hint.starts_with("@cache"));
+        let mut hints = hints.filter(|_| !clause::is_refused_by(family, facts));
+        hints.any(|hint| fits(hint, text, facts))
     })
+}
+
+fn is_told(patterns: &[&str], text: &str, facts: Facts) -> bool {
+    patterns.iter().any(|pattern| fits(pattern, text, facts))
 }
 
 /// The family of a place in the request's settings.

@@ -208,7 +208,7 @@ struct ProfileLine {
 fn answer(ask: &mut Ask<'_>) -> CommandResult {
     let explain = ask.explain;
     if explain.list {
-        list(ask);
+        list(ask, |_| true);
         return Ok(ExitStatus::Clean);
     }
     let Some(what) = &explain.what else {
@@ -247,6 +247,9 @@ fn answer(ask: &mut Ask<'_>) -> CommandResult {
                 settles(&found.findings, path, "").unwrap_or_else(|| Advice::of_text(none.clone()))
             });
         }
+    } else if FAMILIES.iter().any(|family| family.has(what)) {
+        // Not a rule: what locks, disks, databases and other providers do to a session.
+        list(ask, |family| family.has(what));
     } else {
         return match refusal::find(what) {
             Some(known) if known.blame != Blame::Untold => error(known, what, ask),
@@ -256,9 +259,9 @@ fn answer(ask: &mut Ask<'_>) -> CommandResult {
     Ok(ExitStatus::Clean)
 }
 
-/// Prints the families of errors that are known.
-fn list(ask: &Ask<'_>) {
-    for family in FAMILIES {
+/// Prints families of errors that are known.
+fn list(ask: &Ask<'_>, is_listed: impl Fn(&Family) -> bool) {
+    for family in FAMILIES.iter().filter(|family| is_listed(family)) {
         if ask.is_json() {
             let Family { name, what, codes, source, blame, .. } = *family;
             let about_session = blame == Blame::Session;

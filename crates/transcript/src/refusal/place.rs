@@ -129,7 +129,12 @@ impl Place {
         }
         // What the session holds is more than a setting that the same text mentions.
         paths.sort_by_key(|(at, place)| (place.unit == Unit::Setting, place.number.is_none(), *at));
-        paths.into_iter().next().map(|(_, place)| place).or_else(|| sentence(text))
+        paths
+            .into_iter()
+            .next()
+            .map(|(_, place)| place)
+            .or_else(|| sentence(text))
+            .or_else(|| named_setting(text))
     }
 
     /// Whose fault it is that this place is refused; `None` if a line of a file is.
@@ -224,6 +229,31 @@ fn is_param(text: &str, at: usize, end: usize) -> bool {
     let before = text[..at].trim_end_matches(['"', '\'', ' ']);
     let after = text[end..].starts_with(['"', '\'']);
     after && before.strip_suffix(':').is_some_and(|key| key.trim_end_matches(['"', '\'']).ends_with("param"))
+}
+
+/// What `OpenAI` writes before the name of a parameter that it refuses.
+const BEFORE_PARAMETERS: &[&str] = &["Invalid '", "parameter: '"];
+
+/// A setting that is named in a sentence: whatever is neither messages nor input, nor a prompt.
+fn named_setting(text: &str) -> Option<Place> {
+    BEFORE_PARAMETERS.iter().find_map(|before| {
+        let (_, rest) = text.split_once(before)?;
+        let (name, _) = rest.split_once('\'')?;
+        let is_name =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.[]".contains(c));
+        let root = segments(name).next().filter(|_| is_name)?;
+        let is_sent =
+            root == "prompt" || ROOTS.iter().any(|(of, unit)| *of == root && *unit != Unit::Setting);
+        let (written, field) = (name.to_string(), String::new());
+        (!is_sent).then_some(Place {
+            written,
+            unit: Unit::Setting,
+            number: None,
+            block: None,
+            field,
+            base: 0,
+        })
+    })
 }
 
 /// How long the characters between two parts of a path are; 0 if the path ends.
@@ -358,6 +388,7 @@ mod tests {
             "tools.11.custom.input_schema",
         ),
         ("tools: Tool names must be unique", Setting, None, None, "", "tools"),
+        ("Invalid 'user': string too long", Setting, None, None, "", "user"),
         ("context_management: Extra inputs", Setting, None, None, "", "context_management"),
         (
             "messages.1.content.1.tool_use.input: Field",
