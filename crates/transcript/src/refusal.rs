@@ -44,7 +44,7 @@ pub struct Family {
     pub name: &'static str,
     /// Patterns of which one decides: see `pattern`.
     pub says: &'static [&'static str],
-    /// Patterns that count if no family's `says` fits and no [`clause`] is known: single words decide last.
+    /// Patterns that count if no family's `says` fits and no `clause` is known: single words decide last.
     pub hints: &'static [&'static str],
     /// Whose fault it is.
     pub blame: Blame,
