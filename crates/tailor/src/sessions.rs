@@ -387,10 +387,18 @@ impl Fill {
         let filled = percent(looked.context_tokens.tokens, window);
         match filled {
             _ if filled > 100 || (refused && filled > REFUSED_PERCENT_MIN) => Self::TooLong,
+            NEARLY_FULL_PERCENT_MIN.. if is_asked_in_vain(looked) => Self::TooLong,
             NEARLY_FULL_PERCENT_MIN.. => Self::NearlyFull,
             _ => Self::Fits,
         }
     }
+}
+
+/// Whether a session ends with a second prompt that nobody has answered: all that is left of a refusal where the agent records no
+/// errors (Vibe).
+fn is_asked_in_vain(looked: &Examination) -> bool {
+    let last = looked.facts.lines;
+    looked.findings.iter().any(|finding| finding.rule.code() == "M7" && finding.line == last)
 }
 
 /// The state of a session.
@@ -508,6 +516,7 @@ mod tests {
         for (code, severity) in codes {
             let mut finding = like.clone();
             (finding.rule, finding.severity) = (transcript::rule::find(code).unwrap(), *severity);
+            finding.line = looked.facts.lines;
             looked.findings.push(finding);
         }
         looked.context_tokens.tokens = tokens;
@@ -524,6 +533,8 @@ mod tests {
         use Severity::{Error, Note, Warning};
         assert_eq!(state(&[("S1", Warning), ("S5", Note)], 890, 99_999), SessionState::Ok);
         assert_eq!(state(&[], 891, 0), SessionState::NearlyFull);
+        assert_eq!(state(&[("M7", Note)], 890, 0), SessionState::Ok);
+        assert_eq!(state(&[("M7", Note)], 891, 200_000), SessionState::TooLong);
         assert_eq!(state(&[("S1", Warning)], 1_000, 200_000), SessionState::Bloated);
         assert_eq!(state(&[], 1_001, 900_000), SessionState::TooLong);
         let broken = state(&[("P2", Error), ("P1", Error), ("P1", Error), ("S1", Warning)], 5_000, 900_000);
