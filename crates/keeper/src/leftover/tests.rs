@@ -627,6 +627,25 @@ fn an_edit_of_what_goes_is_not_lost_behind_an_append() {
     assert!(text.contains("EDITED"), "{text}");
 }
 
+/// The last line is completed while it is being repaired as a torn one.
+#[test]
+fn a_line_that_was_torn_and_is_completed_stays_whole() {
+    let world = World::new();
+    let path = world.path.clone();
+    let (torn, rest) = ("{\"role\":\"user\",\"content\":\"ques", "tion b\"}\n");
+    fs::write(&path, turn("a", BIG_CHARS) + torn).unwrap();
+    let mut is_done = false;
+    let hook = move |_, step| {
+        if step == Step::CatchUp && !std::mem::replace(&mut is_done, true) {
+            OpenOptions::new().append(true).open(&path).unwrap().write_all(rest.as_bytes()).unwrap();
+        }
+    };
+    let (done, steps) = fault::meanwhile(None, hook, || maintain(&world.path, None, &world.options()));
+    assert!(done.is_ok() && steps.contains(&Step::CatchUp), "{steps:?}");
+    let text = fs::read_to_string(&world.path).unwrap();
+    assert!(text.ends_with(&format!("\n{torn}{rest}")), "{text}");
+}
+
 /// A change right after the file was opened may carry the time that it had then, so all bytes are compared.
 #[test]
 fn a_file_that_was_just_written_is_compared() {

@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use transcript::policy::Selection;
 use transcript::{Policy, Span};
 
 /// A file and a vault.
@@ -234,6 +235,30 @@ fn a_text_that_quotes_a_cut_is_no_place_for_what_was_cut() {
             assert_eq!(place.text(), new(&text), "{before}");
         }
     }
+}
+
+/// What a repair put in belongs together: if somebody has changed a part of it, the rest stays as well, whatever may be undone.
+#[test]
+fn half_of_a_repair_is_not_undone() {
+    let call = |id: &str| pair(id, 40).lines().next().unwrap().to_string() + "\n" + HELLO;
+    let text = HELLO.to_string() + &call("a") + &call("b");
+    let place = FileAndVault::new(&text);
+    let selection = Selection { allow: vec!["P1".into()], ..Selection::default() };
+    let policy = Policy { selection, ..Policy::default() };
+    let options = Options { policy: policy.into(), ..place.options(200) };
+    let run = maintain(&place.path(), None, &options).unwrap().run.unwrap();
+    let fixed = place.text();
+    let added: Vec<&str> = fixed.lines().filter(|line| line.contains("tool_call_id")).collect();
+    assert_eq!(added.len(), 2, "{fixed}");
+    let changed = fixed.replace(added[1], &pair("b", 40).lines().nth(1).unwrap().replace("row", "own"));
+    fs::write(place.path(), &changed).unwrap();
+    for extent in [Extent::Whole, Extent::Possible] {
+        let ending = undo(&place.path(), None, &options, Some(&run), extent).unwrap().ending;
+        assert!(matches!(ending, Ending::Refused(Refusal::ChangedSince { .. })), "{ending:?}");
+        assert_eq!(place.text(), changed);
+    }
+    fs::write(place.path(), fixed).unwrap();
+    assert_eq!((place.undo(Some(&run)), place.text()), (Ending::Undone, text));
 }
 
 /// The run stays one of the original, whatever becomes of the copy.
