@@ -234,9 +234,15 @@ fn wait_for(file: &File, path: &Path) -> Result<bool, Error> {
 mod tests {
     use super::super::target::tests::{GateCase, deferral};
     use super::*;
+    use crate::gate::Pass;
+    use crate::new_text::{NewText, copy_span};
+    use crate::replace::replace;
+    use crate::snapshot::Snapshot;
     use crate::spawned::NO_FORKS;
     use crate::step::fault::{self, StepFault};
-    use std::fs;
+    use crate::vault::{Pending, Swap, Vault};
+    use std::{fs, io};
+    use transcript::Span;
 
     const ID: &str = "0199-aa";
 
@@ -416,6 +422,42 @@ mod tests {
         unknown("{\n");
         unknown("");
         unknown(&header(&format!(",\"x\":\"{}\"", "x".repeat(LINE_BYTES_MAX))));
+    }
+
+    /// A rollout whose second line is left out.
+    struct FirstLine(u64);
+
+    impl NewText for FirstLine {
+        fn parts(&self) -> Vec<(u64, Option<Span>)> {
+            vec![(self.0, Some(Span::new(0, self.0)))]
+        }
+
+        fn write(&self, original: &File, out: &File) -> io::Result<()> {
+            copy_span(original, Span::new(0, self.0), out)
+        }
+    }
+
+    #[test]
+    fn where_codex_counts_bytes_a_text_keeps_its_length() {
+        let _forks = NO_FORKS.read();
+        for (mode, is_refused) in [("paginated", true), ("legacy", false)] {
+            let text = header(&format!(r#","history_mode":"{mode}""#));
+            let (dir, case) = case(BOTH, &text);
+            let path = dir.path().join("sessions/2026/08/01/rollout-x.jsonl");
+            let old = Snapshot::open(&path, None).unwrap();
+            let vault = Vault::new(dir.path().join("vault"));
+            let keep = |pending: Pending, swap: Swap| {
+                old.read(|source| {
+                    pending.keep_merge(source, source.len(), Vec::new(), Some(swap), Vec::new())
+                })
+            };
+            let enter = || Ok(Pass { held: ask(&case.target(), Some(COLD))?.into_iter().collect() });
+            let first = FirstLine(text.find('\n').unwrap() as u64 + 1);
+            let done = replace(&old, &first, &vault, keep, enter);
+            let why = done.err().map(|stop| stop.to_string());
+            assert_eq!(why.is_some_and(|why| why.contains("byte offsets")), is_refused, "{mode}");
+            assert_eq!(fs::read_to_string(&path).unwrap() == text, is_refused, "{mode}");
+        }
     }
 
     #[test]
