@@ -1,10 +1,10 @@
-//! docs/rules.md: what each rule does in each format, and a fixture that shows each cell of the table.
+//! docs/rules: what each rule does in each format, and a fixture that shows it.
 
 use crate::fixtures::Fixture;
-use crate::support::{Dir, as_written, root};
+use crate::support::{Dir, differs, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use transcript::format::{FORMATS, Format, SupportLevel};
+use transcript::format::{FORMATS, Format, Results, SupportLevel};
 use transcript::rule::{Cover, RULES, Rule};
 
 /// A JavaScript string is limited to half a gigabyte (S10), a title is unseen more than 64 KiB from both ends
@@ -19,34 +19,114 @@ fn cover(rule: &Rule, format: &Format) -> Cover {
     }
 }
 
-/// The text of a cell.
-fn cell(cover: Cover) -> &'static str {
+/// What a rule does in a format, in a word.
+fn word(cover: Cover) -> &'static str {
     match cover {
-        Cover::Never => "–",
+        Cover::Never => "not looked for",
         Cover::Reported => "reported",
         Cover::Fixed => "fixed",
     }
 }
 
-/// The rows of the table.
-fn table() -> Vec<String> {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-    let mut rows =
-        vec![format!("| | {} |", names.join(" | ")), format!("|---|{}", "---|".repeat(names.len()))];
-    for rule in RULES {
-        let cells = FORMATS.iter().map(|format| cell(cover(rule, format)));
-        rows.push(format!("| {} | {} |", rule.code(), cells.collect::<Vec<_>>().join(" | ")));
+/// The pages of docs/rules: name, first letters of the codes, and title.
+const PAGES: &[(&str, &str, &str)] = &[
+    ("calls", "P", "Calls and results"),
+    ("sizes", "S", "Sizes and dead weight"),
+    ("bytes", "B", "Bytes and lines"),
+    ("links", "TV", "Links, counters and records"),
+    ("messages", "M", "Messages"),
+    ("data-sets", "D", "Rows of data sets"),
+    ("limits", "L", "Limits of `scan`"),
+];
+
+fn is_read_only(format: &Format) -> bool {
+    matches!(format.level, SupportLevel::ReadOnly(_))
+}
+
+fn is_data_set(format: &Format) -> bool {
+    matches!(format.results, Results::InConversation | Results::Unpaired)
+}
+
+/// The kinds of formats, as docs/rules.md names them.
+const KINDS: &[(&str, fn(&Format) -> bool)] = &[
+    ("sessions", |format| !is_read_only(format) && !is_data_set(format)),
+    ("data sets", is_data_set),
+    ("read-only formats", is_read_only),
+];
+
+/// The formats in which a rule does one of these, as briefly as their kinds allow.
+fn formats_where(rule: &Rule, covers: &[Cover]) -> String {
+    let is_meant = |format: &&&Format| covers.contains(&cover(rule, format));
+    if FORMATS.iter().all(|format| is_meant(&format)) {
+        return "all formats".to_string();
     }
-    rows
+    let names =
+        |formats: &[&&Format]| formats.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    let mut parts = Vec::new();
+    for (kind, is_of_kind) in KINDS {
+        let of_kind = FORMATS.iter().filter(|format| is_of_kind(format));
+        let (meant, others): (Vec<_>, Vec<_>) = of_kind.partition(is_meant);
+        match (meant.len(), others.len()) {
+            (0, _) => {}
+            (_, 0) => parts.push((*kind).to_string()),
+            (some, rest) if some > rest => parts.push(format!("{kind} but {}", names(&others))),
+            _ => parts.push(names(&meant)),
+        }
+    }
+    parts.join("; ")
+}
+
+/// The line that says where a rule does what.
+fn place(rule: &Rule) -> String {
+    let does = |what: Cover| FORMATS.iter().any(|format| cover(rule, format) == what);
+    let reported = || formats_where(rule, &[Cover::Reported]);
+    match (does(Cover::Fixed), does(Cover::Reported)) {
+        (true, true) => {
+            let found = formats_where(rule, &[Cover::Fixed, Cover::Reported]);
+            format!("Found in: {found}. Only reported in: {}.", reported())
+        }
+        (true, false) => format!("Found in: {}.", formats_where(rule, &[Cover::Fixed])),
+        _ => format!("Only reported, in: {}.", reported()),
+    }
+}
+
+/// The text of a page of docs/rules.
+fn page_of_rules(letters: &str, title: &str) -> String {
+    let mut rules: Vec<&Rule> =
+        RULES.iter().copied().filter(|rule| letters.contains(&rule.code()[..1])).collect();
+    rules.sort_by_key(|rule| code_order(rule.code()));
+    let mut page = format!("# {title}\n\nMade from the rules; [rules.md](../rules.md) explains the words.\n");
+    for rule in rules {
+        page += &format!(
+            "\n## {} {}\n\n{}\n\n**Repair.** {}\n\n{}\n",
+            rule.code(),
+            rule.name(),
+            rule.help().what,
+            rule.help().fix,
+            place(rule)
+        );
+    }
+    page
+}
+
+/// The letter of a code and its number.
+fn code_order(code: &str) -> (String, u32) {
+    (code[..1].to_string(), code[1..].parse().unwrap())
 }
 
 #[test]
 fn the_docs_say_what_each_rule_does_in_each_format() {
-    let path = root().join("docs/rules.md");
-    let table = table().join("\n") + "\n";
-    let page = fs::read_to_string(&path).unwrap();
-    let (above, _) = page.split_at(page.find("| | ").unwrap());
-    as_written(&path, &(above.to_string() + &table));
+    let differences: Vec<String> = PAGES
+        .iter()
+        .filter_map(|(name, letters, title)| {
+            differs(&root().join(format!("docs/rules/{name}.md")), &page_of_rules(letters, title))
+        })
+        .collect();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    let letters: String = PAGES.iter().map(|(_, letters, _)| *letters).collect();
+    let homeless: Vec<&str> =
+        RULES.iter().map(|rule| rule.code()).filter(|code| !letters.contains(&code[..1])).collect();
+    assert!(homeless.is_empty(), "no page of docs/rules has {homeless:?}");
 }
 
 #[test]
@@ -100,7 +180,7 @@ fn each_cell_of_the_table_has_a_fixture() {
                 Cover::Fixed => fixed.contains(rule.code()),
             };
             if !is_shown {
-                missing.push(format!("{}: {} is {}", format.name, rule.code(), cell(cover)));
+                missing.push(format!("{}: {} is {}", format.name, rule.code(), word(cover)));
             }
         }
     }
@@ -132,9 +212,8 @@ fn no_fixture_shows_more_than_the_table_says() {
 fn explain_lists_the_rows() {
     let explained = Dir::new().tailor(&["explain"]).text();
     let listed: Vec<&str> = explained.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let number = |code: &str| (code[..1].to_string(), code[1..].parse::<u32>().unwrap());
-    assert!(listed.is_sorted_by_key(|code| number(code)), "{explained}");
+    assert!(listed.is_sorted_by_key(|code| code_order(code)), "{explained}");
     let mut rules: Vec<&str> = RULES.iter().map(|rule| rule.code()).collect();
-    rules.sort_by_key(|code| number(code));
+    rules.sort_by_key(|code| code_order(code));
     assert_eq!(listed, rules);
 }

@@ -18,7 +18,7 @@ const README_BYTES_MAX: usize = 10_000;
 /// All pages for people, relative to the repository, with their text.
 fn pages() -> Vec<(PathBuf, String)> {
     let mut paths = Vec::new();
-    for folder in ["", "docs"] {
+    for folder in ["", "docs", "docs/rules"] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let name = PathBuf::from(entry.unwrap().file_name());
             if name.extension().is_some_and(|extension| extension == "md") {

@@ -1,4 +1,4 @@
-//! Z2, which tests/additions/run adds to a copy of the source: the model said tick.
+//! T99, which tests/additions/run adds to a copy of the source: the model said tick.
 
 use super::base::{Cover, FindingSink, Help, Rule, RuleInfo, about};
 use crate::model::finding::{Finding, Fix, Op, Severity};
@@ -10,7 +10,7 @@ use spans::source::Fault;
 
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
-        code: "Z2",
+        code: "T99",
         name: "ticking",
         help: Help { what: "The model said tick.", why: "", fix: "It says tock.", source: "" },
         ..RuleInfo::BASE
