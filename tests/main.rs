@@ -5,7 +5,7 @@
 
 mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outcome, and no byte lost.
 mod cache; // The index of verdicts: unchanged files are not read again, and results stay the same.
-mod cells; // docs/rules.md: the table, and a fixture that shows each of its cells.
+mod cells; // docs/rules: what each rule does in each format, and a fixture that shows it.
 mod checks; // `scan` in CI: output formats, limits, the baseline; the GitHub Action and the hooks of this repository.
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
 mod cost; // What hostile sessions cost: at most in proportion to their length, counted in instructions.
@@ -32,7 +32,7 @@ mod order; // The system calls of a run: their order, and what remains if any of
 mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
 mod plainer; // Formats that may be taken for a plainer one.
 mod power; // `tailor fix` and a power cut: nothing is lost but what the disk lost.
-mod profiles; // docs/profiles.md: its cases are in the tests; and the profiles on real transcripts.
+mod profiles; // profiles/cases.md: its cases are in the tests; and the profiles on real transcripts.
 mod readme; // README.md and docs/: examples that run, links that work, a picture that is up to date.
 mod recover; // `tailor recover`, `compact` and `chunk`: a long session can continue, and undo restores every byte.
 mod rng; // Repeatable random numbers.

@@ -1,5 +1,5 @@
-//! docs/profiles.md: each case of another system in its list is in an existing test or fixture, and each of our cases
-//! is in the list; and what the profiles do to real transcripts.
+//! tests/profiles/cases.md: each case of another system is in an existing test or fixture, and each of our cases is in the
+//! list; and what the profiles do to real transcripts.
 
 use crate::support::root;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,7 @@ fn quoted(cell: &str) -> Vec<String> {
 }
 
 fn rows() -> Vec<CaseRow> {
-    let text = fs::read_to_string(root().join("docs/profiles.md")).unwrap();
-    let tables = text.split("\n## ").find(|part| part.starts_with("Their test cases")).unwrap();
+    let tables = fs::read_to_string(root().join("tests/profiles/cases.md")).unwrap();
     let row = |line: &str| {
         let cells: Vec<&str> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
         let [cases, verdict, shown_by, ""] = cells[..] else { panic!("not three columns: {line}") };
@@ -90,7 +89,7 @@ fn each_case_of_another_system_is_where_the_table_says() {
                 .map(|case| format!("no test names {case}")),
         );
     }
-    assert!(wrong.is_empty(), "docs/profiles.md:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "tests/profiles/cases.md:\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -113,7 +112,7 @@ fn each_case_in_our_tables_is_in_the_list() {
             }
         }
     }
-    assert!(wrong.is_empty(), "docs/profiles.md does not list\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "tests/profiles/cases.md does not list\n{}", wrong.join("\n"));
     assert!(count > 70, "{count} cases were found");
 }
 
@@ -140,7 +139,7 @@ struct Sum {
     codes: BTreeMap<&'static str, usize>,
 }
 
-/// Prints the table of docs/profiles.md. Each plan is applied, and must leave nothing to repair.
+/// Prints what each profile does, format by format. Each plan is applied, and must leave nothing to repair.
 #[test]
 fn profiles_over_real_transcripts() {
     let Some(files) = crate::folder::real_files() else { return };

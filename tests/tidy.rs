@@ -110,7 +110,7 @@ fn long_functions_are_found() {
 
 /// Words in README.md, in the other pages beside it, and in docs/, as `wc -w` counts them. A change may lower a number; whoever
 /// raises one gives the reason in the commit.
-const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 10_000), ("docs", 44_500)];
+const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 10_000), ("docs", 42_000)];
 
 #[test]
 fn the_docs_do_not_grow_unnoticed() {

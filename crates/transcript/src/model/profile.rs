@@ -4,7 +4,7 @@
 //! `10915` are pull requests of OpenClaw. Markers are ours under every profile, so that a second run changes nothing;
 //! the numbers (kept at the beginning, kept at the end, omitted) are theirs.
 //!
-//! `docs/profiles.md` goes through the test cases of these systems one by one: what holds, and what differs on purpose.
+//! `tests/profiles/cases.md` goes through the test cases of these systems one by one: what holds, and what differs on purpose.
 
 use crate::model::policy::{Cap, Crowded, CutShape, Kept, Note, Policy, Stale, ToolCap, Turns};
 use alloc::string::String;
