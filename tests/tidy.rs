@@ -268,7 +268,7 @@ fn we_stand_on_few_packages() {
     assert!(packages <= PACKAGES_MAX, "{packages} packages are in Cargo.lock, and {PACKAGES_MAX} are enough");
 }
 
-/// What the README's first command compiles, third-party crates and ours. docs/dependencies.md says what they cost.
+/// What the README's first command compiles, third-party crates and ours.
 const FIRST_PACKAGES_MAX: usize = 119;
 
 #[test]
@@ -297,7 +297,7 @@ fn each_direct_dependency_is_explained() {
     let named: BTreeSet<&str> = table
         .lines()
         .take_while(|line| !line.starts_with("## "))
-        .filter_map(|line| line.strip_prefix("| `")?.split(" | ").next())
+        .filter_map(|line| line.strip_prefix("- `")?.split([':', '(']).next())
         .flat_map(|names| names.split(['`', ',', ' ']))
         .filter(|name| !name.is_empty())
         .collect();
@@ -305,6 +305,15 @@ fn each_direct_dependency_is_explained() {
     let theirs = dependencies.iter().filter(|(_, how)| how.get("path").is_none());
     let theirs: BTreeSet<&str> = theirs.map(|(name, _)| name.as_str()).collect();
     assert_eq!(named, theirs, "docs/dependencies.md, and what Cargo.toml has");
+}
+
+#[test]
+fn the_size_of_the_program_is_the_one_that_ci_allows() {
+    let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
+    let most = ci.lines().find_map(|line| line.strip_prefix("BINARY_BYTES_MAX=")).unwrap();
+    let megabytes = most.parse::<f64>().unwrap() / 1e6;
+    let page = fs::read_to_string(root().join("docs/install.md")).unwrap();
+    assert!(page.contains(&format!("has less than {megabytes} MB")), "docs/install.md: {megabytes} MB");
 }
 
 #[test]
