@@ -14,7 +14,7 @@ use spans::json::{Doc, Value};
 use spans::source::Span;
 
 /// A transcript format: facts about another program's files, and functions that read and write their records. A format is a
-/// constant over `BASE`; docs/formats.md shows how one is added.
+/// constant over `BASE`; CONTRIBUTING.md shows how one is added.
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Format {
     /// Its name, as printed and as used in fixtures.

@@ -1,4 +1,4 @@
-//! The example of docs/formats.md, compiled into the tests: a format is one file and one line.
+//! The example of CONTRIBUTING.md, compiled into the tests: a format is one file and one line.
 
 use super::FORMATS;
 use super::base::Gate;
@@ -14,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use spans::source::Source;
 
-const PAGE: &str = include_str!("../../../../docs/formats.md");
+const PAGE: &str = include_str!("../../../../CONTRIBUTING.md");
 
 /// A transcript of Otter, as the page shows it.
 fn lines() -> &'static str {
