@@ -1,8 +1,8 @@
 //! What may be wrong with a session. Each rule is one file; [`RULES`] lists them all.
 //!
 //! A rule sees the whole session and yields findings. It changes nothing: a fix is a list of
-//! [`crate::model::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are stable and listed in
-//! docs/rules.md; names say what is wrong, not how it is repaired.
+//! [`crate::model::finding::Op`] steps, some with new bytes, and only [`crate::plan`] makes edits of the file of them. Codes are
+//! stable and listed in docs/rules.md; names say what is wrong, not how it is repaired.
 
 #![expect(clippy::unnecessary_wraps, reason = "all checks have one signature, and some read no bytes")]
 

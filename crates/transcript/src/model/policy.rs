@@ -1,4 +1,4 @@
-//! The policy of a run: limits, and which rules may act. Plain data, whoever chose it.
+//! The policy of a run: limits, which rules may act, and what is known of the session from elsewhere. Plain data.
 
 use crate::model::finding::{Finding, Safety};
 use crate::model::image::ImageKind;
@@ -14,7 +14,8 @@ use spans::marker::TextFolder;
 /// The context window assumed for an unknown model, in tokens.
 pub const WINDOW_TOKENS: u64 = 200_000;
 
-/// Limits and permissions of one run. A limit of 0 is switched off.
+/// Limits and permissions of one run, and what the caller knows of a session that its text does not say, such as its format and
+/// the windows that configurations state. A limit of 0 is switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "choices that have nothing to do with each other")]
 pub struct Policy {
