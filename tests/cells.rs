@@ -95,7 +95,7 @@ fn page_of_rules(letters: &str, title: &str) -> String {
     let mut rules: Vec<&Rule> =
         RULES.iter().copied().filter(|rule| letters.contains(&rule.code()[..1])).collect();
     rules.sort_by_key(|rule| code_order(rule.code()));
-    let mut page = format!("# {title}\n\nMade from the rules; [rules.md](../rules.md) explains the words.\n");
+    let mut page = format!("# {title}\n\n[rules.md](../rules.md) explains the words.\n");
     for rule in rules {
         page += &format!(
             "\n## {} {}\n\n{}\n\n**Repair.** {}\n\n{}\n",
@@ -131,9 +131,8 @@ fn the_docs_say_what_each_rule_does_in_each_format() {
 
 #[test]
 fn the_docs_say_why_a_rule_has_nothing_to_do_in_a_format() {
-    let page = fs::read_to_string(root().join("docs/rules.md")).unwrap();
-    let section = page.split("## ").find(|section| section.starts_with("Why a rule")).unwrap();
-    let reasons = section.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
+    let page = fs::read_to_string(root().join("tests/cells.md")).unwrap();
+    let reasons = page.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
     let told: Vec<&str> = reasons.flat_map(|(codes, _)| codes.split(", ")).collect();
     // Formats that are only read, or whose content is not sent, share one row.
     let others = || {
@@ -149,7 +148,7 @@ fn the_docs_say_why_a_rule_has_nothing_to_do_in_a_format() {
             wrong.push(format!("{}{}", rule.code(), if never { "" } else { " (has no –)" }));
         }
     }
-    assert!(wrong.is_empty(), "docs/rules.md: why these are nothing to some format: {}", wrong.join(", "));
+    assert!(wrong.is_empty(), "tests/cells.md: why these are nothing to some format: {}", wrong.join(", "));
 }
 
 /// What the fixtures of each format show: the codes that are found, and those that are fixed.

@@ -73,7 +73,7 @@ pub enum Cover {
     Fixed,
     /// It finds the problem and reports it.
     Reported,
-    /// The problem cannot occur there, or the owning program repairs it; docs/rules.md says why, and what remains.
+    /// The problem cannot occur there, or the owning program repairs it; tests/cells.md says why, and docs/rules.md what remains.
     Never,
 }
 
