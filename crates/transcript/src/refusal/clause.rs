@@ -4,7 +4,9 @@
 //! row's family is the answer: "the key has been revoked" and "could not validate credentials" need no phrase of their
 //! own. The first row counts: money before rates, rates before lengths, and what is broadest last.
 
-use super::{Blame, Facts, Family, families::FAMILIES};
+use super::families::FAMILIES;
+use super::family::{Blame, Family};
+use super::pattern::Facts;
 
 /// That something is not as it has to be.
 const REFUSED: &str = "invalid|unsupported|not supported|not support|not valid|not allowed|not permitted|incorrect|unknown|\

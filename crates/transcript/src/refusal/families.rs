@@ -5,7 +5,7 @@
 //! what a single word may not decide alone, or the part of the request or the HTTP status makes plain. `source` says where
 //! the texts are from; `tests/errors/` has the collection by which all of them are measured.
 
-use super::{Blame, Family, NONE};
+use super::family::{Blame, Family, NONE};
 
 /// See the module.
 pub static FAMILIES: &[Family] = &[

@@ -1,6 +1,6 @@
 //! The place that an error names: a path into the request, a number of a message, or a line of the file.
 
-use super::Blame;
+use super::family::Blame;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
