@@ -3,6 +3,7 @@
 use crate::fixtures::Fixture;
 use crate::support::{Dir, differs, root};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::fs;
 use transcript::format::{FORMATS, Format, Results, SupportLevel};
 use transcript::rule::{Cover, RULES, Rule};
@@ -47,8 +48,10 @@ fn is_data_set(format: &Format) -> bool {
     matches!(format.results, Results::InConversation | Results::Unpaired)
 }
 
+type IsOfKind = fn(&Format) -> bool;
+
 /// The kinds of formats, as docs/rules.md names them.
-const KINDS: &[(&str, fn(&Format) -> bool)] = &[
+const KINDS: &[(&str, IsOfKind)] = &[
     ("sessions", |format| !is_read_only(format) && !is_data_set(format)),
     ("data sets", is_data_set),
     ("read-only formats", is_read_only),
@@ -97,14 +100,10 @@ fn page_of_rules(letters: &str, title: &str) -> String {
     rules.sort_by_key(|rule| code_order(rule.code()));
     let mut page = format!("# {title}\n\n[rules.md](../rules.md) explains the words.\n");
     for rule in rules {
-        page += &format!(
-            "\n## {} {}\n\n{}\n\n**Repair.** {}\n\n{}\n",
-            rule.code(),
-            rule.name(),
-            rule.help().what,
-            rule.help().fix,
-            place(rule)
-        );
+        let (code, name, help, place) = (rule.code(), rule.name(), rule.help(), place(rule));
+        let (what, fix) = (help.what, help.fix);
+        write!(page, "\n## {code} {name}\n\n{what}\n\n**Repair.** {fix}\n\n{place}\n")
+            .expect("a text takes all");
     }
     page
 }
