@@ -6,7 +6,7 @@ mod powerless; // The program without root's rights.
 pub(crate) use crate::folder::skipped;
 #[cfg(unix)]
 #[allow(unused_imports, reason = "not all tests need them")]
-pub(crate) use powerless::{give_to_powerless, is_root};
+pub(crate) use powerless::{NOBODY, give_to_powerless, is_root};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;

@@ -62,7 +62,7 @@ pub(crate) fn give_to_powerless(path: &Path) {
 }
 
 /// The id of a user without rights.
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 
 /// Whether no permission binds us.
 pub(crate) fn is_root() -> bool {

@@ -98,7 +98,7 @@ ERRORS = [
     "prompt is too long: 201234 tokens > 200000 maximum",
     "prompt is too long: 250000 tokens > 200000 maximum",
     "messages.2: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_A",
-    "connection reset by peer",
+    "exit code 137",
 ]
 
 
