@@ -9,6 +9,7 @@ use transcript::compact::{CompactRequest, Stay, Unable, compact};
 use transcript::finding::Held;
 use transcript::format::{EntryPart, FORMATS, Format, ResultPlace, SupportLevel};
 use transcript::scan::scan;
+use transcript::{Policy, Reading};
 
 /// This many lines determine the format, so large files need not be read completely.
 const LINES: usize = 60;
@@ -198,15 +199,10 @@ fn a_compaction_is_written_or_refused_with_the_reason() {
         CompactRequest { stay: Stay::Last(1), summary: Some("They listed files."), message_chars_max: 0 };
     for fixture in Fixture::all().iter().filter(|fixture| fixture.name.ends_with("/ok-whole-session")) {
         let bytes = &fixture.input;
-        let format = scan(&bytes.as_slice()).unwrap().format.unwrap();
-        match compact(
-            &transcript::Reading::new(&bytes.as_slice()).unwrap(),
-            &transcript::Policy::default(),
-            &request,
-        )
-        .unwrap()
-        .repair
-        {
+        let source = bytes.as_slice();
+        let reading = Reading::new(&source).unwrap();
+        let format = reading.scanned.format.unwrap();
+        match compact(&reading, &Policy::default(), &request).unwrap().repair {
             Ok(_) => assert!(format.counted.is_none(), "{}", fixture.name),
             Err(Unable::Held(Held::Counted(_))) => assert!(format.counted.is_some(), "{}", fixture.name),
             Err(unable) => assert_eq!(unable, Unable::NotWritten, "{}", fixture.name),

@@ -121,7 +121,7 @@ impl FileContent {
         policies: &Policies,
         work: impl FnOnce(&Reading<'_>, &Arc<Policy>) -> Result<T, E>,
     ) -> Result<T, Stop> {
-        self.scan(policies, |read, source, policy| work(&Reading { source, read }, policy))
+        self.scan(policies, |scanned, source, policy| work(&Reading { source, scanned }, policy))
     }
 
     /// Whether there are holes in a long file. They are skipped one after the other: there may be terabytes of them.

@@ -456,7 +456,7 @@ impl<'a> Replacement<'a> {
         let length = self.new_length.get() + (end - self.known.at());
         self.known.copy(&self.old.file, &self.new, end)?;
         if self.new.metadata()?.len() != length {
-            return Err(io::Error::other("the new text is longer than what was copied to it"));
+            return Err(io::Error::other("the new text is not as long as what was copied to it"));
         }
         self.new_length.set(length);
         Ok(length)

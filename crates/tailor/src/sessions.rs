@@ -398,7 +398,7 @@ impl Fill {
 /// errors (Vibe).
 fn is_asked_in_vain(looked: &Examination) -> bool {
     let last = looked.facts.lines;
-    looked.findings.iter().any(|finding| finding.rule.code() == "M7" && finding.line == last)
+    looked.findings.iter().any(|finding| finding.rule.is_about_unanswered() && finding.line == last)
 }
 
 /// The state of a session.

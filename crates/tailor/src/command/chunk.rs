@@ -27,7 +27,7 @@ pub(crate) fn run(asked: &Asked) -> CommandResult {
         let reading = Reading::new(source)?;
         let totals = chunks(&reading, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if is_empty(&totals) {
-            format = reading.read.format;
+            format = reading.scanned.format;
         }
         Ok::<_, transcript::compact::NotDrawn>(totals)
     };

@@ -116,7 +116,7 @@ pub(crate) fn look(
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(&reading.read, reading.source, policy, (depth, Purpose::Report), holds, remember)
+    look_at(&reading.scanned, reading.source, policy, (depth, Purpose::Report), holds, remember)
 }
 
 /// The same for a source that was read.

@@ -53,9 +53,11 @@ pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Faul
 
 /// The same for a source that was read, and of which more is asked.
 pub fn examine_read(reading: &Reading<'_>, policy: &Policy) -> Result<Examination, Fault> {
-    let found = look_as_needed(&reading.read, reading.source, policy, &mut |_, _| {})?;
-    let read = || (reading.read.clone(), reading.source);
-    if found.only_cuts { Ok(found) } else { tried(found, read(), policy) }
+    let found = look_as_needed(&reading.scanned, reading.source, policy, &mut |_, _| {})?;
+    if found.only_cuts {
+        return Ok(found);
+    }
+    with_trial(found, (reading.scanned.clone(), reading.source), policy)
 }
 
 /// The same for a source that was read.
@@ -71,11 +73,15 @@ pub(crate) fn examine_and_remember(
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
     let found = look_as_needed(&read, source, policy, remember)?;
-    if found.only_cuts { Ok(found) } else { tried(found, (read, source), policy) }
+    if found.only_cuts { Ok(found) } else { with_trial(found, (read, source), policy) }
 }
 
 /// What was found, and what a repair would do about it.
-fn tried(found: Examination, read: (Scanned, &dyn Source), policy: &Policy) -> Result<Examination, Fault> {
+fn with_trial(
+    found: Examination,
+    read: (Scanned, &dyn Source),
+    policy: &Policy,
+) -> Result<Examination, Fault> {
     let terms = Terms { policy, depth: Depth::Trial, kept_entries_max: KEPT_ENTRIES_MAX };
     Ok(mend_from(found, read, terms, &mut |_| {}, &mut |_, _| {})?.before)
 }
@@ -87,7 +93,7 @@ pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
 
 /// The same for a source that was read, and of which more is asked.
 pub fn mend_read(reading: &Reading<'_>, policy: &Policy) -> Result<Mended, Fault> {
-    mend_scanned(reading.read.clone(), reading.source, policy, &mut |_| {})
+    mend_scanned(reading.scanned.clone(), reading.source, policy, &mut |_| {})
 }
 
 /// The same for a source that was read; `drawn` sees the first plan before it is checked, so that texts it takes out can be

@@ -38,34 +38,55 @@ const ABORTED: &[u8] = b"aborted";
 
 /// The variants that 0.171.0 deserialises, and those of earlier versions; 0.171.0 skips `ghost_snapshot` by name.
 const KINDS: &[Kinds] = &[
-    Kinds::at(&["type"]).sent("response_item inter_agent_communication").steers("event_msg compacted").silent("turn_context session_meta world_state inter_agent_communication_metadata dynamic_tools_updated \
-         token_usage_record security_risk_score realtime_item"),
+    LINES,
     Kinds::at(&["payload", "type"]).within("response_item").sent(ITEMS).silent(OTHER_ITEMS),
-    Kinds::at(&["payload", "replacement_history", "*", "type"]).within("compacted").sent(ITEMS).silent(OTHER_ITEMS),
-    Kinds::at(&["payload", "content", "*", "type"]).within("response_item").sent("output_text input_text input_image input_audio encrypted_content reasoning_text text"),
-    Kinds::at(&["payload", "output", "*", "type"]).within("response_item").sent("input_text input_image input_audio encrypted_content"),
-    Kinds::at(&["payload", "type"]).within("event_msg").silent("token_count agent_message user_message agent_reasoning task_started task_complete exec_command_end \
-         patch_apply_end mcp_tool_call_end turn_aborted item_completed agent_reasoning_raw_content \
-         agent_reasoning_section_break thread_settings_applied thread_name_updated thread_goal_updated \
-         thread_queue_changed context_compacted entered_review_mode exited_review_mode web_search_begin \
-         web_search_end image_generation_begin image_generation_end view_image_tool_call error warning \
-         stream_error deprecation_notice background_event turn_diff plan_update plan_delta \
-         session_configured environment_connected environment_disconnected mcp_startup_update \
-         mcp_startup_complete mcp_tool_call_begin exec_command_begin exec_command_output_delta \
-         terminal_interaction exec_approval_request request_permissions request_user_input \
-         dynamic_tool_call_request dynamic_tool_call_response elicitation_request elicitation_abandoned \
+    Kinds::at(&["payload", "replacement_history", "*", "type"])
+        .within("compacted")
+        .sent(ITEMS)
+        .silent(OTHER_ITEMS),
+    Kinds::at(&["payload", "content", "*", "type"])
+        .within("response_item")
+        .sent("output_text input_text input_image input_audio encrypted_content reasoning_text text"),
+    Kinds::at(&["payload", "output", "*", "type"])
+        .within("response_item")
+        .sent("input_text input_image input_audio encrypted_content"),
+    Kinds::at(&["payload", "type"])
+        .within("event_msg")
+        .silent(
+            "token_count agent_message user_message agent_reasoning task_started task_complete \
+         exec_command_end patch_apply_end mcp_tool_call_end turn_aborted item_completed \
+         agent_reasoning_raw_content agent_reasoning_section_break thread_settings_applied \
+         thread_name_updated thread_goal_updated thread_queue_changed context_compacted \
+         entered_review_mode exited_review_mode web_search_begin web_search_end \
+         image_generation_begin image_generation_end view_image_tool_call error warning stream_error \
+         deprecation_notice background_event turn_diff plan_update plan_delta session_configured \
+         environment_connected environment_disconnected mcp_startup_update mcp_startup_complete \
+         mcp_tool_call_begin exec_command_begin exec_command_output_delta terminal_interaction \
+         exec_approval_request request_permissions request_user_input dynamic_tool_call_request \
+         dynamic_tool_call_response elicitation_request elicitation_abandoned \
          apply_patch_approval_request patch_apply_begin patch_apply_updated guardian_assessment \
          guardian_warning auth_recovery_started auth_recovery_completed realtime_conversation_started \
          realtime_conversation_realtime realtime_conversation_closed realtime_conversation_sdp \
          realtime_conversation_list_voices_response model_reroute model_verification \
          turn_moderation_metadata safety_buffering shutdown_complete raw_response_item \
          raw_response_completed item_started hook_started hook_completed agent_message_content_delta \
-         agent_message_delta agent_reasoning_delta reasoning_content_delta reasoning_raw_content_delta \
-         collab_agent_spawn_begin collab_agent_spawn_end collab_agent_interaction_begin \
-         collab_agent_interaction_end collab_waiting_begin collab_waiting_end collab_close_begin \
-         collab_close_end collab_resume_begin collab_resume_end sub_agent_activity undo_started \
-         undo_completed").steers("thread_rolled_back"),
+         agent_message_delta agent_reasoning_delta reasoning_content_delta \
+         reasoning_raw_content_delta collab_agent_spawn_begin collab_agent_spawn_end \
+         collab_agent_interaction_begin collab_agent_interaction_end collab_waiting_begin \
+         collab_waiting_end collab_close_begin collab_close_end collab_resume_begin collab_resume_end \
+         sub_agent_activity undo_started undo_completed",
+        )
+        .steers("thread_rolled_back"),
 ];
+
+/// The types of lines.
+const LINES: Kinds = Kinds::at(&["type"])
+    .sent("response_item inter_agent_communication")
+    .steers("event_msg compacted")
+    .silent(
+        "turn_context session_meta world_state inter_agent_communication_metadata \
+         dynamic_tools_updated token_usage_record security_risk_score realtime_item",
+    );
 
 /// Items of the conversation.
 const ITEMS: &str = "function_call function_call_output message reasoning custom_tool_call custom_tool_call_output \
@@ -179,7 +200,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn vote(doc: &Doc) -> Vote {
-    let known = doc.get("type").is_some_and(|kind| KINDS[0].has(kind));
+    let known = doc.get("type").is_some_and(|kind| LINES.has(kind));
     let payload = doc.get("payload").is_some_and(|payload| payload.kind() == Json::Object);
     if known && payload && is_string(doc.get("timestamp")) && only_keys(doc, KEYS) {
         Vote::Own

@@ -27,22 +27,37 @@ const TYPES: &[&str] = &[
 
 /// The events that 2.1.0 stores, and those of earlier versions.
 const KINDS: &[Kinds] = &[
-    Kinds::at(&["type"]).sent("context.append_loop_event context.append_message").steers("context.apply_compaction context.undo context.clear full_compaction.begin full_compaction.cancel \
-         full_compaction.complete micro_compaction.apply forked").silent("usage.record llm.request metadata turn.prompt turn.ended turn.steer turn.cancel \
+    Kinds::at(&["type"])
+        .sent("context.append_loop_event context.append_message")
+        .steers(
+            "context.apply_compaction context.undo context.clear full_compaction.begin \
+         full_compaction.cancel full_compaction.complete micro_compaction.apply forked",
+        )
+        .silent(
+            "usage.record llm.request metadata turn.prompt turn.ended turn.steer turn.cancel \
          turn.step.interrupted turn.step.retrying config.update token_counting.measured \
-         token_counting.rebased token_counting.truncated token_counting.turn_recorded llm.tools_snapshot \
-         permission.record_approval_result permission.set_mode tools.set_active_tools \
-         tools.reset_active_tools tools.register_user_tool tools.unregister_user_tool tools.update_store \
-         plan.revision plan_mode.enter plan_mode.exit plan_mode.cancel cron.add cron.cursor cron.delete \
-         file_history.checkpoint file_history.tracked goal.create goal.update goal.clear goal.account_usage \
-         goal.continuation interaction.request interaction.resolved interruptionReminder.recorded \
-         mcp.tools_discovered plugin.session_start profile.bind prompt.aborted prompt.completed \
-         prompt.steered runtime.set_binding swarm_mode.enter swarm_mode.exit tower_mode.enter \
-         tower_mode.exit task.started task.terminated task.waitDelivered"),
-    Kinds::at(&["event", "type"]).within("context.append_loop_event").sent("content.part tool.call tool.result").silent("step.begin step.end"),
+         token_counting.rebased token_counting.truncated token_counting.turn_recorded \
+         llm.tools_snapshot permission.record_approval_result permission.set_mode \
+         tools.set_active_tools tools.reset_active_tools tools.register_user_tool \
+         tools.unregister_user_tool tools.update_store plan.revision plan_mode.enter plan_mode.exit \
+         plan_mode.cancel cron.add cron.cursor cron.delete file_history.checkpoint \
+         file_history.tracked goal.create goal.update goal.clear goal.account_usage goal.continuation \
+         interaction.request interaction.resolved interruptionReminder.recorded mcp.tools_discovered \
+         plugin.session_start profile.bind prompt.aborted prompt.completed prompt.steered \
+         runtime.set_binding swarm_mode.enter swarm_mode.exit tower_mode.enter tower_mode.exit \
+         task.started task.terminated task.waitDelivered",
+        ),
+    Kinds::at(&["event", "type"])
+        .within("context.append_loop_event")
+        .sent("content.part tool.call tool.result")
+        .silent("step.begin step.end"),
     Kinds::at(&["message", "role"]).within("context.append_message").sent("user assistant tool system"),
-    Kinds::at(&["message", "content", "*", "type"]).within("context.append_message").sent("text think image_url audio_url video_url"),
-    Kinds::at(&["event", "part", "type"]).within("context.append_loop_event").sent("text think image_url audio_url video_url"),
+    Kinds::at(&["message", "content", "*", "type"])
+        .within("context.append_message")
+        .sent("text think image_url audio_url video_url"),
+    Kinds::at(&["event", "part", "type"])
+        .within("context.append_loop_event")
+        .sent("text think image_url audio_url video_url"),
 ];
 
 const NAMES: &[FieldNames] = &[

@@ -5,6 +5,8 @@
 
 use crate::model::draft::Draft;
 use crate::model::entry::ContentIssueKind;
+use alloc::boxed::Box;
+use hashbrown::HashMap;
 use spans::json::{Value, ValueKind};
 
 /// Kinds that are named at one place of a record. The names are words in a text.
@@ -54,6 +56,12 @@ impl Kinds {
         })
     }
 
+    /// Whether records of a type have kinds at this place.
+    fn belongs_to(&self, record_type: Option<Value<'_>>) -> bool {
+        let is_own = |kind: Value<'_>| self.within.split_ascii_whitespace().any(|own| kind.is(own));
+        self.within.is_empty() || record_type.is_some_and(is_own)
+    }
+
     /// Whether a name was that of a known kind before some bytes of it were overwritten.
     fn was_overwritten(&self, name: &[u8]) -> bool {
         let usual = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.$:/@ ".contains(byte);
@@ -62,21 +70,56 @@ impl Kinds {
     }
 }
 
-/// Notes the names of kinds that a format does not know.
-pub(crate) fn note_unknown(kinds: &[Kinds], record: Value<'_>, draft: &mut Draft<'_>) {
-    for own in kinds {
-        let applies = own.within.is_empty()
-            || record
-                .get("type")
-                .is_some_and(|kind| own.within.split_ascii_whitespace().any(|known| kind.is(known)));
-        if applies {
+/// What was found known before. Records are of the same kinds again and again, and to go through the lists takes as long as to
+/// read a short record.
+#[derive(Default)]
+pub(crate) struct KnownKinds {
+    /// For each type of records, the places of a format that belong to it: bits, by their order.
+    places: HashMap<Box<[u8]>, u32>,
+    /// The names that are known, with their places.
+    names: HashMap<Box<[u8]>, u32>,
+}
+
+/// How many types and names are remembered.
+const REMEMBERED_MAX: usize = 1 << 10;
+
+impl KnownKinds {
+    /// Notes the names of kinds that a format does not know.
+    pub(crate) fn note_unknown(&mut self, kinds: &[Kinds], record: Value<'_>, draft: &mut Draft<'_>) {
+        let places = self.places_of(kinds, record);
+        for (place, own) in kinds.iter().enumerate().filter(|(place, _)| places & (1 << place) != 0) {
             visit(record, own.at, &mut |name| {
-                let is_strange = name.kind() == ValueKind::String && !name.is("") && !own.has(name);
-                if is_strange && name.text().is_some_and(|name| !own.was_overwritten(&name)) {
+                if !self.is_known(own, place, name) {
                     draft.issue(ContentIssueKind::Unknown, name.span());
                 }
             });
         }
+    }
+
+    fn places_of(&mut self, kinds: &[Kinds], record: Value<'_>) -> u32 {
+        let record_type = record.get("type");
+        let name = record_type.map_or(&[][..], Value::prefix);
+        if let Some(&places) = self.places.get(name) {
+            return places;
+        }
+        let belong = kinds.iter().enumerate().filter(|(_, own)| own.belongs_to(record_type));
+        let places = belong.fold(0, |places, (place, _)| places | 1 << place);
+        if self.places.len() < REMEMBERED_MAX {
+            self.places.insert(name.into(), places);
+        }
+        places
+    }
+
+    fn is_known(&mut self, own: &Kinds, place: usize, name: Value<'_>) -> bool {
+        let text = name.prefix();
+        if name.kind() != ValueKind::String || self.names.get(text).is_some_and(|at| at & (1 << place) != 0) {
+            return true;
+        }
+        let is_known = own.has(name);
+        if is_known && self.names.len() < REMEMBERED_MAX {
+            *self.names.entry_ref(text).or_default() |= 1 << place;
+        }
+        is_known || name.is("") || name.text().is_none_or(|name| own.was_overwritten(&name))
     }
 }
 

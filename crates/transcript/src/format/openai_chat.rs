@@ -250,8 +250,8 @@ const KINDS: &[Kinds] = &[
         .steers("_checkpoint")
         .silent("_usage _system_prompt session_meta"),
     Kinds::at(&["content", "*", "type"]).sent(
-        "text image_url input_audio file refusal think image audio video audio_url video_url input_text \
-         output_text input_image",
+        "text image_url input_audio file refusal think image audio video audio_url video_url \
+         input_text output_text input_image",
     ),
     Kinds::at(&["tool_calls", "*", "type"]).sent("function custom"),
 ];

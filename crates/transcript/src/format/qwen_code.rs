@@ -28,12 +28,17 @@ const ENVELOPE: &[&str] = &["cwd", "version", "gitBranch"];
 /// The types and subtypes that 0.24.4 accepts in its own files.
 const KINDS: &[Kinds] = &[
     Kinds::at(&["type"]).sent("assistant tool_result user").steers("system"),
-    Kinds::at(&["subtype"]).silent("ui_telemetry slash_command at_command attribution_snapshot notification background_task_completed \
-         cron mid_turn_user_message realtime_message custom_title parent_session agent_bootstrap \
-         agent_launch_prompt agent_retry agent_session_ready file_history_snapshot session_source \
-         session_model omni_recall session_sources_snapshot branch_checkpoint goal_state goal_runtime \
-         goal_turn_end turn_result user_text_elements session_artifact_event session_artifact_snapshot \
-         session_recording_degraded managed_session_*").steers("chat_compression rewind"),
+    Kinds::at(&["subtype"])
+        .silent(
+            "ui_telemetry slash_command at_command attribution_snapshot notification \
+         background_task_completed cron mid_turn_user_message realtime_message custom_title \
+         parent_session agent_bootstrap agent_launch_prompt agent_retry agent_session_ready \
+         file_history_snapshot session_source session_model omni_recall session_sources_snapshot \
+         branch_checkpoint goal_state goal_runtime goal_turn_end turn_result user_text_elements \
+         session_artifact_event session_artifact_snapshot session_recording_degraded \
+         managed_session_*",
+        )
+        .steers("chat_compression rewind"),
     parts_of_gemini(&["message", "parts", "*", "?"]),
 ];
 

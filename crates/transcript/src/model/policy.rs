@@ -563,9 +563,14 @@ impl Selection {
     pub fn applies(&self, finding: &Finding) -> bool {
         match finding.fix.safety {
             Safety::Safe => true,
-            Safety::Guarded(_) => self.allow.iter().any(|named| named == finding.rule.code()),
+            Safety::Guarded(_) => self.allows(finding.rule.code()),
             Safety::Held(_) | Safety::None => false,
         }
+    }
+
+    /// Whether the user lets a rule do more than what is safe.
+    pub(crate) fn allows(&self, code: &str) -> bool {
+        self.allow.iter().any(|allowed| allowed == code)
     }
 }
 

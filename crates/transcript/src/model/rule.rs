@@ -41,6 +41,8 @@ pub struct RuleInfo {
     pub(crate) distant: bool,
     /// Whether it is about records that are read in part or not at all.
     pub(crate) unreadable: bool,
+    /// Whether it reports messages of the user that come after one without an answer.
+    pub(crate) unanswered: bool,
     /// The limit without which it never finds anything.
     pub(crate) limit: Option<Limit>,
 }
@@ -73,6 +75,7 @@ impl RuleInfo {
         heals: Heals::Never,
         distant: false,
         unreadable: false,
+        unanswered: false,
         limit: None,
     };
 
@@ -94,6 +97,11 @@ impl RuleInfo {
     /// Whether it is about records that are read in part or not at all.
     pub fn is_unreadable(&self) -> bool {
         self.unreadable
+    }
+
+    /// Whether it reports messages of the user that come after one without an answer.
+    pub fn is_about_unanswered(&self) -> bool {
+        self.unanswered
     }
 
     /// The limit without which it never finds anything.

@@ -5,7 +5,7 @@
 //! Two whole objects on one line are two entries, and the second one is marked as glued. The first objects wait until the
 //! format is known (`Scanner::decide`).
 
-use crate::format::kinds;
+use crate::format::kinds::KnownKinds;
 use crate::format::names::{self, SoundKeys};
 use crate::format::{self, Format, Head};
 use crate::model::draft::Draft;
@@ -53,18 +53,18 @@ pub struct Reading<'a> {
     /// The bytes.
     pub source: &'a dyn Source,
     /// The entries.
-    pub read: Scanned,
+    pub scanned: Scanned,
 }
 
 impl<'a> Reading<'a> {
     /// Reads a whole source.
     pub fn new(source: &'a dyn Source) -> Result<Self, Fault> {
-        Ok(Self { source, read: scan(source)? })
+        Ok(Self { source, scanned: scan(source)? })
     }
 
     /// Reads a whole source, which is taken for the format of this name, if there is one.
     pub(crate) fn as_format(source: &'a dyn Source, format: Option<&str>) -> Result<Self, Fault> {
-        Ok(Self { source, read: scan_as(source, format)? })
+        Ok(Self { source, scanned: scan_as(source, format)? })
     }
 }
 
@@ -153,8 +153,15 @@ pub(super) fn lines(
 /// An object that waits for the format to be known.
 struct Waiting {
     doc: Doc,
+    place: RecordPlace,
+}
+
+/// Where a record is.
+#[derive(Clone, Copy)]
+struct RecordPlace {
     line: u64,
     span: Span,
+    /// It follows another record on the same line.
     glued: bool,
 }
 
@@ -170,7 +177,7 @@ pub struct Scanner<'v> {
     entries_max: usize,
     /// The lines after a known place make the file one of another format.
     strayed: bool,
-    sound: SoundKeys,
+    seen: Seen,
     visitor: Option<&'v mut dyn Visitor>,
 }
 
@@ -232,7 +239,7 @@ impl Scanner<'_> {
             lines_to: u64::MAX,
             entries_max: ENTRIES_MAX,
             strayed: false,
-            sound: SoundKeys::default(),
+            seen: Seen::default(),
             visitor: None,
         }
     }
@@ -373,24 +380,21 @@ impl Scanner<'_> {
             self.tokens.reset();
             return;
         }
-        match (&mut self.head, self.read.format) {
+        let place = RecordPlace { line, span, glued };
+        let Self { head, read, tokens, seen, visitor, .. } = self;
+        match (head, read.format) {
             (Some(head), _) => {
-                let doc = self.tokens.doc.take();
+                let doc = tokens.doc.take();
                 self.head_nodes += doc.size();
-                head.push(Waiting { doc, line, span, glued });
+                head.push(Waiting { doc, place });
             }
             (None, Some(format)) => {
-                if let Some(head) = &mut self.read.undecided {
-                    head.add(&self.tokens.doc);
+                if let Some(head) = &mut read.undecided {
+                    head.add(&tokens.doc);
                 }
-                let place = (line, span, glued);
-                read(
-                    &mut self.read.transcript,
-                    &mut self.visitor,
-                    (format, &mut self.sound),
-                    &mut self.tokens.doc,
-                    place,
-                );
+                let transcript = &mut read.transcript;
+                Entries { format, transcript, seen, visitor: visitor.as_deref_mut() }
+                    .read(&mut tokens.doc, place);
             }
             (None, None) => {}
         }
@@ -451,12 +455,14 @@ impl Scanner<'_> {
         let head = Head::from_docs(&mut waiting.iter().map(|waiting| &waiting.doc), self.head_nodes);
         self.read.format = head.format();
         if let Some(format) = self.read.format {
-            for Waiting { doc, line, span, glued } in &mut waiting {
-                let place = (*line, *span, *glued);
-                read(&mut self.read.transcript, &mut self.visitor, (format, &mut self.sound), doc, place);
+            let Self { read, seen, visitor, .. } = self;
+            let transcript = &mut read.transcript;
+            let mut entries = Entries { format, transcript, seen, visitor: visitor.as_deref_mut() };
+            for Waiting { doc, place } in &mut waiting {
+                entries.read(doc, *place);
             }
-            if let Some(visitor) = &mut self.visitor {
-                visitor.end_line(self.read.transcript.entries.len(), true);
+            if let Some(visitor) = visitor {
+                visitor.end_line(read.transcript.entries.len(), true);
             }
         }
         head
@@ -473,35 +479,49 @@ impl Scanner<'_> {
     }
 }
 
-/// Reads an object as an entry, and the records in it as further entries.
-fn read(
-    transcript: &mut Transcript,
-    visitor: &mut Option<&mut dyn Visitor>,
-    (format, sound): (&'static Format, &mut SoundKeys),
-    doc: &mut Doc,
-    (line, span, glued): (u64, Span, bool),
-) {
-    let mut draft = Draft::new(transcript, line, span, glued);
-    draft.entry.odd = doc.odd();
-    for (key, name) in names::mend(format.names, doc, sound) {
-        draft.issue(ContentIssueKind::Corrupted(Some(name)), key);
-    }
-    (format.read)(doc, &mut draft);
-    doc.root().into_iter().for_each(|root| kinds::note_unknown(format.kinds, root, &mut draft));
-    draft.finish();
-    let list = (format.records_in)(doc);
-    if let Some(visitor) = visitor {
-        visitor.entry(transcript, doc.root(), list);
-    }
-    let records = list.into_iter().flat_map(Value::items).filter(|record| record.kind() == Json::Object);
-    for record in records {
-        let mut draft = Draft::new(transcript, line, record.span(), false);
-        draft.entry.listed = true;
-        (format.read_record)(record, &mut draft);
-        kinds::note_unknown(format.kinds, record, &mut draft);
+/// What was seen in the records before.
+#[derive(Default)]
+struct Seen {
+    keys: SoundKeys,
+    kinds: KnownKinds,
+}
+
+/// Reads objects as entries.
+struct Entries<'s, 'v> {
+    format: &'static Format,
+    transcript: &'s mut Transcript,
+    seen: &'s mut Seen,
+    visitor: Option<&'s mut (dyn Visitor + 'v)>,
+}
+
+impl Entries<'_, '_> {
+    /// Reads an object as an entry, and the records in it as further entries.
+    fn read(&mut self, doc: &mut Doc, place: RecordPlace) {
+        let Self { format, transcript, seen, visitor } = self;
+        let mut draft = Draft::new(transcript, place.line, place.span, place.glued);
+        draft.entry.odd = doc.odd();
+        for (key, name) in names::mend(format.names, doc, &mut seen.keys) {
+            draft.issue(ContentIssueKind::Corrupted(Some(name)), key);
+        }
+        (format.read)(doc, &mut draft);
+        if let Some(root) = doc.root() {
+            seen.kinds.note_unknown(format.kinds, root, &mut draft);
+        }
         draft.finish();
+        let list = (format.records_in)(doc);
         if let Some(visitor) = visitor {
-            visitor.entry(transcript, Some(record), None);
+            visitor.entry(transcript, doc.root(), list);
+        }
+        let records = list.into_iter().flat_map(Value::items).filter(|record| record.kind() == Json::Object);
+        for record in records {
+            let mut draft = Draft::new(transcript, place.line, record.span(), false);
+            draft.entry.listed = true;
+            (format.read_record)(record, &mut draft);
+            seen.kinds.note_unknown(format.kinds, record, &mut draft);
+            draft.finish();
+            if let Some(visitor) = visitor {
+                visitor.entry(transcript, Some(record), None);
+            }
         }
     }
 }

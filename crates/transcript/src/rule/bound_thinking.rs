@@ -105,12 +105,10 @@ fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Faul
     let Some(&first) = bound.first() else { return Ok(None) };
     let ops = bound.iter().flat_map(|&entry| removal(session, entry).fix.ops).collect();
     let (thinking, asked) = (session.policy.thinking_in_force(), session.policy.thinking);
+    let may_leave = if refused { may_go_broken } else { may_go };
     let fix = if !refused && thinking != SignedThinking::Strip {
         Fix::held(if asked == SignedThinking::Strip { Held::RecentlyUsed } else { Held::Remembered })
-    } else if bound
-        .iter()
-        .all(|&entry| if refused { may_go_broken(session, entry) } else { may_go(session, entry) })
-    {
+    } else if bound.iter().all(|&entry| may_leave(session, entry)) {
         Fix::safe(ops)
     } else {
         Fix::held(Held::Tangled)

@@ -28,6 +28,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Content],
         entry_decides: true,
+        unanswered: true,
         wakes: &[Feature::Again],
         ..RuleInfo::BASE
     },

@@ -41,8 +41,8 @@ const CODE: &str = "V2";
 
 /// Whether some records are of unknown kinds, and the user did not say that this does not matter.
 pub(crate) fn is_in_doubt(session: &Session<'_>) -> bool {
-    let is_allowed = session.policy.selection.allow.iter().any(|code| code == CODE);
-    !is_allowed && session.transcript.issues().iter().any(|issue| issue.kind == ContentIssueKind::Unknown)
+    !session.policy.selection.allows(CODE)
+        && session.transcript.issues().iter().any(|issue| issue.kind == ContentIssueKind::Unknown)
 }
 
 /// Whether a fix could be a wrong guess because of records of unknown kinds. Shortened texts and whole bytes never are.

@@ -215,8 +215,7 @@ fn make_small(
     images: &[Image],
 ) -> Result<Finding, Fault> {
     // Images are decoded only for a fix that will be made.
-    let asked =
-        session.depth != Depth::Sizes && session.policy.selection.allow.iter().any(|code| code == RULE.code);
+    let asked = session.depth != Depth::Sizes && session.policy.selection.allows(RULE.code);
     let mut finding = stub(session, image, severity, why)?;
     if !asked {
         finding.fix = Fix::guarded(Guard::Pixels, finding.fix.ops);

@@ -18,7 +18,7 @@ use spans::source::Source;
 impl<'a> Session<'a> {
     /// Joins the entries that were read. `None` if their format is unknown.
     pub(crate) fn of(reading: &'a Reading<'a>, policy: &'a Policy, depth: Depth) -> Option<Self> {
-        Self::new(&reading.read, reading.source, policy, depth)
+        Self::new(&reading.scanned, reading.source, policy, depth)
     }
 
     /// Joins the entries of a transcript. `None` if its format is unknown.

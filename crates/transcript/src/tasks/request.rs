@@ -39,7 +39,7 @@ pub struct Blame {
 pub fn blame(reading: &Reading<'_>, text: &str) -> Result<Option<Blame>, Fault> {
     let policy = Policy::default();
     let Some(session) = Session::of(reading, &policy, Depth::Sizes) else { return Ok(None) };
-    let entries = (0..).zip(&reading.read.transcript.entries);
+    let entries = (0..).zip(&reading.scanned.transcript.entries);
     let is_unsent = |entry: u32| !session.in_context(entry) || session.is_left_out(entry);
     let unsent = entries.filter(|(entry, _)| is_unsent(*entry)).map(|(_, entry)| entry.line);
     let unsent = unsent.collect();
@@ -65,7 +65,7 @@ pub fn blame(reading: &Reading<'_>, text: &str) -> Result<Option<Blame>, Fault> 
         }
         None if place.unit == Unit::Line => {
             let line = place.number.unwrap_or_default();
-            let mut entries = (0..).zip(&reading.read.transcript.entries);
+            let mut entries = (0..).zip(&reading.scanned.transcript.entries);
             let found = entries.find(|(_, entry)| entry.line == line);
             blame.at = vec![line];
             blame.what = found.map_or_else(String::new, |(entry, _)| described(&session, entry));

@@ -38,25 +38,18 @@ impl Session<'_> {
             return;
         }
         // The entries that are left, and those of them with which turns begin.
-        let (mut left, mut turns) = (Vec::<u32>::new(), Vec::new());
+        let (mut left, mut turns) = (Vec::new(), Vec::new());
         for entry in core::mem::take(&mut self.live) {
             if let Some(count) = self.takes_back(entry).filter(|&count| count > 0) {
                 let first = turns.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
                 if let Some(&prompt) = turns.get(first) {
-                    let begin = self.begin_of_turn(prompt);
-                    let goes = |&other: &u32| {
-                        other >= prompt || other >= begin && self.kind(other) == Kind::Boundary
-                    };
-                    let (gone, stays): (Vec<u32>, Vec<u32>) = left.into_iter().partition(goes);
-                    for other in gone {
-                        self.context[other as usize] = false;
-                    }
-                    left = stays;
+                    self.unsend_from(prompt, &mut left);
                 }
                 turns.truncate(first);
             } else if self.leaves_prompts(entry) {
-                let prompts: Vec<bool> = left.iter().map(|&other| self.is_prompt(other)).collect();
-                left.iter().zip(prompts).for_each(|(&other, stays)| self.context[other as usize] &= stays);
+                for &other in &left {
+                    self.context[other as usize] &= self.is_prompt(other);
+                }
                 turns.push(entry);
             } else if self.is_prompt(entry) {
                 turns.push(entry);
@@ -65,6 +58,18 @@ impl Session<'_> {
         }
         self.place.fill(NONE);
         self.set_live(left);
+    }
+
+    /// Takes a turn and what follows it out of the entries that are left, with what compacted it before its prompt.
+    fn unsend_from(&mut self, prompt: u32, left: &mut Vec<u32>) {
+        let begin = self.begin_of_turn(prompt);
+        for entry in core::mem::take(left) {
+            if entry >= prompt || (entry >= begin && self.kind(entry) == Kind::Boundary) {
+                self.context[entry as usize] = false;
+            } else {
+                left.push(entry);
+            }
+        }
     }
 
     /// Where the turn of an entry begins: a compaction since then is of that turn, too.

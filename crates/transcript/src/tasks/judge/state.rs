@@ -418,9 +418,8 @@ fn are_stable(session: &Session<'_>, findings: &[Finding], floor: u32, open: boo
     // How full the window is changes with each append.
     stable &= !findings.iter().any(|finding| finding.rule.wakes.contains(&Feature::Crowded));
     // What may be removed is reported again when the file grows.
-    stable &= !RULES.iter().any(|rule| {
-        rule.repeats == Repeats::Counted && policy.selection.allow.iter().any(|own| own == rule.code())
-    });
+    stable &=
+        !RULES.iter().any(|rule| rule.repeats == Repeats::Counted && policy.selection.allows(rule.code()));
     let strip = policy.thinking_in_force() == SignedThinking::Strip;
     let mut in_turn = false;
     for finding in findings {
