@@ -60,6 +60,30 @@ fn each_file_says_what_it_is() {
     none("these files do not open with `//!`", &silent);
 }
 
+/// How no documentation of code begins, because it sends the reader elsewhere.
+const RIDDLES: &[&str] = &["The same", "Whose ", "Nobody knows"];
+
+#[test]
+fn documentation_says_what_a_thing_is() {
+    let is_of_tests = |path: &Path| path.iter().any(|part| part == "tests" || part == "tests.rs");
+    let mut riddles = Vec::new();
+    for (path, text) in sources().filter(|(path, _)| path.starts_with("crates") && !is_of_tests(path)) {
+        let mut is_continued = false;
+        for (n, line) in text.lines().enumerate() {
+            let said = line.trim_start().strip_prefix("/// ");
+            // An option of the command line may be another one, which its help names.
+            let is_riddle = |said: &str| {
+                RIDDLES.iter().any(|riddle| said.starts_with(riddle)) && !said.starts_with("The same as --")
+            };
+            if !is_continued && said.is_some_and(is_riddle) {
+                riddles.push(format!("{}:{}: {}", path.display(), n + 1, line.trim()));
+            }
+            is_continued = said.is_some();
+        }
+    }
+    none("say what it is", &riddles);
+}
+
 #[test]
 fn no_function_is_longer_than_a_screen() {
     let long: Vec<String> = sources().flat_map(|(path, text)| long_functions(&path, &text)).collect();

@@ -33,7 +33,7 @@ const HEADER: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timesta
 enum Action {
     /// A writer opens the file, appends a line and closes it.
     Append(usize),
-    /// The same with a call and an oversized result.
+    /// A writer appends a call and an oversized result.
     AppendBig(usize),
     /// A writer opens the file and appends the first half of a line.
     AppendPart(usize),
@@ -392,7 +392,7 @@ type IdLine = (String, Vec<u8>);
 struct Landed {
     /// How many of its lines went in.
     lines: usize,
-    /// Whose line it took back.
+    /// The line that it took back.
     taken: Option<String>,
     /// What it keeps open.
     held: Option<File>,
@@ -645,7 +645,7 @@ fn action() -> impl Strategy<Value = Action> {
 /// `.ci/run` asks for more.
 const CASES: u32 = 100;
 
-/// The same cases every time, so that a failure is a failure for everybody; `PROPTEST_CASES` and
+/// One set of cases every time, so that a failure is a failure for everybody; `PROPTEST_CASES` and
 /// `PROPTEST_RNG_SEED` ask for more and for others.
 fn config() -> Config {
     let default = Config::default();
@@ -666,21 +666,21 @@ proptest! {
         take_turns(&actions);
     }
 
-    /// The same on a system that has no leases but says who has a file open: macOS.
+    /// On a system that has no leases but says who has a file open: macOS.
     #[test]
     fn no_line_is_lost_without_leases_either(actions in vec(action(), 1..14)) {
         let _alone = NO_FORKS.read();
         fault::on(SEEN, || take_turns(&actions));
     }
 
-    /// The same where not even that can be asked: `quiet`.
+    /// Where not even that can be asked: `quiet`.
     #[test]
     fn no_line_is_lost_where_nobody_is_seen(actions in vec(action(), 1..14)) {
         let _alone = NO_FORKS.read();
         fault::on(UNSEEN, || take_turns(&actions));
     }
 
-    /// The same where names are exchanged in two steps, with leases and without.
+    /// Where names are exchanged in two steps, with leases and without.
     #[test]
     fn no_line_is_lost_where_names_are_exchanged_in_steps(actions in vec(action(), 1..14), leases in leases()) {
         let _alone = NO_FORKS.read();
@@ -711,7 +711,7 @@ fn each_step_may_fail() {
     each_step_fails();
 }
 
-/// The same where names are exchanged in two steps.
+/// Each step fails in turn where names are exchanged in two steps.
 #[test]
 fn each_step_may_fail_where_names_are_exchanged_in_steps() {
     let _alone = NO_FORKS.read();

@@ -174,7 +174,7 @@ pub(crate) fn carry<T>(
     Ok((Outcome::deferred(Deferral::Changed), work.seen))
 }
 
-/// The same for a session in a store, whose owner may be at work on it.
+/// Carries out a plan for a session in a store, whose owner may be at work on it.
 pub(crate) fn carry_stored<T>(
     stored: &Stored,
     only: &'static str,
@@ -213,7 +213,7 @@ pub(crate) fn carry_stored<T>(
     Ok((Outcome::from_result(done)?, work.seen))
 }
 
-/// The same for a change that its owner must not be at work beside, such as a recovery.
+/// Carries out a change that the owner of a store must not be at work beside, such as a recovery.
 pub(crate) fn carry_stopped<T>(
     stored: &Stored,
     options: &Options,
@@ -253,7 +253,7 @@ fn known_records(stored: &Stored, outcome: &Outcome) -> Result<KnownRecords, Sto
     stored.content.read(|source| stored.known(source, &lines))
 }
 
-/// The same for a stream, whose text the caller writes.
+/// Carries out a plan for a stream, whose text the caller writes.
 pub(crate) fn carry_stream<T>(
     content: &FileContent,
     options: &Options,

@@ -45,7 +45,7 @@ impl FileContent {
         Self::spool_as(Path::new("standard input"), "read all of it", stream)
     }
 
-    /// The same of any stream; `name` and `verb` are for errors.
+    /// All of any stream, in a file without a name; `name` and `verb` are for errors.
     pub(crate) fn spool_as(
         name: &Path,
         verb: &'static str,
@@ -115,7 +115,7 @@ impl FileContent {
         self.read(|source| work(read, source, policy))
     }
 
-    /// The same for work that asks more than one thing of it.
+    /// Reads it once, for work that asks more than one thing of it.
     pub(crate) fn read_whole<T, E: Into<Halt>>(
         &self,
         policies: &Policies,
@@ -160,7 +160,7 @@ impl FileContent {
         parts.par_iter().map(|part| self.read(|source| reader.read(source, *part))).collect()
     }
 
-    /// The same with the first `bytes` only.
+    /// Works on the first `bytes` only.
     pub(crate) fn read_first<T, E: Into<Halt>>(
         &self,
         bytes: u64,

@@ -121,7 +121,7 @@ pub enum Deferral {
         /// Its name.
         name: String,
     },
-    /// The same, for a process that we cannot see.
+    /// A process that we cannot see may have the conversation in memory.
     MayRemember {
         /// How long ago it was written to.
         quiet: Duration,
@@ -135,7 +135,7 @@ pub enum Deferral {
 
 /// Time to the next try where nothing says when a lock will be released.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
-/// The same for a transaction in a database.
+/// Time to the next try where a transaction holds a database.
 const DATABASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Deferral {

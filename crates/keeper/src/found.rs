@@ -25,7 +25,7 @@ impl FoundFile {
 pub struct Fill {
     /// The database.
     pub file: PathBuf,
-    /// Whose it is.
+    /// The agent that owns it.
     pub agent: &'static str,
     /// How long the file is.
     pub bytes: u64,

@@ -77,7 +77,7 @@ pub(crate) fn may_be_remembered(content: &FileContent, facts: &Facts, options: &
     gate::memory::waits(&target(content, &file, facts, false), options.memory_settle)
 }
 
-/// The same for a session in a store: what the agents there remember they read again before the next turn.
+/// Defers a session in a store only within a turn: its agent reads it again before the next one.
 pub(crate) fn may_be_in_turn(content: &FileContent, facts: &Facts, options: &Options) -> Option<Deferral> {
     gate::run(facts, gate::quiet_for(&content.metadata, SystemTime::now()), options.settle)
 }

@@ -155,7 +155,7 @@ pub fn finish_all(path: &Path, vault: &Vault) -> Vec<Error> {
     left.filter_map(|path| finish_one(path, vault).err()).collect()
 }
 
-/// The same for one leftover.
+/// Finishes one leftover.
 fn finish_one(path: &Path, vault: &Vault) -> Result<(), Error> {
     let fail = |cause| Error::new(path, FINISH, cause);
     let _acting = as_owner(path).map_err(|stop| fail(io::Error::other(stop.to_string())))?;

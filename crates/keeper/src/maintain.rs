@@ -33,9 +33,9 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
     maintain_shown(path, root, options, |_, _| Ok(())).map(|(outcome, _)| outcome)
 }
 
-/// The same, but calls `show` with the text as it is and the plan that was drawn for it, before anything is written, and again
-/// if the file had to be examined again. Also returns what the last call of `show` returned; that plan is the one of the
-/// outcome, if it has one.
+/// Examines or repairs a file, and calls `show` with the text as it is and the plan that was drawn for it, before anything is
+/// written, and again if the file had to be examined again. Also returns what the last call of `show` returned; that plan is the
+/// one of the outcome, if it has one.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ pub fn maintain_shown<S>(
     carry(path, root, options, &|content, policies| draw(content, policies, &options.mode, &show))
 }
 
-/// The same for a stream. Unless the mode is [`Mode::Look`] it is repaired, and the caller writes the result. What is cut out
+/// Examines a stream. Unless the mode is [`Mode::Look`] it is repaired, and the caller writes the result. What is cut out
 /// of it is stored if there is a vault.
 ///
 /// # Errors

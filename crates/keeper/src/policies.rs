@@ -33,7 +33,7 @@ impl Policies {
         Self { all: Arc::new(all), agents: agents.collect(), reloading: BTreeSet::new() }
     }
 
-    /// The same, where these agents read a transcript again for each turn.
+    /// These policies, where these agents read a transcript again for each turn.
     #[must_use]
     pub fn reloading(self, agents: impl IntoIterator<Item = String>) -> Self {
         Self { reloading: agents.into_iter().collect(), ..self }
@@ -68,7 +68,7 @@ impl Policies {
         std::iter::once(&self.all).chain(self.agents.values()).map(AsRef::as_ref)
     }
 
-    /// The same with a change to each of them.
+    /// These policies, with a change to each of them.
     #[must_use]
     pub fn map(&self, change: impl Fn(&mut Policy)) -> Self {
         let changed = |policy: &Policy| {

@@ -41,7 +41,7 @@ struct Timeouts {
     drain: Duration,
     /// How long a program may take between resolving the path and opening the old file, if the file was used lately.
     grace: Duration,
-    /// The same for a file that was not used lately.
+    /// How long such a program may take if the file was not used lately.
     grace_quiet: Duration,
     /// How long to wait for late lines where there are no leases, which would show when the last writer has closed the file.
     grace_without_lease: Duration,
@@ -89,7 +89,7 @@ const LATELY: Duration = Duration::from_secs(2);
 /// Time between two looks at the old file during the grace period.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
-/// The same without leases, where each look has to examine every process.
+/// Time between two such looks without leases, where each has to examine every process.
 const LOOK_EVERY_WITHOUT_LEASE: Duration = Duration::from_millis(10);
 
 /// How many bytes may be left to copy when we ask for the lease. Anything beyond is copied and synced before that.
@@ -622,7 +622,7 @@ impl<'a> Replacement<'a> {
         Ok(Swapped::No)
     }
 
-    /// The same where the file system cannot do it atomically: the file at the path gets another second name, and the other
+    /// Exchanges the files where the file system cannot do it atomically: the file at the path gets another second name, and the other
     /// file is renamed over it. So there is a file at the path at all times, but one that a program puts there between our
     /// last look and the rename, a few microseconds later, is lost.
     fn exchange_in_steps(&self, current: u64, second: &str) -> io::Result<Swapped> {

@@ -167,7 +167,7 @@ pub(crate) mod fault {
         meanwhile(fault, |_, _| {}, work)
     }
 
-    /// The same, and `others` do something before each step.
+    /// Runs `work` with a fault, or none, and `others` do something before each step.
     pub(crate) fn meanwhile<T>(
         fault: Option<StepFault>,
         others: impl FnMut(usize, Step) + 'static,

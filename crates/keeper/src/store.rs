@@ -11,7 +11,7 @@ use transcript::format::Root;
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Store {
-    /// Whose it is.
+    /// The agent that owns it.
     pub agent: &'static str,
     /// What Tailor can do there, if it cannot read it.
     pub advice: &'static str,

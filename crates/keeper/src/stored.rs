@@ -35,12 +35,12 @@ mod without {
         Ok(None)
     }
 
-    /// Nobody knows.
+    /// Without stores, when a session was written is not known.
     pub(crate) fn written(_: &Path, _: &str) -> Option<SystemTime> {
         None
     }
 
-    /// There is none to hold a repair.
+    /// No reason of a store to hold a repair.
     pub(crate) fn whys() -> Vec<&'static str> {
         Vec::new()
     }
@@ -51,13 +51,13 @@ mod without {
         Ok(None)
     }
 
-    /// The same.
+    /// No path stands for the text of a session.
     #[expect(clippy::unnecessary_wraps, reason = "a build with stores may fail")]
     pub(crate) fn text(_: &Path, _: Option<&Path>) -> Result<Option<FileContent>, Stop> {
         Ok(None)
     }
 
-    /// There is none.
+    /// A session in a store, of which this build has none.
     pub(crate) struct Stored {
         pub(crate) content: FileContent,
         pub(crate) known_records: KnownRecords,

@@ -150,12 +150,12 @@ pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, S
     there(spool(path, root, Want::Records)?)
 }
 
-/// The same for a session that need not be there any more.
+/// The session at a path, which need not be there any more.
 pub(crate) fn open_or_gone(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
     spool(path, root, Want::Records)
 }
 
-/// The same for [`FileContent::scan`]: what is written is already read into entries.
+/// The session at a path for [`FileContent::scan`]: what is written is already read into entries.
 pub(crate) fn open_to_scan(path: &Path, root: Option<&Path>) -> Result<Option<Stored>, Stop> {
     there(spool(path, root, Want::Entries)?)
 }

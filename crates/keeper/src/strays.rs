@@ -17,7 +17,7 @@ const INDEX_BYTES_MAX: u64 = 256 << 20;
 /// A session that is in one place and not in the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stray {
-    /// Whose it is.
+    /// The agent whose session it is.
     pub agent: Agent,
     /// What is missing.
     pub lack: Lack,

@@ -126,7 +126,7 @@ fn find(
     Ok(UndoableRun { runs, way, outcome, facts, binds })
 }
 
-/// The same for a session in a store.
+/// Undoes a run over a session in a store.
 fn undo_stored(
     stored: &Stored,
     vault: &Vault,

@@ -11,7 +11,7 @@ use transcript::policy::ModelWindow;
 /// Longer files are not read.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Whose configuration is where: the format of the sessions, the folder, and the file in it.
+/// Where agents have their configuration: the format of the sessions, the folder, and the file in it.
 const FILES: &[(&str, Root)] = &[
     // `provider.NAME.models.ID.limit.context` (1.18.33).
     ("opencode", Root { env: Some("XDG_CONFIG_HOME"), home: ".config", below: "opencode/opencode.json" }),

@@ -224,12 +224,12 @@ impl Table {
         format!("<session_tailor.Table of {rows}: {}>", self.column_names().join(", "))
     }
 
-    /// The same as a `pyarrow.Table`.
+    /// The table as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))
     }
 
-    /// The same as a list of dicts.
+    /// The table as a list of dicts.
     fn to_pylist<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::to_pyarrow(slf)?.call_method0("to_pylist")
     }

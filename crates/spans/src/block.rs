@@ -118,7 +118,7 @@ impl Marks {
         }
     }
 
-    /// The same where the string continues after the block.
+    /// Goes on where the string continues after the block.
     #[inline(never)]
     fn follow_on(&self, from: usize) -> Reach {
         let first = from / SIZE;
@@ -206,7 +206,7 @@ impl Masks {
     }
 }
 
-/// The same for the few blocks that have others than the letters and signs of ASCII.
+/// Masks of the few blocks that have others than the letters and signs of ASCII.
 struct BeyondText {
     controls: u64,
     /// Bytes that go on with a character.
@@ -251,7 +251,7 @@ fn common<S: Simd>(simd: S, bytes: &[u8; SIZE], wanted: &Masks) -> u64 {
     (letters.to_bitmask() | wanted.quotes | wanted.slashes) >> 1
 }
 
-/// The same for the last byte, if the byte after the block is such a one.
+/// The last byte of the block, if the byte after it makes a common escape with a backslash.
 #[cold]
 #[inline(never)]
 fn common_at_end(next: Option<&u8>) -> u64 {

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// text, spends more on tidying up than is lost by reading oftener.
 const MEASURE_BYTES: usize = ROOM_BYTES - marker::BYTES_MAX;
 
-/// The same, with the bytes after it that are read to find markers.
+/// `MEASURE_BYTES`, with the bytes after it that are read to find markers.
 const ROOM_BYTES: usize = 16 * 1024;
 
 /// How much is read at a time for a content address: hashing goes several times as fast in long pieces.

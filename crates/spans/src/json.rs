@@ -427,7 +427,7 @@ impl JsonText {
         }
     }
 
-    /// The same text at another place.
+    /// This text at another place.
     #[must_use]
     pub fn moved_to(self, inner: Span) -> Self {
         Self { inner, ..self }
@@ -483,7 +483,7 @@ type TokenStep<T = usize> = Result<T, TokenStop>;
 enum TokenState {
     #[default]
     Start,
-    /// The same where an array will do.
+    /// The beginning, where an array will do.
     Document,
     Value,
     ValueOrEnd,

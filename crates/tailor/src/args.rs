@@ -859,7 +859,7 @@ impl ConfigAt {
         load(self.config.config.as_deref(), &self.flags(), self.roots())
     }
 
-    /// The same, with all errors in one text.
+    /// Reads the configuration, or returns all errors in one text.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         self.read().map_err(|wrong| wrong.join("; "))
     }

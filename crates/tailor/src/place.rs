@@ -18,7 +18,7 @@ fn below(path: &Path, here: &Path) -> PathBuf {
     path.components().filter(|part| *part != Component::CurDir).collect()
 }
 
-/// The same with Unix separators on every system, to be compared or read on other systems. As bytes, because names need
+/// The relative path with Unix separators, to be compared or read on other systems. As bytes, because names need
 /// not be text.
 pub(crate) fn portable(path: &Path) -> Vec<u8> {
     let mut bytes = relative(path).into_os_string().into_encoded_bytes();
@@ -28,7 +28,7 @@ pub(crate) fn portable(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The same as text.
+/// The relative path with Unix separators, as text.
 pub(crate) fn portable_text(path: &Path) -> String {
     String::from_utf8_lossy(&portable(path)).into_owned()
 }
@@ -41,7 +41,7 @@ pub(crate) fn shown(path: &Path) -> String {
     }
 }
 
-/// The same as a word for a shell, in a command to be pasted, perhaps in another folder: a path stays relative only if
+/// The path as a word for a shell, in a command to be pasted, perhaps in another folder: it stays relative only if
 /// the user gave it like that.
 pub(crate) fn shown_word(path: &Path) -> String {
     match path.is_absolute().then(home).flatten().and_then(|home| path.strip_prefix(home).ok()) {

@@ -42,7 +42,7 @@ pub(crate) struct FileReport {
     /// How many of them the agent sends.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages_in_context: Option<usize>,
-    /// The same after the fix.
+    /// How many of them the agent sends after the fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages_in_context_after: Option<usize>,
     /// The file that holds the repaired copy, if the session itself stays as it is.
@@ -308,7 +308,7 @@ impl FileReport {
         Self { diff, ..self }
     }
 
-    /// The same, of a session whose repaired copy is there.
+    /// The report of a session whose repaired copy is there.
     pub(crate) fn in_copy(self, copy: Option<&Path>) -> Self {
         Self { copy: copy.map(|copy| copy.display().to_string()), ..self }
     }

@@ -70,7 +70,7 @@ pub(crate) fn candidates(paths: &[PathBuf]) -> Vec<Candidate> {
     all
 }
 
-/// The same with sidechains, which fill a disk like any other.
+/// The sessions below these paths with sidechains, which fill a disk like any other.
 pub(crate) fn with_sidechains(paths: &[PathBuf]) -> Vec<Candidate> {
     let dated = |found: FoundFile| {
         let of_file = || found.path.symlink_metadata().and_then(|there| there.modified()).ok();
@@ -250,7 +250,7 @@ fn judged(looked: &Examination, path: &Path, fill: Fill, is_used: bool) -> (Sess
     (state, command)
 }
 
-/// The same of a session that is only read, whatever its agent does at the moment.
+/// The state of a session that is only read, whatever its agent does at the moment.
 pub(crate) fn judged_apart(looked: &Examination, path: &Path, window: u64) -> (SessionState, Option<String>) {
     judged(looked, path, Fill::new(looked, window, is_refused(looked, path, None)), false)
 }

@@ -326,7 +326,7 @@ impl SizeReport {
         weighed
     }
 
-    /// The same with so many rows a table.
+    /// The report with at most so many rows a table.
     pub(crate) fn capped(mut self, rows: usize) -> Self {
         self.tools = cap_tools(self.tools, rows);
         self.kinds = cap_shares(self.kinds, rows);

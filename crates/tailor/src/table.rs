@@ -128,7 +128,7 @@ impl TableWriter {
         format!("{head}{dots}{tail}")
     }
 
-    /// The same, shortened at its end.
+    /// The text, shortened at its end.
     pub(crate) fn begin(&self, text: &str, columns: usize) -> String {
         let text = self.spell(text);
         if text.width() <= columns {

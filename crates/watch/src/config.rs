@@ -15,7 +15,7 @@ pub struct Config {
     pub roots: Roots,
     /// Whether files may be written.
     pub mode: WatchMode,
-    /// The same for sessions in databases.
+    /// Whether sessions in databases may be written.
     pub stores: WatchMode,
     /// The policy for all transcripts, and for those of single agents.
     pub policy: Policies,

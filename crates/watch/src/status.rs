@@ -11,7 +11,7 @@ pub struct Status {
     pub pid: u32,
     /// `observe` or `enforce`.
     pub mode: String,
-    /// The same for sessions in databases.
+    /// `observe` or `enforce` for sessions in databases.
     #[serde(default)]
     pub stores_mode: String,
     /// Time since it was started.

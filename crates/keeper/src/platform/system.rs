@@ -48,7 +48,7 @@ pub(crate) trait System {
         Vec::new()
     }
 
-    /// The same for the file at a path, which is not opened.
+    /// The processes that have the file at a path open, which is not opened for that.
     #[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "only databases must not be opened"))]
     fn holders_at(_: &Path, _: FileId) -> Vec<Holder> {
         Vec::new()

@@ -18,7 +18,7 @@ pub(super) struct StoreKind {
     pub(super) tables: Tables,
     /// A query for the sessions: their ids, and when each was last written, in milliseconds.
     pub(super) sessions: &'static str,
-    /// The same from the rows alone, for a store that is damaged.
+    /// A query for the sessions from the rows alone, for a store that is damaged.
     pub(super) sessions_by_rows: &'static str,
     /// A query for a text that changes when rows of a session (`?1`) are rewritten, and stays the same when rows are added.
     /// `None` if rows are rewritten at any time, which their stamps show.

@@ -25,7 +25,7 @@ const RESERVED_BYTES: u64 = 32 << 20;
 /// What the text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// The same as `Records`, and the entries, which another thread reads meanwhile.
+    /// As `Records`, with the entries, which another thread reads meanwhile.
     Entries,
     /// To be examined: a row that its owner cannot read becomes the reason, and one that it cannot use has a space after it.
     Records,

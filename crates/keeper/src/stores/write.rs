@@ -42,7 +42,7 @@ struct RowChange {
     key: RowKey,
     /// Its record, without the line break, in the text as it was read.
     old: Span,
-    /// The same in the new text; `None` if the row is deleted.
+    /// Its record in the new text; `None` if the row is deleted.
     new: Option<Span>,
 }
 

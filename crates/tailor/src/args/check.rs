@@ -125,7 +125,7 @@ pub(crate) enum FileLayout {
     AsFound,
     /// Those with errors first, after all were looked at.
     Sorted,
-    /// The same for all sessions of all agents: many notes would hide what matters and are left to a number.
+    /// Sorted, for all sessions of all agents: many notes would hide what matters and are left to a number.
     Overview,
     /// One line for each file that would be changed, those with errors first, before somebody is asked.
     Question,

@@ -192,9 +192,9 @@ struct Differences {
     records: [usize; 2],
     only_old: Vec<NamedRecord>,
     only_new: Vec<NamedRecord>,
-    /// The same entry with other bytes.
+    /// Entries with one id and other bytes.
     changed: Vec<[NamedRecord; 2]>,
-    /// The same bytes at another place in the order.
+    /// Records that both have, at another place in the order.
     moved: Vec<[NamedRecord; 2]>,
 }
 

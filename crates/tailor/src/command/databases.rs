@@ -26,7 +26,7 @@ pub(super) fn measure<'p>(paths: impl Iterator<Item = &'p Path>, asked: &[PathBu
     measured.collect()
 }
 
-/// The same, with what could not be measured.
+/// What fills the databases, and what could not be measured.
 pub(super) fn measured<'p>(
     paths: impl Iterator<Item = &'p Path>,
     asked: &[PathBuf],
@@ -83,7 +83,7 @@ pub(super) fn print(fills: &[Fill], out: &mut impl Write) -> io::Result<()> {
     draw(fills, TableWriter::of_stdout(), out)
 }
 
-/// The same on a page of another width.
+/// Prints a table for each database on a page of another width.
 pub(super) fn draw(fills: &[Fill], canvas: TableWriter, out: &mut impl Write) -> io::Result<()> {
     for fill in fills {
         let log = if fill.log > 0 { format!(", and {} in its -wal", size(fill.log)) } else { String::new() };

@@ -23,7 +23,7 @@ impl Progress {
         Self::for_files(files.iter().flatten().map(|found| found.path.as_path()))
     }
 
-    /// The same for files that are known to exist.
+    /// Progress over files that are known to exist.
     pub(super) fn for_files<'p>(files: impl Iterator<Item = &'p Path>) -> Self {
         let bytes = files.map(bytes_at).sum();
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
@@ -40,7 +40,7 @@ impl Progress {
         self.bar.inc(found.as_ref().map_or(0, |found| bytes_at(&found.path)));
     }
 
-    /// The same for a file that is known to exist.
+    /// A file that is known to exist is done.
     pub(super) fn passed(&self, path: &Path) {
         self.show();
         self.bar.inc(bytes_at(path));

@@ -119,7 +119,7 @@ pub(crate) fn look(
     look_at(&reading.scanned, reading.source, policy, (depth, Purpose::Report), holds, remember)
 }
 
-/// The same for a source that was read.
+/// Looks at a source that was read.
 pub(super) fn look_at_all(
     read: &Scanned,
     source: &dyn Source,
@@ -129,7 +129,7 @@ pub(super) fn look_at_all(
     look_at(read, source, policy, (depth, Purpose::Report), &Holds::default(), remember)
 }
 
-/// The same. The plan must not be carried out: if the fixes only cut texts it holds just their sizes, and otherwise it may be
+/// Looks at a source for a preview. The plan must not be carried out: if the fixes only cut texts it holds just their sizes, and otherwise it may be
 /// tried, but lacks the ids of texts.
 pub(super) fn look_as_needed(
     read: &Scanned,
@@ -152,7 +152,7 @@ pub(super) struct Step<'p> {
     pub(super) to: &'p Plan,
 }
 
-/// The same for what a step makes of a source. `read` is what was read of the text before the step, and afterwards what was
+/// Looks at what a step makes of a source. `read` is what was read of the text before the step, and afterwards what was
 /// read of the text after it. If it is known, only lines that the step changes are read again.
 pub(super) fn look_at_planned(
     read: &mut Option<Scanned>,
@@ -184,7 +184,7 @@ pub(super) fn look_at_planned(
 enum Purpose {
     /// Somebody is told all of it.
     Report,
-    /// The same, but the plan need not be carried out.
+    /// Somebody is told all of it, but the plan need not be carried out.
     Preview,
     /// It is compared with the look before: how long the context is and how it begins does not matter.
     Verdict,

@@ -51,7 +51,7 @@ pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Faul
     examine_read(&Reading::as_format(source, policy.format)?, policy)
 }
 
-/// The same for a source that was read, and of which more is asked.
+/// Examines a source that was read, and of which more is asked.
 pub fn examine_read(reading: &Reading<'_>, policy: &Policy) -> Result<Examination, Fault> {
     let found = look_as_needed(&reading.scanned, reading.source, policy, &mut |_, _| {})?;
     if found.only_cuts {
@@ -60,12 +60,12 @@ pub fn examine_read(reading: &Reading<'_>, policy: &Policy) -> Result<Examinatio
     with_trial(found, (reading.scanned.clone(), reading.source), policy)
 }
 
-/// The same for a source that was read.
+/// Examines a source that was read.
 pub fn examine_scanned(read: Scanned, source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
     examine_and_remember(read, source, policy, &mut |_, _| {})
 }
 
-/// The same; `remember` sees the transcript as it is.
+/// Examines a source that was read; `remember` sees the transcript as it is.
 pub(crate) fn examine_and_remember(
     read: Scanned,
     source: &dyn Source,
@@ -91,12 +91,12 @@ pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
     mend_scanned(scan_as(source, policy.format)?, source, policy, &mut |_| {})
 }
 
-/// The same for a source that was read, and of which more is asked.
+/// Mends a source that was read, and of which more is asked.
 pub fn mend_read(reading: &Reading<'_>, policy: &Policy) -> Result<Mended, Fault> {
     mend_scanned(reading.scanned.clone(), reading.source, policy, &mut |_| {})
 }
 
-/// The same for a source that was read; `drawn` sees the first plan before it is checked, so that texts it takes out can be
+/// Mends a source that was read; `drawn` sees the first plan before it is checked, so that texts it takes out can be
 /// stored meanwhile. It must not be carried out: the check may reject it or add to it.
 pub fn mend_scanned(
     read: Scanned,
@@ -107,7 +107,7 @@ pub fn mend_scanned(
     mend_and_remember(read, source, policy, drawn, &mut |_, _| {})
 }
 
-/// The same; `remember` sees the transcript as it is, and then after each round. The last call is for the result.
+/// Mends a source that was read; `remember` sees the transcript as it is, and then after each round. The last call is for the result.
 pub(crate) fn mend_and_remember(
     read: Scanned,
     source: &dyn Source,
@@ -120,7 +120,7 @@ pub(crate) fn mend_and_remember(
     mend_from(before, (read, source), terms, drawn, remember)
 }
 
-/// The same for a transcript that has been looked at.
+/// Mends a transcript that has been looked at.
 fn mend_from(
     before: Examination,
     (read, source): (Scanned, &dyn Source),

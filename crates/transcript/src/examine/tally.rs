@@ -80,7 +80,7 @@ impl ProblemTally {
         self.is_cut
     }
 
-    /// The same with offsets in the original.
+    /// This tally with offsets in the original.
     pub(crate) fn at_origins(&self, origins: &Origins<'_>) -> Self {
         let errors =
             self.errors.iter().map(|error| Problem { at: origins.original_offset(error.at), ..*error });

@@ -32,7 +32,7 @@ const MODEL_KINDS: &[Kinds] = &[
         .sent("text json content error-text error-json execution-denied"),
 ];
 
-/// The same for `UIMessage`.
+/// Kinds of `UIMessage`.
 const SCREEN_KINDS: &[Kinds] = &[
     Kinds::at(&["role"]).sent("assistant user system"),
     Kinds::at(&["parts", "*", "type"])

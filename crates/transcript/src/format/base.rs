@@ -263,7 +263,7 @@ pub enum EntryPart<'d> {
 pub enum Broken<'d> {
     /// The request failed. Holds the provider's error, if it was recorded.
     Error(Option<Value<'d>>),
-    /// The same, and the agent itself says by a name of its own that the context was too long.
+    /// The request failed, and the agent says by a name of its own that the context was too long.
     TooLong(Option<Value<'d>>),
     /// It ran out of output tokens.
     CutOff,
@@ -312,7 +312,7 @@ pub enum Shape {
 pub struct Content {
     /// Severity of an empty turn in the context: some programs do not send it, and some providers accept it.
     pub empty: Option<Severity>,
-    /// The same for a text that is only white space.
+    /// Severity of a text that is only white space.
     pub blank: Option<Severity>,
     /// Severity of an image that the provider refuses. `OpenAI` shrinks large ones, so there it is a warning.
     pub images: Option<Severity>,

@@ -271,7 +271,7 @@ fn damaged(
     deeper
 }
 
-/// The same in the value of a field.
+/// A damaged key in the value of a field.
 fn damaged_inside(
     vocabulary: &'static [FieldNames],
     field: &'static Field,

@@ -31,7 +31,7 @@ impl ContextTokens {
         policy.window_tokens.or(self.window).unwrap_or(WINDOW_TOKENS)
     }
 
-    /// The same with no more tokens than these in addition.
+    /// This count with no more than these tokens added.
     pub(crate) fn with_at_most(self, more: u64) -> Self {
         Self { tokens: self.tokens.saturating_add(more), ..self }
     }
@@ -77,7 +77,7 @@ pub(crate) struct Count {
     /// How many tokens are gone that the newest number still counts; `None` if the number says nothing about what is
     /// there now.
     pub(crate) gone: Option<u64>,
-    /// The same for the next number, unless that one is lower; `None` if only a look can tell.
+    /// How many tokens will be gone that the next number still counts, unless it is lower; `None` if only a look can tell.
     pub(crate) gone_next: Option<u64>,
     /// How many bytes the file may grow before the newest number is too far from its end to be found.
     pub(crate) left: u64,

@@ -259,7 +259,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The same where all else in the block of the call is its result, and copies of that.
+    /// Says that only this part of the last call is sent, and that all else in its block is its result, and copies of that.
     pub fn call_is_only(&mut self, sent: Option<Value<'_>>) {
         self.call_weighs(sent);
         if let Some(call) = self.transcript.calls.last_mut() {
@@ -521,7 +521,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The same for a value that may also be a list of lines, each a list of short texts. A string can replace it.
+    /// Records side copies in a value that may also be a list of lines, each a list of short texts. A string can replace it.
     pub fn sides_or_lines(&mut self, value: Option<Value<'_>>) {
         let are_lines = |list: &Value<'_>| list.items().all(|line| line.kind() == Json::Array);
         match value.filter(|list| list.kind() == Json::Array && are_lines(list)) {

@@ -349,7 +349,7 @@ pub enum ContentIssueKind {
     Unsigned,
     /// A signature was altered: it holds what no signature can.
     Altered,
-    /// The same for a thought signature of Gemini, which belongs to a call.
+    /// A thought signature of Gemini, which belongs to a call, was altered.
     AlteredThought,
     /// Something comes before a result in this content, in a format that is sent as it is.
     Misordered,

@@ -115,7 +115,7 @@ pub struct Fix {
 }
 
 impl Fix {
-    /// There is none, or Tailor does not make it.
+    /// No fix, or one that Tailor does not make.
     pub const NONE: Self = Self { safety: Safety::None, ops: Vec::new() };
 
     /// A fix that loses nothing beyond what the policy asks for.
@@ -205,9 +205,9 @@ impl fmt::Display for Guard {
 pub enum Held {
     /// The model would see the change, and thinking signed after it would become invalid.
     SignedThinking,
-    /// The same for an error: the session may be refused as it is.
+    /// As `SignedThinking`, for an error: the session may be refused as it is.
     SignedAndBroken,
-    /// The same for thinking later on the same line, which is a whole conversation.
+    /// As `SignedThinking`, for thinking later on the same line, which is a whole conversation.
     SignedOnTheLine,
     /// The model would see the change, its signatures cover earlier messages, and a process may hold the conversation in
     /// memory.

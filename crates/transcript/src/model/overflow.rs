@@ -103,7 +103,7 @@ const PAYLOAD: &[&str] = &[
     "request_too_large",
 ];
 
-/// The same as HTTP status codes.
+/// HTTP status codes of a request that is too large.
 const PAYLOAD_CODES: &[&str] = &["413", "431"];
 
 /// Texts that, together with a refusal, mean a proxy or firewall (ChatCLI's `IsProxyWAFRejection`).

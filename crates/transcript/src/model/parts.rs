@@ -387,7 +387,7 @@ impl<'p> Places<'p> {
         own.truncate(at);
     }
 
-    /// The same for a list of which each entry knows its part.
+    /// Puts together a list of which each entry knows its part.
     fn list<T: Clone>(
         &self,
         own: &mut Vec<T>,
@@ -398,7 +398,7 @@ impl<'p> Places<'p> {
         self.list_by(own, other, |place, _| at(&place.from) as usize..at(&place.to) as usize, moved);
     }
 
-    /// The same for a list in which each item names its entry.
+    /// Puts together a list in which each item names its entry.
     fn sorted<T: Clone>(
         &self,
         own: &mut Vec<T>,

@@ -33,7 +33,7 @@ pub(crate) struct Bound {
     entries: Vec<u32>,
     /// What was known to be broken before the rules ran.
     known: BrokenThinking,
-    /// The same, with what the findings so far have shown.
+    /// What is known to be broken, with what the findings so far have shown.
     learnt: BrokenThinking,
     /// The position of the last bound thinking that stays: nothing that the model sees before it may change.
     fixed: Option<u32>,

@@ -1,6 +1,6 @@
 //! A family of errors, and whose fault they are.
 
-/// Whose fault it is that a request failed.
+/// What is to blame for a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// Something in the session, or in the file.
@@ -20,7 +20,7 @@ pub struct Family {
     pub says: &'static [&'static str],
     /// Patterns that count if no family's `says` fits and no `clause` is known: single words decide last.
     pub hints: &'static [&'static str],
-    /// Whose fault it is.
+    /// What is to blame.
     pub blame: Blame,
     /// Codes of rules, most likely first; empty if the error is not about the session. C1, C3, C4, C8, C9, C10 and
     /// E1 are not rules: they are locks, disks, files that are gone, databases, and what another provider wrote.

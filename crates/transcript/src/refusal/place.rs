@@ -4,7 +4,7 @@ use super::family::Blame;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// Whose list a number counts in.
+/// The list in which a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Messages of Anthropic, Converse and Cloudflare: instructions are elsewhere, and the results of a turn are one
@@ -137,7 +137,7 @@ impl Place {
             .or_else(|| named_setting(text))
     }
 
-    /// Whose fault it is that this place is refused; `None` if a line of a file is.
+    /// What is to blame for the refusal of this place; `None` for a line of a file.
     pub(super) fn blame(&self) -> Option<Blame> {
         match self.unit {
             Unit::Setting => Some(Blame::Elsewhere),
@@ -271,7 +271,7 @@ fn joint(text: &str) -> usize {
     found.filter(|joint| *joint != ",").map_or(0, str::len)
 }
 
-/// The same for a path of names and numbers without quotes, which JSON around it cannot be taken for.
+/// How long a joint is in a path of names and numbers without quotes, which JSON around it cannot be taken for.
 fn plain_joint(text: &str) -> usize {
     let joints = ["].", "[", "."].into_iter();
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -168,7 +168,7 @@ pub(super) fn severity_in_context(session: &Session<'_>, entry: u32) -> Severity
     if session.in_context(entry) { Severity::Error } else { Severity::Note }
 }
 
-/// The same of half a pair, which some agents complete or leave out when they send it.
+/// Half a pair is only a note in databases, whose agents complete it or leave it out when they send it.
 pub(super) fn severity_of_half(session: &Session<'_>, entry: u32) -> Severity {
     if session.transcript.in_database { Severity::Note } else { severity_in_context(session, entry) }
 }

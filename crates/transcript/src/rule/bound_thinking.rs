@@ -206,7 +206,7 @@ pub(crate) fn may_go(session: &Session<'_>, entry: u32) -> bool {
     !session.is_pending(entry) && is_removable(session, entry)
 }
 
-/// The same of thinking whose signature is broken, so that every request with it is refused. It goes from the newest turn too,
+/// Whether thinking whose signature is broken can be removed: every request with it is refused. It goes from the newest turn too,
 /// even if that waits for a result: models that bind their thinking think adaptively, and take a turn without it (Anthropic
 /// documentation, adaptive thinking and `drop_block`; not tried with the API). An agent that has the whole turn in memory is
 /// waited for.

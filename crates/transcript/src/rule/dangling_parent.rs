@@ -131,7 +131,7 @@ pub(super) fn nearest_before(session: &Session<'_>, entry: u32) -> Option<u32> {
     (0..entry).rev().filter(fits).take(CANDIDATES_MAX).find(|&before| !session.is_above(entry, before))
 }
 
-/// The same fix where it is no guess.
+/// Makes a fix safe where it is no guess.
 pub(super) fn surely(fix: Fix) -> Fix {
     if fix.ops.is_empty() { fix } else { Fix::safe(fix.ops) }
 }

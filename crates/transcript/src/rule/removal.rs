@@ -60,7 +60,7 @@ pub(super) fn drop_blocks(entry: u32, blocks: &[Span]) -> Vec<Op> {
     blocks.iter().map(|&block| Op::DropBlock { entry, block }).collect()
 }
 
-/// The same fix, but guarded.
+/// Makes a safe fix a guarded one.
 pub(super) fn only_if_asked(fix: Fix, why: Guard) -> Fix {
     match fix.safety {
         crate::model::finding::Safety::Safe => Fix::guarded(why, fix.ops),

@@ -107,7 +107,7 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
 struct HiddenCalls {
     /// Anywhere, for a result without an id: some call has no id, or the branch begins at a missing parent.
     of_nameless_result: bool,
-    /// The same for a result with an id, among calls that the model sees.
+    /// Among calls that the model sees, for a result with an id.
     of_named_result: bool,
     /// In the items that a log's compaction carries over, which are not read.
     of_result_in_context: bool,

@@ -69,7 +69,7 @@ pub fn context_tokens(source: &dyn Source) -> Result<Option<ContextTokens>, Faul
     context_tokens_by(&Reading::new(source)?, &Policy::default())
 }
 
-/// The same with the windows that a policy knows.
+/// Counts with the windows that a policy knows.
 pub(crate) fn context_tokens_by(
     reading: &Reading<'_>,
     policy: &Policy,
@@ -96,7 +96,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// The same of a session.
+/// Counts the tokens of a session.
 pub(crate) fn tokens_of(session: &Session<'_>) -> Result<ContextTokens, Fault> {
     if let Some(known) = session.tokens.get() {
         return Ok(known.context_tokens());
@@ -212,12 +212,12 @@ fn costs_of_sent(session: &Session<'_>, rates: Rates) -> impl Iterator<Item = (u
     })
 }
 
-/// The same, summed up.
+/// The costs of entries, summed up from the end.
 struct Costs {
     rates: Rates,
     /// In the order of the file: the cost of each entry together with all after it.
     after: Vec<(u32, u64)>,
-    /// The same for those that share a message, among themselves.
+    /// The sums among those that share a message.
     after_in_group: Vec<(Id, u32, u64)>,
 }
 
@@ -254,7 +254,7 @@ impl Costs {
         self.since(session, at).div_ceil(rates::UNIT)
     }
 
-    /// The same in thousandths of a token.
+    /// What the model sees after an entry, in thousandths of a token.
     fn since(&self, session: &Session<'_>, at: u32) -> u64 {
         let next = self.after.partition_point(|&(entry, _)| entry <= at);
         let all = self.after.get(next).map_or(0, |(_, cost)| *cost);

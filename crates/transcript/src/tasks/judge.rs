@@ -97,7 +97,7 @@ pub enum Judgement {
     /// A full look would have the same findings, at the same places, and [`Judge::facts`]. Also if nothing was
     /// appended.
     Same,
-    /// The same for all complete lines. After them is the beginning of a line that may still be written; a look now
+    /// A full look would have the same findings in all complete lines. After them is the beginning of a line that may still be written; a look now
     /// would report it as torn.
     Begun,
     /// Only a full look can tell, because of this feature. The judge is of no further use.
@@ -110,7 +110,7 @@ impl Judge {
         Self::new_scanned(scan(source)?, source, policy)
     }
 
-    /// The same for a source that was read.
+    /// Looks at a transcript that was read, and remembers its end.
     pub fn new_scanned(
         read: Scanned,
         source: &dyn Source,
@@ -129,7 +129,7 @@ impl Judge {
         Self::mend_scanned(scan(source)?, source, policy)
     }
 
-    /// The same for a source that was read.
+    /// Draws a plan for a transcript that was read, and remembers the ends.
     pub fn mend_scanned(
         read: Scanned,
         source: &dyn Source,

@@ -75,7 +75,7 @@ impl Length {
         }
     }
 
-    /// The same, read from a transcript; `None` if the format is unknown.
+    /// Measures a transcript; `None` if the format is unknown.
     pub fn measure(
         reading: &Reading<'_>,
         policy: &Policy,

@@ -206,7 +206,7 @@ impl WalkedPath {
         if missing.is_empty() { Ok(walked) } else { Err(Errno::NOENT) }
     }
 
-    /// The same as far as there is something. Returns what is not there, its end first.
+    /// Follows a path as far as there is something. Returns what is not there, its end first.
     fn walk_far(path: &Path) -> Result<(Self, Vec<OsString>)> {
         let mut file = start(path)?;
         let (mut links, mut of_others, mut todo) = (Vec::new(), None, names(path));

@@ -48,7 +48,7 @@ pub(crate) fn sync(file: &File) -> io::Result<()> {
     or_plainly(file, file.sync_all())
 }
 
-/// The same without times and other metadata that reading the file back does not need.
+/// Makes the data of a file durable, without times and other metadata that reading it back does not need.
 pub(crate) fn sync_data(file: &File) -> io::Result<()> {
     or_plainly(file, file.sync_data())
 }

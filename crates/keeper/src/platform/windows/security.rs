@@ -71,7 +71,7 @@ pub(super) fn create_folder(path: &Path) -> io::Result<()> {
     if made == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The same file, opened to append.
+/// Opens a file again, to append.
 pub(super) fn reopen_to_append(file: &File) -> io::Result<File> {
     // SAFETY: the handle is open as long as `file` lives.
     owned(unsafe { ReOpenFile(file.as_raw_handle(), FILE_APPEND_DATA | SYNCHRONIZE, SHARED, 0) })

@@ -40,7 +40,7 @@ pub(crate) fn sync(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The same; Windows makes no difference.
+/// Makes the data of a file durable, on Windows with all of it.
 pub(crate) fn sync_data(file: &File) -> io::Result<()> {
     file.sync_data()
 }

@@ -59,7 +59,7 @@ const READ: [&str; 10] = [
     "inputCacheCreation",
     "inputTokens",
 ];
-/// The same of what was written.
+/// Names of the numbers of what was written.
 const WRITTEN: [&str; 3] = ["output_tokens", "output", "outputTokens"];
 
 /// Reads the numbers of an entry.
