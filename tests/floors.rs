@@ -26,21 +26,15 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
     (
         "keeper",
         &[
-            &["step", "interruption", "refusal", "policies", "found", "roots", "shown"],
-            &["platform identity own"],
-            &[
-                "folder", "error", "new_text", "held", "deferral", "room", "store", "strays", "lease",
-                "starter",
-            ],
-            &["beside", "stop", "appends", "worth", "windows"],
-            &["content", "vault", "writers", "outcome"],
-            &["options", "gate", "snapshot"],
-            &["stores", "leave", "replace", "restore", "packed"],
-            &["stored", "leftover"],
-            &["find", "undo"],
-            &["carry"],
-            &["maintain", "compact", "recover"],
-            &["follow"],
+            &["base"],
+            &["platform"],
+            &["disk", "places"],
+            &["ask"],
+            &["vault"],
+            &["swap"],
+            &["options"],
+            &["stores"],
+            &["jobs"],
             &["verdicts"],
         ],
     ),
@@ -329,6 +323,28 @@ fn imports_run_down() {
 fn no_circle_is_large() {
     for krate in WITHOUT_CIRCLES {
         none(&format!("circles of imports in {krate}"), &House::of_crate(krate).circles());
+    }
+}
+
+/// What changes files or rows, and the rooms of `keeper` in which it is called. `platform` does what it is asked for.
+const ACTS: &[(&str, &[&str])] = &[
+    (".exchange(", &["swap"]),
+    (".rename(", &["disk", "swap", "vault"]),
+    (".execute(", &["stores"]),
+    (".execute_batch(", &["stores"]),
+];
+
+#[test]
+fn only_some_rooms_change_files_or_rows() {
+    let mut texts = BTreeMap::new();
+    gather(&root().join("crates/keeper/src"), &mut Vec::new(), &mut texts);
+    let is_of_tests = |path: &[String]| path.iter().any(|part| ["tests", "actions"].contains(&part.as_str()));
+    texts.retain(|path, _| path.first().is_some_and(|room| room != "platform") && !is_of_tests(path));
+    for (call, rooms) in ACTS {
+        let calls = |text: &String| production_lines(text).iter().any(|line| line.contains(call));
+        let callers = texts.iter().filter(|(_, text)| calls(text));
+        let callers: BTreeSet<&str> = callers.map(|(path, _)| path[0].as_str()).collect();
+        assert_eq!(callers, rooms.iter().copied().collect(), "{call}");
     }
 }
 

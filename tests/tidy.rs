@@ -14,7 +14,7 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 19_919),
+    ("keeper", 19_950),
     ("python", 1_425),
     ("spans", 2_292),
     ("tailor", 14_314),
@@ -134,7 +134,7 @@ fn long_functions_are_found() {
 
 /// Words of the pages in a folder and below it, the root's without those of folders. What has no letter or digit, such as the
 /// bars of a table, is no word. A change may lower a number; whoever raises one gives the reason in the commit.
-const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_050), ("docs", 30_000)];
+const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_214), ("docs", 30_000)];
 
 #[test]
 fn the_docs_do_not_grow_unnoticed() {
@@ -419,19 +419,19 @@ fn each_promise_names_tests_that_exist() {
 /// Where files are reached by a path, and whose they are. What belongs to others is reached through `platform`, by a `Folder` that is held
 /// open or, as root, as the user whose file it is (`as_owner`). New places belong there.
 const REACHED_BY_PATH: &[(&str, &str)] = &[
-    ("keeper/src/find.rs", "lists names, which are opened by `Snapshot`"),
-    ("keeper/src/gate/claude.rs", "lists names, as the owner of the session"),
-    ("keeper/src/gate/codex.rs", "Codex's locks, as the owner of the session"),
-    ("keeper/src/gate/copilot.rs", "lists names, as the owner of the session"),
-    ("keeper/src/gate/openclaw.rs", "the lock beside a session, as the owner of the session"),
-    ("keeper/src/roots.rs", "lists folders"),
+    ("keeper/src/jobs/find.rs", "lists names, which are opened by `Snapshot`"),
+    ("keeper/src/ask/gate/claude.rs", "lists names, as the owner of the session"),
+    ("keeper/src/ask/gate/codex.rs", "Codex's locks, as the owner of the session"),
+    ("keeper/src/ask/gate/copilot.rs", "lists names, as the owner of the session"),
+    ("keeper/src/ask/gate/openclaw.rs", "the lock beside a session, as the owner of the session"),
+    ("keeper/src/places/roots.rs", "lists folders"),
     (
         "keeper/src/stores/database.rs",
         "SQLite takes a path: as the owner of the database, never through a link",
     ),
-    ("keeper/src/strays.rs", "lists names, as the owner of the sessions"),
+    ("keeper/src/places/strays.rs", "lists names, as the owner of the sessions"),
     ("keeper/src/verdicts.rs", "whether there is a file"),
-    ("keeper/src/windows.rs", "the configuration of the user's own agents"),
+    ("keeper/src/places/windows.rs", "the configuration of the user's own agents"),
     ("tailor/src/baseline.rs", "a file that the user names"),
     ("tailor/src/command/config.rs", "our own configuration"),
     ("tailor/src/command/generate.rs", "a folder that the user names"),

@@ -2,12 +2,21 @@
 //! files. What is in the file at the end is held against what each writer believes it wrote.
 #![cfg(target_os = "linux")] // Its writers find files by descriptors without rights (`O_PATH`) and open them through /proc.
 
+use crate::Deferral;
+use crate::Ending;
+use crate::Extent;
+use crate::Guarantee;
+use crate::Mode;
+use crate::Options;
+use crate::Outcome;
+use crate::Refusal;
+use crate::Vault;
+use crate::base::step::Step;
+use crate::base::step::fault::{self, FaultySystem, HERE, Leases, NameCalls, StepFault};
+use crate::finish_all;
+use crate::maintain;
 use crate::spawned::NO_FORKS;
-use crate::step::Step;
-use crate::step::fault::{self, FaultySystem, HERE, Leases, NameCalls, StepFault};
-use crate::{
-    Deferral, Ending, Extent, Guarantee, Mode, Options, Outcome, Refusal, Vault, finish_all, maintain, undo,
-};
+use crate::undo;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};

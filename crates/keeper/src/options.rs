@@ -1,9 +1,9 @@
 //! What to do with a file, and how to go about it.
 
-use crate::error::Error;
-use crate::policies::Policies;
+use crate::ask::error::Error;
+use crate::ask::worth::Worth;
+use crate::base::policies::Policies;
 use crate::vault::Vault;
-use crate::worth::Worth;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -13,16 +13,20 @@
 /// [`System::TRIED`], unless a test says otherwise.
 pub(crate) fn is_tried() -> bool {
     #[cfg(test)]
-    if crate::step::fault::system().untried {
+    if crate::base::step::fault::system().untried {
         return false;
     }
     This::TRIED
 }
 
+pub(crate) mod identity;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
+pub(crate) mod own;
+pub(crate) mod room;
+pub(crate) mod starter;
 // Also compiled in tests, so that it keeps compiling.
 #[cfg(any(test, not(target_os = "linux")))]
 #[allow(dead_code, unreachable_pub, reason = "each system takes of it what it does not have")]

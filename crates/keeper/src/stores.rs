@@ -13,17 +13,11 @@
 
 mod ahead;
 mod alone;
-mod chat;
-mod crush;
 mod database;
 mod fill;
-mod goose;
-mod hermes;
 mod kind;
 mod kinds;
 mod lines;
-mod openclaw;
-mod opencode;
 mod projection;
 mod prune;
 mod rows;
@@ -31,22 +25,21 @@ mod slices;
 #[cfg(test)]
 mod tests;
 mod write;
-mod zed;
 
 pub use fill::measure_store;
 pub use prune::{prune, vacuum};
 pub(crate) use write::Replacing;
 
-use crate::content::FileContent;
-use crate::deferral::Deferral;
-use crate::error::Error;
-use crate::found::FoundFile;
-use crate::identity::FileId;
+use crate::ask::deferral::Deferral;
+use crate::ask::error::Error;
+use crate::ask::stop::Stop;
+use crate::base::refusal::Refusal;
+use crate::places::found::FoundFile;
+use crate::places::store::{IN_DATABASE, may_be_read, session_path, split};
+use crate::platform::identity::FileId;
 use crate::platform::metadata::{self, MetadataExt};
-use crate::refusal::Refusal;
-use crate::snapshot::{as_owner, real_path_in};
-use crate::stop::Stop;
-use crate::store::{IN_DATABASE, may_be_read, session_path, split};
+use crate::swap::content::FileContent;
+use crate::swap::snapshot::{as_owner, real_path_in};
 use database::{Database, entered, is_foreign};
 use kind::{Mend, PAGE_ROWS, RowKey, RowTrouble, StoreKind};
 use kinds::KINDS;
@@ -300,7 +293,7 @@ fn copy(database: &Database, file: &Path, session: &str, want: Want) -> Result<O
             Ok(()) => return Ok(Some(stored(database, kind, (file, session), lines)?)),
             Err(RowTrouble::Database(error)) => return Err(fail(error)),
             Err(RowTrouble::Rewritten) => {}
-            Err(RowTrouble::Output(cause)) => return Err(crate::content::no_temporary(cause).into()),
+            Err(RowTrouble::Output(cause)) => return Err(crate::swap::content::no_temporary(cause).into()),
         }
     }
     Err(Deferral::Changed.into())

@@ -31,14 +31,14 @@ pub(crate) use texts::PackedTexts;
 pub(crate) use ledger::Ledger;
 pub(crate) use record::{Account, CONTEXT_BYTES, RecordedChange, RemovedBytes, Swap, check, line_check};
 
-use crate::appends::ends_line_at;
-use crate::error::Error;
-use crate::folder::{Folder, Unfinished};
-use crate::own::Own;
+use crate::ask::error::Error;
+use crate::ask::stop::Halt;
+use crate::base::step::{Step, before};
+use crate::disk::appends::ends_line_at;
+use crate::disk::folder::{Folder, Unfinished};
+use crate::platform::own::Own;
 use crate::platform::writing::sync_data;
 use crate::platform::{OFlags, System, This};
-use crate::step::{Step, before};
-use crate::stop::Halt;
 use blake3::Hash;
 use file::{KeepFailure, RunWriter, Section, broken};
 use jiff::Timestamp;
@@ -461,7 +461,7 @@ impl Pending {
     pub(crate) fn keep_rows(
         self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<Run, crate::stop::Stop> {
+    ) -> Result<Run, crate::ask::stop::Stop> {
         let root = self.root.clone();
         let kept = self.fill(|record, out| {
             record.purpose = Some(Purpose::Prune);

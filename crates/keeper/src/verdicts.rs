@@ -7,20 +7,21 @@
 //! are appended, so that several programs may do so at once, and a run that finds too many stale ones rewrites the
 //! file. A lost line costs a look.
 
-use crate::deferral::Deferral;
-use crate::error::Error;
-use crate::folder::Folder;
-use crate::follow::{Remembered, follow};
-use crate::identity::{FileId, Stamp};
-use crate::maintain::maintain;
+use crate::ask::deferral::Deferral;
+use crate::ask::error::Error;
+use crate::ask::outcome::{Ending, Outcome, Unsupported};
+use crate::disk::folder::Folder;
+use crate::jobs::follow::{Remembered, follow};
+use crate::jobs::maintain::maintain;
+use crate::jobs::stored;
 use crate::options::{Mode, Options};
-use crate::outcome::{Ending, Outcome, Unsupported};
-use crate::own::Own;
+use crate::places::store;
+use crate::platform::identity::{FileId, Stamp};
 use crate::platform::metadata::{self, MetadataExt};
 use crate::platform::network::network;
+use crate::platform::own::Own;
 use crate::platform::owner::{is_ours, is_private};
 use crate::platform::{FileExt, OFlags};
-use crate::{store, stored};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;

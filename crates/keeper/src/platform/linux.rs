@@ -16,7 +16,7 @@ use super::handle::Handle;
 use super::seen::Holder;
 use super::system::{LeaseKind, System};
 use super::{unix, writing};
-use crate::identity::FileId;
+use crate::platform::identity::FileId;
 use rustix::fs::FallocateFlags;
 use std::ffi::OsStr;
 use std::fs::File;

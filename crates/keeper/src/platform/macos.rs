@@ -18,7 +18,7 @@ use super::handle::Handle;
 use super::seen::Holder;
 use super::system::System;
 use super::{unix, writing};
-use crate::identity::FileId;
+use crate::platform::identity::FileId;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;

@@ -2,9 +2,9 @@
 
 /// A thread cannot act as somebody else.
 pub(crate) mod acting {
+    use crate::base::refusal::Refusal;
     use crate::platform::handle::Handle;
     use crate::platform::metadata::Metadata;
-    use crate::refusal::Refusal;
     use std::ffi::OsString;
     use std::io;
     use std::path::Path;
@@ -133,7 +133,7 @@ pub(crate) mod exits {
 
 /// Mounts are unknown.
 pub(crate) mod mounts {
-    use crate::refusal::Refusal;
+    use crate::base::refusal::Refusal;
     use std::fs::File;
     use std::path::Path;
 

@@ -4,7 +4,7 @@
 
 use super::handle::Handle;
 use super::seen::Holder;
-use crate::identity::FileId;
+use crate::platform::identity::FileId;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind};

@@ -31,7 +31,7 @@ pub(crate) use open::{FileExt, OFlags};
 
 use super::seen::Holder;
 use super::system::System;
-use crate::identity::FileId;
+use crate::platform::identity::FileId;
 use std::fs::File;
 use std::io;
 use std::path::Path;

@@ -2,15 +2,15 @@
 
 use super::alone::nobody_seen;
 use super::kind::{LoadRule, Mend, StoreKind};
-use crate::deferral::Deferral;
-use crate::error::Error;
-use crate::identity::{FileId, Stamp};
+use crate::ask::deferral::Deferral;
+use crate::ask::error::Error;
+use crate::ask::stop::Stop;
+use crate::base::refusal::Refusal;
+use crate::places::store::beside;
 use crate::platform::acting::{self, Acting};
+use crate::platform::identity::{FileId, Stamp};
 use crate::platform::metadata::{self, MetadataExt};
-use crate::refusal::Refusal;
-use crate::snapshot::as_owner;
-use crate::stop::Stop;
-use crate::store::beside;
+use crate::swap::snapshot::as_owner;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult};
 use std::io;

@@ -3,10 +3,10 @@
 use super::database::{COUNTED_BYTES_MAX, Database, entered, is_foreign};
 use super::kind::StoreKind;
 use super::kinds::KINDS;
-use crate::error::Error;
-use crate::found::Fill;
+use crate::ask::error::Error;
+use crate::places::found::Fill;
+use crate::places::store::beside;
 use crate::platform::metadata;
-use crate::store::beside;
 use rusqlite::{Connection, OptionalExtension, Result as SqlResult, Statement};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,7 +1,14 @@
 //! The kinds of stores that are known.
 
+mod chat;
+mod crush;
+mod goose;
+mod hermes;
+pub(super) mod openclaw;
+mod opencode;
+mod zed;
+
 use super::kind::StoreKind;
-use super::{crush, goose, hermes, openclaw, opencode, zed};
 
 pub(super) const KINDS: &[&StoreKind] =
     &[&openclaw::KIND, &opencode::KIND, &hermes::KIND, &goose::KIND, &crush::KIND, &zed::KIND];

@@ -2,12 +2,12 @@
 
 use super::ahead::ReadAhead;
 use super::kind::RowKey;
-use crate::content::{ContentText, FileContent, no_temporary};
-use crate::error::Error;
-use crate::held::HeldText;
+use crate::ask::error::Error;
+use crate::ask::stop::Stop;
+use crate::disk::held::HeldText;
 use crate::platform::files::temporary;
 use crate::platform::{System, This};
-use crate::stop::Stop;
+use crate::swap::content::{ContentText, FileContent, no_temporary};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};

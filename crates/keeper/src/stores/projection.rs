@@ -6,7 +6,7 @@
 //! before it. If the result is inconsistent, nothing is written and the user is told to run OpenClaw's own rebuild.
 
 use super::kind::{Around, PAGE_ROWS, Turned, Unlinked};
-use super::openclaw::{ACTIVE, IDENTITIES, STATE, event_of, layout};
+use super::kinds::openclaw::{ACTIVE, IDENTITIES, STATE, event_of, layout};
 use super::rows::{RowCell, RowCells, RowEdit, first};
 use jiff::Timestamp;
 use rusqlite::{Connection, Result as SqlResult, Statement, params};

@@ -2,10 +2,10 @@
 
 use super::record::{Record, RunState};
 use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of};
-use crate::error::Error;
-use crate::folder::Folder;
+use crate::ask::error::Error;
+use crate::base::step::{Step, before};
+use crate::disk::folder::Folder;
 use crate::platform::OFlags;
-use crate::step::{Step, before};
 use jiff::Timestamp;
 use std::fs::File;
 use std::io::{self, ErrorKind};

@@ -8,7 +8,7 @@
 
 use super::ledger::Ledger;
 use super::{hex, path};
-use crate::identity::FileId;
+use crate::platform::identity::FileId;
 use blake3::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

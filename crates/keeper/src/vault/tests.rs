@@ -1,7 +1,7 @@
 //! The format, damage to it, and what only the vault itself can be asked.
 
 use super::*;
-use crate::identity::FileId;
+use crate::platform::identity::FileId;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;

@@ -2,9 +2,9 @@
 //! they were written, without quotes.
 
 use super::file::{KeepFailure, Packer, RunWriter};
-use crate::folder::Folder;
+use crate::base::step::{Step, before};
+use crate::disk::folder::Folder;
 use crate::platform::{System, This};
-use crate::step::{Step, before};
 use blake3::Hash;
 use jiff::Timestamp;
 use rayon::prelude::*;

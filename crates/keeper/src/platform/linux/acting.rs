@@ -3,8 +3,8 @@
 //!
 //! Threads that are started meanwhile act as the same user. Those that work for all (rayon's) are started before.
 
+use crate::base::refusal::Refusal;
 use crate::platform::handle::Handle;
-use crate::refusal::Refusal;
 use rustix::fs::{CWD, FileType, Gid, Mode, OFlags, Stat, Uid, fstat, openat, readlinkat};
 use rustix::io::{Errno, Result};
 use rustix::process::{getegid, geteuid, getgroups};

@@ -7,8 +7,8 @@
 
 use super::acting::Acting;
 use super::process;
-use crate::identity::FileId;
-use crate::refusal::Refusal;
+use crate::base::refusal::Refusal;
+use crate::platform::identity::FileId;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};

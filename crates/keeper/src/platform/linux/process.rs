@@ -2,7 +2,7 @@
 //! `/proc`, a hidden process), a process counts as alive, because a mistake must never lead to a write. Root looks as root.
 
 use super::acting::Acting;
-use crate::identity::FileId;
+use crate::platform::identity::FileId;
 use crate::platform::seen::{Holder, ProcessState, printable};
 use std::fs::{self, File, Metadata};
 use std::io;

@@ -2,7 +2,7 @@
 //! root. If a question cannot be answered, a process counts as alive, because a mistake must never lead to a write.
 
 use super::text;
-use crate::identity::FileId;
+use crate::platform::identity::FileId;
 pub use crate::platform::nothing::process::lock_holder;
 pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, start};
 use crate::platform::seen::{Holder, ProcessState, printable, with_mapped};

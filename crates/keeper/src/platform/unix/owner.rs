@@ -1,7 +1,7 @@
 //! Who owns a file, and who else may change it: user ids, group ids and the mode.
 
+use crate::base::refusal::Refusal;
 use crate::platform::acting;
-use crate::refusal::Refusal;
 use rustix::process::geteuid;
 use std::fs::{File, Metadata};
 use std::io;

@@ -1,6 +1,6 @@
 //! What a command-line program needs: its streams, signals, modes of files, and other programs.
 
-use crate::identity::FileId;
+use crate::platform::identity::FileId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::{File, Metadata, Permissions};

@@ -1,6 +1,6 @@
 //! Where our own files are: below `%LOCALAPPDATA%`, which does not roam.
 
-use crate::own::Own;
+use crate::platform::own::Own;
 use std::path::PathBuf;
 
 pub(crate) fn find(own: Own) -> Option<PathBuf> {

@@ -2,7 +2,7 @@
 
 use super::metadata::Metadata;
 use super::security;
-use crate::refusal::Refusal;
+use crate::base::refusal::Refusal;
 use std::fs::File;
 use std::path::Path;
 

@@ -2,16 +2,20 @@
 
 use super::write::{fixed, options, rows, undone};
 use super::{OPENCODE, database, entries, exported, found, insert, looked, number, openclaw, text};
-use crate::deferral::Deferral;
-use crate::outcome::Ending;
-use crate::refusal::Refusal;
-use crate::step::Step;
-use crate::step::fault::{StepFault, meanwhile, with};
-use crate::store::session_path;
+use crate::Extent;
+use crate::Policies;
+use crate::ask::deferral::Deferral;
+use crate::ask::outcome::Ending;
+use crate::base::refusal::Refusal;
+use crate::base::step::Step;
+use crate::base::step::fault::{StepFault, meanwhile, with};
+use crate::maintain;
+use crate::places::store::session_path;
+use crate::read_to_examine;
 use crate::stores::kind::{Turned, Unlinked};
 use crate::stores::projection::links;
 use crate::stores::rows::RowCell;
-use crate::{Extent, Policies, maintain, read_to_examine, undo};
+use crate::undo;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;

@@ -1,12 +1,16 @@
 //! Stores where something around them is in the way: links, media that nobody may write, full disks, other versions.
 
 use super::{OPENCODE, database, entries, exported, found, openclaw};
+use crate::Vault;
+use crate::ask::outcome::Ending;
+use crate::ask::stop::Stop;
+use crate::base::refusal::Refusal;
+use crate::export;
+use crate::maintain;
 use crate::options::{Mode, Options};
-use crate::outcome::Ending;
-use crate::refusal::Refusal;
-use crate::stop::Stop;
-use crate::store::{beside, session_path};
-use crate::{Vault, export, maintain, prune, vacuum};
+use crate::places::store::{beside, session_path};
+use crate::prune;
+use crate::vacuum;
 use std::fs;
 #[cfg(target_os = "linux")]
 use std::io::Write;

@@ -1,9 +1,10 @@
 //! Stores that are only read: of Goose, Crush and Zed, with rows as these programs write them.
 
 use super::{database, exported, found, looked};
-use crate::outcome::Ending;
-use crate::store::session_path;
-use crate::{find, maintain};
+use crate::ask::outcome::Ending;
+use crate::find;
+use crate::maintain;
+use crate::places::store::session_path;
 use rusqlite::params;
 use std::path::{Path, PathBuf};
 use transcript::Severity;

@@ -2,14 +2,20 @@
 
 use super::OPENCODE;
 use super::write::{fixed, options, rows, undone};
-use crate::deferral::Deferral;
-use crate::outcome::Ending;
-use crate::refusal::Refusal;
-use crate::step::Step;
-use crate::step::fault::{StepFault, with};
-use crate::stop::Stop;
-use crate::store::session_path;
-use crate::{Extent, Pruned, Vault, gone_sessions, prune, undo, vacuum};
+use crate::Extent;
+use crate::Pruned;
+use crate::Vault;
+use crate::ask::deferral::Deferral;
+use crate::ask::outcome::Ending;
+use crate::ask::stop::Stop;
+use crate::base::refusal::Refusal;
+use crate::base::step::Step;
+use crate::base::step::fault::{StepFault, with};
+use crate::gone_sessions;
+use crate::places::store::session_path;
+use crate::prune;
+use crate::undo;
+use crate::vacuum;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::fs;

@@ -3,8 +3,8 @@
 use super::write::{fixed, rows, undone};
 use super::{OPENCLAW, database, found, insert, number, text};
 use crate::Extent;
-use crate::outcome::{Ending, Guarantee};
-use crate::store::session_path;
+use crate::ask::outcome::{Ending, Guarantee};
+use crate::places::store::session_path;
 use rusqlite::Connection;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

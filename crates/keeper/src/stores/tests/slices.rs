@@ -1,7 +1,7 @@
 //! No transaction reads many rows, however many there are: SQLite itself tells of each one.
 
 use super::{OPENCLAW, OPENCODE, database, entries, insert, openclaw};
-use crate::store::session_path;
+use crate::places::store::session_path;
 use crate::stores::database::Database;
 use crate::stores::kinds::KINDS;
 use crate::stores::lines::{RecordLines, Want};

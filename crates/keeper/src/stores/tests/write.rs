@@ -1,14 +1,17 @@
 //! Rows are written, lost, and put back.
 
 use super::{OPENCODE, database, entries, exported, insert, openclaw};
-use crate::deferral::Deferral;
+use crate::Extent;
+use crate::Vault;
+use crate::ask::deferral::Deferral;
+use crate::ask::outcome::{Ending, Guarantee, Outcome};
+use crate::base::refusal::Refusal;
+use crate::base::step::Step;
+use crate::base::step::fault::{StepFault, meanwhile, with};
+use crate::maintain;
 use crate::options::{Mode, Options};
-use crate::outcome::{Ending, Guarantee, Outcome};
-use crate::refusal::Refusal;
-use crate::step::Step;
-use crate::step::fault::{StepFault, meanwhile, with};
-use crate::store::session_path;
-use crate::{Extent, Vault, maintain, undo};
+use crate::places::store::session_path;
+use crate::undo;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::fs;

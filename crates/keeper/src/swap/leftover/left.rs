@@ -1,0 +1,209 @@
+//! A leftover: whether it can be trusted, and how far it is accounted for.
+
+use crate::ask::error::Error;
+use crate::base::step::{Step, before};
+use crate::disk::beside::run_of;
+use crate::disk::folder::Place;
+use crate::platform::metadata::{self, Metadata, MetadataExt};
+use crate::platform::{OFlags, owner};
+use crate::swap::snapshot::Snapshot;
+use crate::vault::{Ledger, Record, RunState, Swap, Vault};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+
+/// What failed, in an error.
+pub(super) const FINISH: &str = "finish an interrupted run";
+
+/// The second file of a run that has not finished, beside a transcript.
+pub(super) struct Leftover {
+    name: String,
+    pub(super) file: File,
+    pub(super) length: u64,
+    inode: u64,
+    pub(super) record: Record,
+    pub(super) swap: Swap,
+    /// How much of this file is accounted for.
+    pub(super) ledger: Ledger,
+    /// Whether the ledger is that of a later run, which brought lines over.
+    pub(super) is_from_later_run: bool,
+}
+
+/// The leftovers of a transcript.
+pub(super) fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Error> {
+    let fail = |cause| Error::new(&now.path, "look for what an interrupted run left", cause);
+    let names = now.place.names().map_err(fail)?;
+    let mut found = Vec::new();
+    for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
+        // A record that cannot be read counts as none.
+        let Ok(Some(record)) = vault.run(run) else { continue };
+        if record.path.file_name() != Some(now.place.name()) {
+            continue;
+        }
+        if let OpenedLeftover::Ours(leftover) =
+            Leftover::open(&now.place, name, record, Some(&now.metadata)).map_err(fail)?
+        {
+            found.push(*leftover);
+        }
+    }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    let left: Vec<(String, u64)> = found.iter().map(|one| (one.record.run.clone(), one.inode)).collect();
+    for leftover in &mut found {
+        leftover.apply_later_runs(now, vault, &left)?;
+    }
+    Ok(found)
+}
+
+/// Removes the second name of a file, if a run gave it that and died before it gave the first one to the new file. `true` if
+/// there was one.
+pub(crate) fn remove_second_name(now: &Snapshot, vault: &Vault) -> Result<bool, Error> {
+    let fail = |cause| Error::new(&now.path, FINISH, cause);
+    if now.metadata.nlink() != 2 {
+        return Ok(false);
+    }
+    let names = now.place.names().map_err(fail)?;
+    for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
+        let Ok(Some(record)) = vault.run(run) else { continue };
+        let opened = Leftover::open(&now.place, name, record, Some(&now.metadata)).map_err(fail)?;
+        if matches!(opened, OpenedLeftover::SecondName) {
+            before(Step::Clean).and_then(|()| now.place.remove(name)).map_err(fail)?;
+            now.place.sync().map_err(fail)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What was found under the name of a leftover.
+pub(super) enum OpenedLeftover {
+    Ours(Box<Leftover>),
+    /// It is a second name of the transcript, given by a run that died right after that.
+    SecondName,
+    Gone,
+    /// With the reason.
+    NotOurs(&'static str),
+}
+
+impl Leftover {
+    pub(super) fn open(
+        place: &Place,
+        name: &str,
+        record: Record,
+        transcript: Option<&Metadata>,
+    ) -> io::Result<OpenedLeftover> {
+        let Some(swap) = record.swap.clone() else {
+            return Ok(OpenedLeftover::NotOurs("its run has replaced no file"));
+        };
+        let file = match place.open(name, OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(file) => file,
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(OpenedLeftover::Gone),
+            Err(cause) if metadata::is_link(&cause) => return Ok(OpenedLeftover::NotOurs("it is a link")),
+            Err(cause) if cause.kind() == ErrorKind::PermissionDenied => {
+                return Ok(OpenedLeftover::NotOurs("it cannot be read"));
+            }
+            Err(cause) => return Err(cause),
+        };
+        let found = metadata::of_file(&file)?;
+        let inode = found.ino();
+        let is_transcript = transcript.is_some_and(|transcript| transcript.ino() == inode);
+        if found.nlink() == 2 && is_transcript && inode == swap.old.inode {
+            return Ok(OpenedLeftover::SecondName);
+        }
+        if !found.is_file() || found.nlink() != 1 || !owner::is_ours_or_of(&file, &found, transcript) {
+            return Ok(OpenedLeftover::NotOurs("it is somebody else's, or has another name"));
+        }
+        if inode != swap.old.inode && inode != swap.new.inode {
+            return Ok(OpenedLeftover::NotOurs("it is not the file that its run left there"));
+        }
+        let start = Ledger { known: swap.before, upto: swap.before, at: swap.after, current: swap.new.inode };
+        let ledger = record.ledger.unwrap_or(start);
+        if ledger == Ledger::CLOSED {
+            return Ok(OpenedLeftover::NotOurs("its run has come to its end"));
+        }
+        let (name, length) = (name.to_string(), found.len());
+        let is_from_later_run = false;
+        Ok(OpenedLeftover::Ours(Box::new(Self {
+            name,
+            file,
+            length,
+            inode,
+            record,
+            swap,
+            ledger,
+            is_from_later_run,
+        })))
+    }
+
+    /// Whether it is the text from before the run, and not the new one.
+    pub(super) fn is_old(&self) -> bool {
+        self.inode == self.swap.old.inode
+    }
+
+    /// Takes over from later runs how far this file is accounted for. A later run counts only if it has landed. Its record
+    /// says so, unless it died before that was recorded; then the inodes at the path and under its second name show it.
+    fn apply_later_runs(
+        &mut self,
+        now: &Snapshot,
+        vault: &Vault,
+        left: &[(String, u64)],
+    ) -> Result<(), Error> {
+        for record in vault.runs(&now.path)?.into_iter().flatten() {
+            let Some(swap) = &record.swap else { continue };
+            let landed = record.state != RunState::Kept
+                || swap.new.inode == now.metadata.ino()
+                || left.iter().any(|(run, inode)| *run == record.run && *inode == swap.old.inode);
+            let accounts = record.accounts.iter().filter(|account| account.run == self.record.run);
+            for account in accounts.filter(|_| landed) {
+                if !self.is_from_later_run || account.ledger.known >= self.ledger.known {
+                    self.ledger = account.ledger;
+                    self.is_from_later_run = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Records how far it is accounted for. If that fails, the run that brought the lines over has
+    /// it in its record too.
+    pub(super) fn note(&self, vault: &Vault, ledger: &Ledger) {
+        let note = || {
+            let run = vault.run_for_notes(&self.record)?;
+            run.note(ledger)?;
+            run.sync()
+        };
+        let _: io::Result<()> = note();
+    }
+
+    pub(super) fn remove(&self, place: &Place) -> io::Result<()> {
+        before(Step::Clean)?;
+        place.remove(&self.name)?;
+        place.sync()
+    }
+
+    /// Records in the vault whether the run landed.
+    pub(super) fn mark(&self, now: &Snapshot, vault: &Vault) {
+        if self.record.state != RunState::Kept {
+            return;
+        }
+        let Ok(run) = vault.run_for_notes(&self.record) else { return };
+        if self.is_old() {
+            run.landed();
+        } else if self.swap.old.inode == now.metadata.ino() {
+            run.forget();
+        }
+    }
+
+    /// Removes a leftover whose transcript is gone, unless it has lines that were appended during the replacement.
+    pub(super) fn abandoned(&self, place: &Place, vault: &Vault) -> Result<(), Error> {
+        let fail = |cause| Error::new(&place.path_of(&self.name), FINISH, cause);
+        let known = if self.is_old() { self.ledger.known } else { self.ledger.at };
+        if self.length > known {
+            let why = "its transcript is gone, but this file holds lines that came last";
+            return Err(fail(io::Error::other(why)).with_way_out("remove it if nobody needs them"));
+        }
+        self.remove(place).map_err(fail)?;
+        if let Some(run) = vault.run_for_notes(&self.record).ok().filter(|_| !self.is_old()) {
+            run.forget();
+        }
+        Ok(())
+    }
+}
