@@ -135,13 +135,13 @@ class Table:
 LIVES = """\
 ## Many turns with long results
 
-Each agent was given prompts with two tool calls of 400,000 characters each, of which it keeps what its own limit leaves (Claude Code,
-Copilot CLI, Kimi Code and Qwen Code put those into files, and got as many as they keep whole: 19,000 to 46,000); one turn has twelve
-batches of them (of 6,000 characters each where nobody shortens the context of a running turn). It was restarted after half of the turns, after a pause of ten seconds, and so it was whenever it had left two
-prompts unanswered; at the end another process resumed the session. *own* is an agent that knows the API's window of 200,000 tokens
-and shortens its context by itself; *none* is one that does not, because that is switched off or because it believes in a larger window.
-*Alone* is without Tailor, *daemon* beside `tailor watch --mode=enforce` with no other setting. *Dead* means that no process of the agent
-got an answer any more. `tests/agents/bot TAILOR` runs all of it ({dates}); the table is made from `tests/agents/bot.tsv`.
+Each agent was given prompts with two tool calls of 400,000 characters each, which it cuts to its own limit (Claude Code, Copilot CLI, Kimi
+Code and Qwen Code got as many as they keep whole, 19,000 to 46,000); one turn has twelve batches of them (of 6,000 characters where nobody
+shortens the context of a running turn). It was restarted with a pause of ten seconds after half of the turns and whenever it had left
+two prompts unanswered; at the end another process resumed the session. A cell says how many prompts were answered. *own* is an agent that knows the API's window of 200,000 tokens and shortens its context itself;
+*none* does not, because that is switched off or it believes in a larger window. *Alone* is without Tailor, *daemon* beside
+`tailor watch --mode=enforce`. *Dead* means that from this turn on no process of the agent got an answer; the store is that of the last
+turn before. `tests/agents/bot TAILOR` runs all of it ({dates}).
 """
 
 PICTURE = "![requests of OpenClaw, turn by turn](pictures/openclaw.svg)\n"
@@ -154,30 +154,42 @@ today's OpenClaw, which prints it by `openclaw config schema`: every third of 35
 """
 
 
+COLUMNS_SHOWN = (
+    "agent", "window", "alone", "daemon", "largest request, KB", "store then, KB", "fixes", "deferred",
+    "undo", "`doctor`",
+)  # fmt: skip
+
+
 def listing(pairs):
-    lines = ["| agent | window | alone | daemon | largest request, KB | store, KB | the daemon | `doctor` |", "|---" * 8 + "|"]
+    lines = [f"| {' | '.join(COLUMNS_SHOWN)} |", "|---" * len(COLUMNS_SHOWN) + "|"]
     for agent, window, alone, beside in pairs:
         both = [row for row in (alone, beside) if row]
-        version = both[0]["version"]
-        did = f"{beside['fixes']} fixes, {beside['deferred']} deferred; undo: {beside['undo']}" if beside else "–"
+        did = [beside[name].replace("nothing to undo", "–") for name in ("fixes", "deferred", "undo")] if beside else ["–"] * 3
         cells = (
-            f"{agent} {version}", window, lived(alone), lived(beside), arrow(both, "largest_kb"), arrow(both, "store_kb"), did, arrow(both, "doctor"),
+            f"{agent} {both[0]['version']}", window, lived(alone), lived(beside), arrow(row["largest_kb"] for row in both),
+            arrow(str(stores_of(row)[last_turn(alone)]) for row in both), *did, arrow(row["doctor"] for row in both),
         )  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
+def stores_of(row):
+    return [int(kb) for kb in row["stores_kb"].split()]
+
+
+def last_turn(alone):
+    """The last turn to which the agent lived without Tailor, as an index."""
+    return int(alone["first"]) - 2 if alone and alone["outcome"] == "dead" else -1
+
+
 def lived(row):
     if row is None:
         return "–"
-    count = f"{row['answered']} of {row['turns']}"
-    if row["outcome"] == "dead":
-        return f"**dead from turn {row['first']}**"
-    return count if row["outcome"] == "alive" else f"{count}, alive after a restart"
+    return f"**dead at {row['first']}**" if row["outcome"] == "dead" else f"{row['answered']}/{row['turns']}"
 
 
-def arrow(rows, name):
-    return " → ".join(f"{int(row[name]):,}" if row[name].isdigit() else row[name] for row in rows)
+def arrow(values):
+    return " → ".join(f"{int(value):,}" if value.isdigit() else value for value in values)
 
 
 PANELS = {"200k": "a window of 200,000 tokens", "1M": "a window of 1,000,000 tokens"}

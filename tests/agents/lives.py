@@ -34,7 +34,7 @@ LOOK_SECONDS = 8  # how long the daemon may take to look at a turn
 LAST = (98, 99)  # the prompts of the last process
 WORDS_BYTES = 70_000_000
 LOCKED = re.compile(rb"database is locked|SQLITE_BUSY", re.IGNORECASE)
-LOG_OF_REQUESTS = b'"api-request'  # Claude Code's own copy of what it sent, cut text and all
+LEFT = re.compile(r"\d+ of \d+ edits? put back")  # of a run of which some places were not found
 LINE = re.compile(r"^\d{7} [a-z ]{40,}$")
 SUMMARY = "SUMMARY-7f3a"
 SUMMARY_TEXT = (
@@ -312,15 +312,18 @@ class Life:
         self.locked = sum(len(LOCKED.findall(file.read_bytes())) for file in self.agent.home.glob("*.log"))
 
     def undo(self):
-        """Puts everything back: no mark of ours is left, and each line that the model once got is there."""
-        before = b"[tailor:" in (text := self.all_text())
+        """Puts everything back: all edits are, and each line that the model once got is there. A mark that is left is in what the
+        agent has copied from a text that was cut."""
+        before = b"[tailor:" in self.all_text()
         out, error, code = self.tell("undo", "--all", "--to-original", "--settle=0")
         text = self.all_text()
         held = set(re.split(r"\\n|\n", text.decode("utf-8", "replace")))
         missing = sum(1 for told in self.texts.values() for line in told.splitlines()[1:-1] if LINE.match(line) and line not in held)
-        marks = sum(len(re.findall(rb"\[tailor: \d+ of", line)) for line in text.splitlines() if LOG_OF_REQUESTS not in line)
-        (self.folder / "undo.txt").write_text(f"exit {code}\n{out}\n{error}\n{missing} lines missing, {marks} marks\n")
-        self.undone = "nothing to undo" if not before and not self.fixes() else "whole" if not (missing or marks) else f"{missing} lines missing, {marks} marks"
+        left = " ".join(LEFT.findall(out))
+        copies = len(re.findall(rb"\[tailor: \d+ of", text))
+        (self.folder / "undo.txt").write_text(f"exit {code}\n{out}\n{error}\n{missing} lines missing, {copies} marks in copies\n")
+        faults = ", ".join(filter(None, (f"{missing} lines missing" * bool(missing), left, f"exit code {code}" * bool(code))))
+        self.undone = faults or ("whole" if before or self.fixes() else "nothing to undo")
 
     def fixes(self):
         return sum(count for what, count in self.daemon.events.items() if what.startswith(("fixed", "recovered"))) if self.daemon else 0

@@ -243,6 +243,13 @@ fn judged(looked: &Examination, path: &Path, fill: Fill, is_used: bool) -> (Sess
             Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(path))))
         }
         SessionState::TooLong => Some(format!("tailor recover {}", shown_word(path))),
+        SessionState::Dying(_) if looked.bytes_after == looked.facts.bytes => {
+            let warnings = looked.findings.iter().filter(|finding| finding.severity == Severity::Warning);
+            Some(
+                remedy::command(warnings, path, "")
+                    .unwrap_or_else(|| format!("tailor top {}", shown_word(path))),
+            )
+        }
         SessionState::Bloated | SessionState::Dying(_) => Some(format!("tailor fix {}", shown_word(path))),
         SessionState::NearlyFull => Some(format!("tailor top {}", shown_word(path))),
         SessionState::Ok | SessionState::InUse | SessionState::Unknown => None,

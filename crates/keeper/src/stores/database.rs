@@ -229,7 +229,8 @@ impl Database {
         let window = self.connection.query_row(rule.window, [session], |row| row.get::<_, Option<i64>>(0));
         let window_tokens = u64::try_from(window.ok().flatten()?).ok().filter(|window| *window > 0)?;
         let bytes_max = window_tokens.saturating_mul(rule.bytes_per_token).min(rule.bytes_max);
-        Some(LoadLimit { window_tokens, bytes_max, entries_max: rule.rows_max })
+        let result_chars_max = rule.results.iter().find(|(tokens, _)| window_tokens >= *tokens)?.1;
+        Some(LoadLimit { window_tokens, bytes_max, entries_max: rule.rows_max, result_chars_max })
     }
 
     /// A value that changes when rows of a session are rewritten, or moved to other rowids.

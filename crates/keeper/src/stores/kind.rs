@@ -49,6 +49,8 @@ pub(super) struct LoadRule {
     /// Most bytes and rows, whatever the window.
     pub(super) bytes_max: u64,
     pub(super) rows_max: u64,
+    /// The longest results that the owner keeps, in characters, with windows of at least so many tokens; the largest windows first.
+    pub(super) results: &'static [(u64, u64)],
 }
 
 /// Rows of which only the newest about each thing is needed.

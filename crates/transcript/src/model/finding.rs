@@ -176,6 +176,8 @@ pub enum Guard {
     Blamed,
     /// It removes a document that the model has seen.
     Documents,
+    /// The agent has cut it already to what it keeps, and the session has room for that.
+    HasRoom,
 }
 
 impl fmt::Display for Guard {
@@ -192,6 +194,7 @@ impl fmt::Display for Guard {
             Self::Pixels => "it makes images smaller than the model has seen them",
             Self::Copy => "some screens show this copy of the message and not the other one",
             Self::Documents => "it removes documents that the model has seen",
+            Self::HasRoom => "its agent keeps results of this length, and the context has room",
             Self::Blamed => "only the API's error tells whether this is refused",
             Self::Appends => "it adds a line at the end, which only some versions of the agent need",
             Self::Thinking => "it removes thinking that may be valid",

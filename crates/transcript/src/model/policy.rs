@@ -14,6 +14,9 @@ use spans::marker::TextFolder;
 /// The context window assumed for an unknown model, in tokens.
 pub const WINDOW_TOKENS: u64 = 200_000;
 
+/// The limit of a result that nobody has chosen.
+pub(crate) const RESULT_CHARS_MAX: u64 = 32_000;
+
 /// Limits and permissions of one run, and what the caller knows of a session that its text does not say, such as its format and
 /// the windows that configurations state. A limit of 0 is switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +106,8 @@ pub struct LoadLimit {
     pub bytes_max: u64,
     /// Most entries.
     pub entries_max: u64,
+    /// The longest result that the agent itself keeps, in characters.
+    pub result_chars_max: u64,
 }
 
 /// A model's context window, according to the configuration of an agent.
@@ -132,7 +137,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             format: None,
-            result_chars_max: 32_000,
+            result_chars_max: RESULT_CHARS_MAX,
             shape: CutShape::default(),
             tool_chars_max: Vec::new(),
             tool_caps: Vec::new(),

@@ -168,6 +168,15 @@ fn bytes_loaded(session: &Session<'_>) -> Result<Option<Room>, Fault> {
     Ok(Some(room).filter(|room| room.is_full(session.policy.crowded.trim_percent)))
 }
 
+/// Whether nothing of a session needs to be shortened yet, be it only by S1.
+pub(super) fn has_room(session: &Session<'_>) -> Result<bool, Fault> {
+    let Some(loaded) = Loaded::from_session(session) else { return Ok(false) };
+    let percent = session.policy.crowded.trim_percent;
+    let bytes = loaded.bytes.saturating_sub(superseded_sent_texts::ops(session)?.bytes);
+    let is_sent = may_be_crowded(session.policy, &tokens::tokens_of(session)?, failure_of(session)?);
+    Ok(percent > 0 && !is_sent && !is_full(bytes, loaded.limit.bytes_max, percent))
+}
+
 /// Whether a look at a session with this count could find something.
 pub(crate) fn may_be_crowded(policy: &Policy, counted: &ContextTokens, failed: Option<Failure>) -> bool {
     let percent = policy.crowded.trim_percent;
@@ -346,7 +355,7 @@ fn is_dense(text: &JsonText) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::examine::mend::mend;
-    use crate::model::policy::{LoadLimit, Policy};
+    use crate::model::policy::{Crowded, LoadLimit, Policy};
     use crate::plan::Rendered;
     use alloc::format;
     use alloc::string::String;
@@ -354,12 +363,12 @@ mod tests {
 
     const PI: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n";
 
-    /// So many turns, each with a result of 20,000 characters.
-    fn session(turns: usize) -> String {
+    /// So many turns, each with a result of so many lines of six characters.
+    fn session(turns: usize, lines: usize) -> String {
         let mut text = String::from(PI);
         let mut parent = String::from("null");
         for turn in 0..turns {
-            let result = "a row\\n".repeat(3_333);
+            let result = "a row\\n".repeat(lines);
             for (id, message) in [
                 ("u", String::from(r#"{"role":"user","content":"go on"}"#)),
                 (
@@ -399,14 +408,38 @@ mod tests {
         String::from_utf8(after).unwrap()
     }
 
+    fn limit(bytes_max: u64, result_chars_max: u64) -> LoadLimit {
+        LoadLimit { window_tokens: 1_000_000, bytes_max, entries_max: 10_000, result_chars_max }
+    }
+
+    #[test]
+    fn what_the_agent_has_cut_to_its_own_limit_stays_as_long_as_there_is_room() {
+        let text = session(4, 8_333);
+        let loads = |bytes_max, chars| Policy { load: Some(limit(bytes_max, chars)), ..Policy::default() };
+        let changes = |policy: Policy| mended(&text, &policy) != text;
+        assert!(!changes(loads(1_000_000, 64_000)));
+        assert!(changes(loads(280_000, 64_000)), "not all is loaded soon");
+        assert!(changes(loads(1_000_000, 48_000)), "longer than what the agent keeps");
+        let many = Policy { window_tokens: Some(60_000), ..loads(1_000_000, 64_000) };
+        assert!(changes(many), "the window is full");
+        assert!(
+            changes(Policy { result_chars_max: 40_000, ..loads(1_000_000, 64_000) }),
+            "somebody chose a limit"
+        );
+        let mut allowed = loads(1_000_000, 64_000);
+        allowed.selection.allow = ["S1".into()].into();
+        assert!(changes(allowed));
+        assert!(
+            changes(Policy { crowded: Crowded::OFF, ..loads(1_000_000, 64_000) }),
+            "nothing else would cut it"
+        );
+    }
+
     /// However few tokens the agent counts.
     #[test]
     fn what_is_loaded_has_to_fit_as_well() {
-        let text = session(20);
-        let policy = |bytes_max| Policy {
-            load: Some(LoadLimit { window_tokens: 1_000_000, bytes_max, entries_max: 10_000 }),
-            ..Policy::default()
-        };
+        let text = session(20, 3_333);
+        let policy = |bytes_max| Policy { load: Some(limit(bytes_max, 64_000)), ..Policy::default() };
         assert_eq!(mended(&text, &Policy::default()), text);
         assert_eq!(mended(&text, &policy(600_000)), text);
         let after = mended(&text, &policy(450_000));

@@ -1,9 +1,11 @@
 //! S1: a tool result that is too long.
 
 use super::base::{Cover, Feature, FindingSink, Help, Rule, RuleInfo, about_result};
+use super::crowded_window::has_room;
 use super::trim::{Notes, exceeded};
 use crate::format::Results;
-use crate::model::finding::{Finding, Severity};
+use crate::model::finding::{Finding, Fix, Guard, Severity};
+use crate::model::policy::RESULT_CHARS_MAX;
 use crate::session::{Answers, Session};
 use alloc::format;
 use spans::json::{self, Value};
@@ -19,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
                   overflows as well: \"prompt is too long\".",
             fix: "Three quarters of the limit stay from the beginning and one quarter from the end, cut at line ends, \
                   with one line between them that says how much is gone and how to get it back. Ids, error flag, \
-                  images and everything else stay.",
+                  images and everything else stay. What OpenClaw itself has shortened waits until its context is 80 % full.",
             source: "OpenClaw #10915 (limit, order of blocks); head and tail: gsd-2 #4690",
         },
         entry_decides: true,
@@ -31,13 +33,19 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
+    let agents_max =
+        if has_room(session)? { session.policy.load.map_or(0, |load| load.result_chars_max) } else { 0 };
     for index in 0..session.transcript.results.len() {
         let Some((text, cap)) = exceeded(session, index)? else { continue };
         let notes = if cap.paged { Notes::ReadOn(first_line(session, index)?) } else { Notes::None };
         let message = format!("result of {} characters (limit {})", text.kept(), cap.chars_max);
+        let mut fix = text.trim(session, cap.shape, cap.chars_max, notes)?;
+        if text.kept() <= agents_max && cap.chars_max == RESULT_CHARS_MAX && !fix.ops.is_empty() {
+            fix = Fix::guarded(Guard::HasRoom, fix.ops);
+        }
         out.push(Finding {
             chars: Some(text.kept()),
-            fix: text.trim(session, cap.shape, cap.chars_max, notes)?,
+            fix,
             ..about_result(&RULE, session, index, Severity::Warning, message)
         });
     }

@@ -47,7 +47,8 @@ pub(super) const KIND: StoreKind = StoreKind {
     mend: Some(&MEND),
 };
 
-/// OpenClaw 2026.9.6: `resolveEmbeddedSessionContextLimits` and `readSessionTranscriptBoundedActiveContextCore`. A session that
+/// OpenClaw 2026.9.6: `resolveEmbeddedSessionContextLimits`, `readSessionTranscriptBoundedActiveContextCore` and
+/// `resolveAutoLiveToolResultMaxChars`. A session that
 /// is not the current one of its key is not loaded.
 const LOAD: LoadRule = LoadRule {
     window: "SELECT coalesce(json_extract(n.entry_json, '$.contextTokens'), \
@@ -57,6 +58,7 @@ const LOAD: LoadRule = LoadRule {
     bytes_per_token: 8,
     bytes_max: 64 << 20,
     rows_max: 10_000,
+    results: &[(200_000, 64_000), (100_000, 32_000), (0, 16_000)],
 };
 
 const MEND: Mend = Mend {

@@ -165,10 +165,16 @@ fn what_was_noted_of_a_cut_result_goes_too() {
     events = events.iter().map(|event| event.replace(&output(2), &whole)).collect();
     let (file, store) = store(dir.path(), &events);
     let path = session_path(&file, "s1");
-    store.execute_batch("UPDATE session_nodes SET entry_json = '{\"contextTokens\":200000}'").unwrap();
+    let fix_with_window = |tokens: u64| {
+        let set = format!("UPDATE session_nodes SET entry_json = json_object('contextTokens', {tokens})");
+        store.execute_batch(&set).unwrap();
+        fixed(&path, dir.path());
+        text(&path)
+    };
     assert_eq!(text(&path).matches(secret).count(), 3);
-    fixed(&path, dir.path());
-    let after = text(&path);
+    // OpenClaw keeps 64,000 characters with this window, and 32,000 with a smaller one.
+    assert_eq!(fix_with_window(200_000).matches(secret).count(), 2, "the result and the newest note");
+    let after = fix_with_window(199_999);
     assert!(!after.contains(secret) && after.contains("[tailor: ") && after.contains(&output(3)));
     assert_eq!(after.matches(&output(1)).count(), 2, "the result and the newest note");
     assert!(fixed(&path, dir.path()).run.is_none());
