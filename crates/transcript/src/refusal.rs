@@ -25,7 +25,6 @@ pub use place::{Place, Unit};
 
 use crate::model::overflow::{Cause, classify};
 use alloc::string::String;
-use alloc::vec::Vec;
 use pattern::{Facts, fits, folded};
 
 /// An error as it was read.
@@ -54,44 +53,34 @@ pub fn read(text: &str) -> Refusal {
     let (text, inner) = unwrap::unwrapped(text);
     let (status, place) = (unwrap::status(&text), Place::find(&text));
     let root = place.as_ref().and_then(Place::blame);
-    let part = place.as_ref().map_or("", Place::part);
-    let facts = Facts { part, in_session: root == Some(Blame::Session), status };
-    let whole = folded(&text);
+    let facts = Facts { part: place.as_ref().map_or("", Place::part), root, status };
     // The innermost message is the provider's own; what is around it may speak of something else.
     let inner = inner.as_deref().map(folded);
-    let texts: Vec<&str> = inner.as_deref().into_iter().chain([whole.as_str()]).collect();
-    let family = texts
-        .iter()
-        .enumerate()
-        .filter_map(|(at, text)| phrase(text, facts, root).map(|family| (at, family)))
-        .find(|(at, family)| at + 1 == texts.len() || family.blame != Blame::Untold)
-        .map(|(_, family)| family)
-        .or_else(|| texts.iter().find_map(|text| clause::family(text, facts, |own| is_possible(own, root))))
-        .or_else(|| texts.iter().find_map(|text| hint(text, facts, root)))
+    let (inner, whole) = (inner.as_deref(), folded(&unwrap::without_keys(&text)));
+    let family = inner
+        .and_then(|inner| phrase(inner, facts))
+        .filter(|family| family.blame != Blame::Untold)
+        .or_else(|| phrase(&whole, facts))
+        .or_else(|| inner.and_then(|inner| clause::family(inner, facts)))
+        .or_else(|| clause::family(&whole, facts))
+        .or_else(|| inner.and_then(|inner| hint(inner, facts)))
+        .or_else(|| hint(&whole, facts))
         .or_else(|| setting(root));
     let role = ROLES.iter().find(|(_, texts)| is_told(texts, &whole, facts)).map(|(role, _)| *role);
     Refusal { family, place, status, role }
 }
 
-/// Whether the place leaves a family possible: a path into the request's settings rules out what is wrong with messages,
-/// and the other way round.
-fn is_possible(family: &Family, root: Option<Blame>) -> bool {
-    let fits_root = root.is_none_or(|root| family.blame == root || family.blame == Blame::Untold);
-    fits_root || matches!(family.name, "rate" | "credit")
-}
-
 /// The first family of which a phrase fits.
-fn phrase(text: &str, facts: Facts, root: Option<Blame>) -> Option<&'static Family> {
-    FAMILIES.iter().find(|family| is_possible(family, root) && is_told(family.says, text, facts))
+fn phrase(text: &str, facts: Facts) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| facts.allow(family) && is_told(family.says, text, facts))
 }
 
 /// The first family of which a hint fits, if the status does not rule it out.
-fn hint(text: &str, facts: Facts, root: Option<Blame>) -> Option<&'static Family> {
+fn hint(text: &str, facts: Facts) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| {
         // A breakpoint of the prompt cache stands in a message, and is a setting nevertheless.
-        let hints =
-            family.hints.iter().filter(|hint| is_possible(family, root) || hint.starts_with("@cache"));
-        let mut hints = hints.filter(|_| !clause::is_refused_by(family, facts));
+        let hints = family.hints.iter().filter(|hint| facts.allow(family) || hint.starts_with("@cache"));
+        let mut hints = hints.filter(|_| facts.allow_weak(family));
         hints.any(|hint| fits(hint, text, facts))
     })
 }

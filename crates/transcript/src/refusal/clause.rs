@@ -5,7 +5,7 @@
 //! own. The first row counts: money before rates, rates before lengths, and what is broadest last.
 
 use super::families::FAMILIES;
-use super::family::{Blame, Family};
+use super::family::Family;
 use super::pattern::Facts;
 
 /// That something is not as it has to be.
@@ -27,6 +27,21 @@ struct Row {
 
 const ROWS: &[Row] = &[
     Row {
+        family: "no-result",
+        things: "tool result|tool results|tool output|tool response|tool responses|function response|function call output",
+        faults: &["missing|without|never|not received|lacks|lost|ended before|awaiting"],
+    },
+    Row {
+        family: "thinking",
+        things: "thinking block|thinking blocks|redacted thinking",
+        faults: &["must|must match|cannot|invalid|expected|missing|modified|original"],
+    },
+    Row {
+        family: "block",
+        things: "input item|content part|content block|content item|message part",
+        faults: &["missing|required|unknown|unsupported|not supported|unexpected"],
+    },
+    Row {
         family: "sealed-reasoning",
         things: "encrypted content|encrypted reasoning|encrypted item",
         faults: &["not issued|could not|cannot|invalid|not valid|failed|unknown|decrypt"],
@@ -46,7 +61,7 @@ const ROWS: &[Row] = &[
         family: "credit",
         things: "credit|credits|balance|billing|extra usage|paid|prepaid|payment|free tier|free plan|subscription",
         faults: &[
-            "insufficient|out of|exhausted|depleted|required|requires|used up|used all|no|not enough|low|too low|\
+            "can only|insufficient|out of|exhausted|depleted|required|requires|used up|used all|no|not enough|low|too low|\
                    hard limit|expired|overdue|not available on|not included",
         ],
     },
@@ -131,9 +146,15 @@ const ROWS: &[Row] = &[
                  instructions|option|parameter|flag|config|configuration|processor|converter|training stage|file types|\
                  streaming|val size|verbosity|parallel tool calls|max tokens|max completion tokens|max output tokens|\
                  thinking budget|service tier|mcp|function calling|tool calling|packing|strategy|chat template|region|\
-                 eot token|session turns|turns|dataset|minimum",
+                 eot token|session turns|turns|dataset info|minimum",
         faults: &[REFUSED, "exceeded|reached|too small"],
     },
+    Row {
+        family: "setting",
+        things: "provider|providers|agent|client|capability",
+        faults: &["configure at least|not configured|no default|does not support"],
+    },
+    Row { family: "training", things: "keys|columns|features", faults: &["mismatch|do not match"] },
     Row {
         family: "twice",
         things: "id|ids|item|tool response|tool call id",
@@ -156,9 +177,9 @@ const ROWS: &[Row] = &[
     },
     Row {
         family: "lost",
-        things: "session|sessions|conversation|thread|rollout|checkpoint",
+        things: "session|sessions|conversation|thread|rollout|checkpoint|session identifier|session id|workspace|cwd",
         faults: &[
-            "not found|does not exist|no longer exists|missing|could not be found|cannot find|failed to load|\
+            "invalid session|still active|already being|not found|does not exist|no longer exists|missing|could not be found|cannot find|failed to load|\
                    failed to resume|failed to restore|failed to open|no saved|no previous|no active|unknown|deleted|gone|\
                    unable|nothing to resume",
         ],
@@ -183,29 +204,15 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// What a server says of itself does not stand beside a status that refuses the request.
-const OF_SERVERS: &[&str] = &["overload", "network", "model"];
-
 /// The family of the first row that a folded text holds.
-pub(super) fn family(
-    text: &str,
-    facts: Facts,
-    is_possible: impl Fn(&Family) -> bool,
-) -> Option<&'static Family> {
+pub(super) fn family(text: &str, facts: Facts) -> Option<&'static Family> {
     let clauses = || text.split(['{', '}', ';', '!', '?']).flat_map(|part| part.split(". "));
     ROWS.iter().find_map(|row| {
         let is_told = clauses()
             .any(|clause| holds(clause, row.things) && row.faults.iter().any(|faults| holds(clause, faults)));
         let family = FAMILIES.iter().find(|family| is_told && family.name == row.family)?;
-        (is_possible(family) && !is_refused_by(family, facts)).then_some(family)
+        (facts.allow(family) && facts.allow_weak(family)).then_some(family)
     })
-}
-
-/// Whether a family is ruled out by a status that says that the request is wrong.
-pub(super) fn is_refused_by(family: &Family, facts: Facts) -> bool {
-    matches!(facts.status, Some(400 | 422))
-        && family.blame == Blame::Elsewhere
-        && OF_SERVERS.contains(&family.name)
 }
 
 /// Whether one of several words stands in a clause.
@@ -235,7 +242,7 @@ mod tests {
             ("the key. It was revoked", None),
             ("monkey revoked", None),
         ] {
-            let of = family(&folded(text), Facts::default(), |_| true);
+            let of = family(&folded(text), Facts::default());
             assert_eq!(of.map(|family| family.name), found, "{text}");
         }
     }
@@ -243,8 +250,8 @@ mod tests {
     #[test]
     fn a_refused_request_is_no_overload() {
         let facts = |status| Facts { status: Some(status), ..Facts::default() };
-        assert!(family("the provider failed", facts(400), |_| true).is_none());
-        assert!(family("the provider failed", facts(503), |_| true).is_some());
+        assert!(family("the provider failed", facts(400)).is_none());
+        assert!(family("the provider failed", facts(503)).is_some());
     }
 
     #[test]

@@ -5,18 +5,59 @@
 //! may come before it: `@id` wants that part of the path that the error names, `@message` any place in the session, and
 //! `=429` that HTTP status.
 
+use super::family::{Blame, Family};
 use alloc::string::String;
 
 /// How much `*` may stand for: two halves of a sentence, not two sentences far apart.
 const GAP_BYTES_MAX: usize = 120;
 
-/// What conditions are compared with.
+/// What conditions are compared with, and what rules families out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     pub(super) part: &'static str,
-    /// Whether the place is in the session.
-    pub(super) in_session: bool,
+    /// The blame that the root of the place lays.
+    pub(super) root: Option<Blame>,
     pub(super) status: Option<u16>,
+}
+
+/// What a server says of itself does not stand beside a status that refuses the request.
+const OF_SERVERS: &[&str] = &["overload", "network", "model"];
+
+/// Parts of a message that have no role.
+const OF_PARTS: &[&str] = &["content", "arguments", "id", "name", "image", "document", "output"];
+
+impl Facts {
+    fn are_in_session(self) -> bool {
+        self.root == Some(Blame::Session)
+    }
+
+    /// Whether the place and the status leave a family possible: a path into the request's settings rules out what is
+    /// wrong with messages, and the other way round; and who is not let in, or too often, was not read.
+    pub(super) fn allow(self, family: &Family) -> bool {
+        let by_root = match self.root {
+            Some(root) => family.blame == root || family.blame == Blame::Untold,
+            None => true,
+        };
+        let by_status = match self.status {
+            _ if self.are_in_session() || family.blame != Blame::Session => true,
+            Some(401 | 402 | 407 | 429) => false,
+            Some(403) => family.name == "filter",
+            _ => true,
+        };
+        let by_part =
+            !(self.are_in_session() && family.name == "role-order" && OF_PARTS.contains(&self.part));
+        (by_root || matches!(family.name, "rate" | "credit")) && by_status && by_part
+    }
+
+    /// Whether the status leaves a family possible that no phrase tells: a request that is wrong was received, and a
+    /// server that failed did not look at the session.
+    pub(super) fn allow_weak(self, family: &Family) -> bool {
+        match self.status {
+            Some(400 | 422) => !OF_SERVERS.contains(&family.name),
+            Some(500..) => family.blame != Blame::Session || self.are_in_session(),
+            _ => true,
+        }
+    }
 }
 
 /// The text in lower case, without quotes and backslashes, with spaces for underscores, and with single spaces.
@@ -41,7 +82,7 @@ pub(super) fn fits(pattern: &str, text: &str, facts: Facts) -> bool {
     let mut rest = pattern;
     while let Some((condition, after)) = rest.strip_prefix(['@', '=']).map(split_word) {
         let holds = if rest.starts_with('@') {
-            facts.part == condition || condition == "message" && facts.in_session
+            facts.part == condition || condition == "message" && facts.are_in_session()
         } else {
             facts.status.is_some_and(|status| condition.parse() == Ok(status))
         };
@@ -128,7 +169,7 @@ fn ends_at(pattern: &[u8], text: &[u8], at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Facts, fits, folded};
+    use super::{Blame, Facts, fits, folded};
 
     #[test]
     fn patterns_fit_where_they_should() {
@@ -154,7 +195,7 @@ mod tests {
         ] {
             assert_eq!(fits(pattern, &folded(text), none), does, "{pattern}: {text}");
         }
-        let facts = Facts { part: "id", in_session: true, status: Some(429) };
+        let facts = Facts { part: "id", root: Some(Blame::Session), status: Some(429) };
         assert!(fits("@id too long", "too long", facts) && !fits("@name too long", "too long", facts));
         assert!(fits("@message too", "too long", facts) && !fits("@message too", "too long", none));
         assert!(fits("=429", "x", facts) && !fits("=429 y", "x", facts) && !fits("=413", "x", facts));

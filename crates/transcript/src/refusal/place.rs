@@ -129,10 +129,14 @@ impl Place {
         }
         // What the session holds is more than a setting that the same text mentions.
         paths.sort_by_key(|(at, place)| (place.unit == Unit::Setting, place.number.is_none(), *at));
+        let (_, first) = paths.first().cloned().unzip();
+        // The first message that is named counts, and of its parts the one that is named most closely.
+        let same = |place: &Self| first.as_ref().is_some_and(|first| is_deeper(place, first));
+        let paths = paths.into_iter().map(|(_, place)| place);
         paths
-            .into_iter()
-            .next()
-            .map(|(_, place)| place)
+            .filter(same)
+            .max_by_key(|place| place.written.len())
+            .or(first.clone())
             .or_else(|| sentence(text))
             .or_else(|| named_setting(text))
     }
@@ -164,6 +168,11 @@ impl Place {
             None => "",
         }
     }
+}
+
+/// Whether a path leads from the message at another one into its parts.
+fn is_deeper(path: &Place, message: &Place) -> bool {
+    path.number.is_some() && path.number == message.number && path.written.starts_with(&message.written)
 }
 
 /// The words and numbers of a path.
@@ -242,8 +251,9 @@ fn named_setting(text: &str) -> Option<Place> {
         let is_name =
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.[]".contains(c));
         let root = segments(name).next().filter(|_| is_name)?;
-        let is_sent =
-            root == "prompt" || ROOTS.iter().any(|(of, unit)| *of == root && *unit != Unit::Setting);
+        let is_sent = root == "prompt"
+            || PARTS.iter().any(|(_, names)| names.contains(&root))
+            || ROOTS.iter().any(|(of, unit)| *of == root && *unit != Unit::Setting);
         let (written, field) = (name.to_string(), String::new());
         (!is_sent).then_some(Place {
             written,

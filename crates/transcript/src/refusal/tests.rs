@@ -198,3 +198,29 @@ fn a_role_is_told() {
         assert_eq!(read(text).role, role, "{text}");
     }
 }
+
+/// Who is not let in was not read, and a server that fails by itself has not looked at the session.
+#[test]
+fn the_status_rules_out_what_it_does_not_fit() {
+    for (text, name) in [
+        ("429: Allocated token quota for the client is exceeded", Some("rate")),
+        ("HTTP 401: the message is empty", Some("login")),
+        ("HTTP 500: the context window", None),
+        (
+            "HTTP 500: messages.3.content.0: unexpected `tool_use_id` found in `tool_result` blocks",
+            Some("no-call"),
+        ),
+        ("HTTP 400: upstream error", None),
+    ] {
+        assert_eq!(find(text).map(|family| family.name), name, "{text}");
+    }
+}
+
+/// What a text says is not read from the names of the fields around it.
+#[test]
+fn keys_of_an_envelope_are_no_words() {
+    let text = r#"{"type":"error","error":{"type":"X","message":"Request is missing x-header"}}"#;
+    assert_eq!(find(text).map(|family| family.name), None);
+    let text = r#"{"message":"400","code":"unexpected","param":"400"}"#;
+    assert!(find(text).is_none());
+}

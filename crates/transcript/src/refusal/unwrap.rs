@@ -104,6 +104,28 @@ fn innermost(text: &str) -> Option<String> {
     Some(value[..end].into()).filter(|value: &String| !value.trim().is_empty())
 }
 
+/// Keys of the objects in which errors are sent, which are no words of what they say.
+const ENVELOPE: &[&str] = &[
+    "message", "msg", "detail", "details", "param", "code", "type", "status", "error", "errors", "metadata",
+    "object",
+];
+
+/// The text without such keys.
+pub(super) fn without_keys(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['"', '\'']) {
+        let quote = &rest[at..=at];
+        let after = &rest[at + 1..];
+        let key =
+            ENVELOPE.iter().find_map(|key| after.strip_prefix(key)?.strip_prefix(quote)?.strip_prefix(':'));
+        plain.push_str(&rest[..at]);
+        plain.push_str(if key.is_some() { ";" } else { quote });
+        rest = key.unwrap_or(after);
+    }
+    plain + rest
+}
+
 /// The HTTP status that the text tells; the last one, as a gateway repeats what the provider said.
 pub(super) fn status(text: &str) -> Option<u16> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
