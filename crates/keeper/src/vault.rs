@@ -100,6 +100,13 @@ pub(crate) struct RowsKept {
     pub(crate) is_alone: bool,
 }
 
+/// A run that has changed rows, and how many bytes fewer they have.
+#[derive(Debug)]
+pub(crate) struct RowsWritten {
+    pub(crate) run: Run,
+    pub(crate) saved_bytes: u64,
+}
+
 /// What was kept of them.
 #[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "only stores put them back"))]
 pub(crate) struct RowsMade {

@@ -368,7 +368,8 @@ impl FileReport {
             report.results = Some(facts.results);
             report.messages = Some(found.messages.all);
             report.messages_in_context = Some(found.messages.seen);
-            report.saves_bytes = Some(outcome.bytes.saturating_sub(found.bytes_after));
+            let saves_bytes = outcome.bytes.saturating_sub(found.bytes_after);
+            report.saves_bytes = Some(outcome.rows_saved_bytes.unwrap_or(saves_bytes));
             let mut findings = FindingReport::all(path, found.findings, judge);
             let allow = &judge.policies.for_format(facts.format).selection.allow;
             for finding in findings.iter_mut().filter(|finding| changes && finding.fix == "guarded") {

@@ -157,6 +157,8 @@ pub struct Outcome {
     pub bytes: u64,
     /// Length now, or as it would be.
     pub bytes_after: u64,
+    /// How many bytes fewer the changed rows of a database have, in which texts may be packed.
+    pub rows_saved_bytes: Option<u64>,
     /// Name of the run, under which the original is kept.
     pub run: Option<String>,
     /// What kept others' lines safe; `None` if nothing was replaced.
@@ -192,6 +194,7 @@ impl Outcome {
             places_left: 0,
             bytes: 0,
             bytes_after: 0,
+            rows_saved_bytes: None,
             run: None,
             guarantee: None,
             late: None,

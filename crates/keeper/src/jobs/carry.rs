@@ -361,8 +361,9 @@ impl<T> FileWork<'_, T> {
             stored.replace(Replacing { old, new: &new, parts: plan.parts(), only_if_still, made: None }, keep)
         });
         match done {
-            Ok(run) => {
-                outcome.run = Some(run.name().to_string());
+            Ok(written) => {
+                outcome.run = Some(written.run.name().to_string());
+                outcome.rows_saved_bytes = Some(written.saved_bytes);
                 outcome.guarantee = Some(Guarantee::Transaction);
                 outcome.end(Ending::Fixed, job.repair);
             }

@@ -15,7 +15,7 @@ mod without {
     use crate::options::Mode;
     use crate::places::found::{Fill, FoundFile};
     use crate::swap::content::FileContent;
-    use crate::vault::{RowsKept, RowsMade, Run};
+    use crate::vault::{RowsKept, RowsMade, RowsWritten, Run};
     use std::path::Path;
     use std::time::SystemTime;
     use transcript::policy::{KnownRecords, LoadLimit};
@@ -92,7 +92,7 @@ mod without {
             &self,
             _: Replacing<'_>,
             _: impl FnOnce(RowsKept) -> Result<Run, Stop>,
-        ) -> Result<Run, Stop> {
+        ) -> Result<RowsWritten, Stop> {
             match self.never {}
         }
     }

@@ -156,6 +156,12 @@ impl RowEdit {
         self.old.iter().chain(&self.new).flatten().map(RowCell::len).sum()
     }
 
+    /// How many bytes fewer the row then has.
+    pub(super) fn saved(&self) -> isize {
+        let length = |row: &Option<Vec<RowCell>>| row.iter().flatten().map(RowCell::len).sum::<usize>();
+        length(&self.old).cast_signed() - length(&self.new).cast_signed()
+    }
+
     /// Makes the edit if the row is unchanged, nothing else in the database changes with it, and, if it is to be undone one day, the
     /// old row can be written back: its owner may have written it damaged, which is noticed only when it is written.
     pub(super) fn make(

@@ -23,7 +23,7 @@ use crate::base::step::{Step, before};
 use crate::options::Mode;
 use crate::platform::files::temporary;
 use crate::swap::content::no_temporary;
-use crate::vault::{RowsKept, RowsMade, Run};
+use crate::vault::{RowsKept, RowsMade, RowsWritten, Run};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ impl Stored {
         &self,
         mut texts: Replacing<'_>,
         keep: impl FnOnce(RowsKept) -> Result<Run, Stop>,
-    ) -> Result<Run, Stop> {
+    ) -> Result<RowsWritten, Stop> {
         let mend = self.mend()?;
         let made = texts.made.take();
         let (whole, must_go_back) = (made.as_ref().is_some_and(|made| made.is_alone), made.is_none());
@@ -397,7 +397,7 @@ impl RowsWork<'_> {
         &self,
         edits: impl FnOnce(Each<'_>) -> Result<(), Stop>,
         keep: impl FnOnce() -> Result<Run, Stop>,
-    ) -> Result<Run, Stop> {
+    ) -> Result<RowsWritten, Stop> {
         let database = self.database;
         if self.is_alone {
             self.step(Step::LockRows)?;
@@ -410,13 +410,15 @@ impl RowsWork<'_> {
             run: &run,
             edits: Vec::new(),
             bytes: 0,
+            saved: 0,
             tables: BTreeSet::new(),
             stays: false,
         };
         match edits(&mut |edit| batch.add(edit)).and_then(|()| batch.end()) {
             Ok(()) => {
                 run.landed();
-                Ok(run)
+                let saved_bytes = u64::try_from(batch.saved).unwrap_or(0);
+                Ok(RowsWritten { run, saved_bytes })
             }
             Err(stop) => {
                 if !batch.stays {
@@ -473,6 +475,8 @@ struct EditBatch<'b> {
     run: &'b Run,
     edits: Vec<RowEdit>,
     bytes: usize,
+    /// How many bytes fewer the rows of all batches have.
+    saved: isize,
     tables: BTreeSet<&'static str>,
     /// Whether some rows may have been written, so that the run must be kept.
     stays: bool,
@@ -481,6 +485,7 @@ struct EditBatch<'b> {
 impl EditBatch<'_> {
     fn add(&mut self, edit: RowEdit) -> Result<(), Stop> {
         self.bytes += edit.len();
+        self.saved += edit.saved();
         self.edits.push(edit);
         if self.work.is_alone {
             // What comes next may ask for this row.

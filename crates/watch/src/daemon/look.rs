@@ -95,6 +95,8 @@ pub(crate) struct ReadFile {
     pub(crate) agent: Option<&'static str>,
     pub(crate) before: u64,
     pub(crate) after: u64,
+    /// How many bytes a fix has saved on disk.
+    pub(crate) saved_bytes: u64,
     pub(crate) run: Option<String>,
     /// Whether findings were counted. If not, their number has not changed.
     pub(crate) counted: bool,
@@ -537,6 +539,9 @@ impl ReadFile {
             agent: outcome.agent(),
             before: outcome.bytes,
             after: outcome.bytes_after,
+            saved_bytes: outcome
+                .rows_saved_bytes
+                .unwrap_or(outcome.bytes.saturating_sub(outcome.bytes_after)),
             run: outcome.run.clone(),
             counted: outcome.before.is_some() || matches!(outcome.ending, Ending::Unsupported(_)),
             findings: tally(outcome),

@@ -106,6 +106,12 @@ fn turn() -> Vec<String> {
     [prompt()].into_iter().chain((1..=3).flat_map(batch)).chain([reply(), prompt()]).collect()
 }
 
+/// How many bytes the events of a store have there.
+fn packed_bytes(store: &Connection) -> u64 {
+    let sum = "SELECT sum(coalesce(length(event_zstd), length(event_json))) FROM transcript_events";
+    store.query_row(sum, [], |row| row.get::<_, i64>(0)).unwrap().cast_unsigned()
+}
+
 #[test]
 fn what_is_not_read_goes_beside_the_owner_and_the_session_is_loaded_whole_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -117,8 +123,11 @@ fn what_is_not_read_goes_beside_the_owner_and_the_session_is_loaded_whole_again(
         there.contains(&("S23", 1, Severity::Error)) && there.iter().any(|(code, ..)| *code == "S22"),
         "{there:?}"
     );
+    let packed = packed_bytes(&store);
     let outcome = fixed(&path, dir.path());
     assert_eq!((&outcome.ending, outcome.guarantee), (&Ending::Fixed, Some(Guarantee::Transaction)));
+    let saved = outcome.rows_saved_bytes.unwrap();
+    assert!(saved.abs_diff(packed - packed_bytes(&store)) < 100, "{saved}, not what the texts have");
     let there = found(&path);
     assert!(
         there.iter().all(|(code, _, severity)| *code != "S22" && *severity < Severity::Error),

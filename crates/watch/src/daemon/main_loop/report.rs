@@ -64,7 +64,7 @@ impl Daemon {
         let file = name(&report.job.path);
         if seen.outcome == "fixed" {
             self.metrics.bytes_written.inc_by(seen.after);
-            self.metrics.saved_bytes.inc_by(seen.before.saturating_sub(seen.after));
+            self.metrics.saved_bytes.inc_by(seen.saved_bytes);
             fixed(&file, seen);
         }
         let tripped = matches!(after, AfterLook::Tripped(_));
