@@ -17,9 +17,9 @@ const CODE_LINES_MAX: &[(&str, usize)] = &[
     ("keeper", 19_971),
     ("python", 1_425),
     ("spans", 2_292),
-    ("tailor", 14_321),
+    ("tailor", 14_322),
     ("transcript", 31_119),
-    ("watch", 4_045),
+    ("watch", 4_050),
 ];
 
 /// All files in the repository, relative to its root.

@@ -10,6 +10,7 @@ COLUMNS = (
     "agent", "window", "way", "version", "date", "outcome", "answered", "turns", "first", "restarts", "refused", "largest_kb", "store_kb",
     "latency_s", "fixes", "deferred", "lost", "locked", "doctor", "undo", "what", "requests_kb", "stores_kb",
 )  # fmt: skip
+UNDONE = {"whole": "✓", "nothing to undo": "–"}
 RANKS = ("dead", "alive after a restart", "alive")
 DEAD_STATES = ("dead", "too long", "broken")
 UNANSWERED = "x"
@@ -149,27 +150,26 @@ PICTURE = "![requests of OpenClaw, turn by turn](pictures/openclaw.svg)\n"
 SCHEMA = """\
 ### The report that Tailor began with
 
-A bot that asked for its own configuration schema, 396 KB, a few times an hour, and was silent after 35 messages. The same with
-today's OpenClaw, which prints it by `openclaw config schema`: every third of 35 prompts reads 396,000 characters of it.
+A bot asked for its own configuration schema, 396 KB, a few times an hour, and was silent after 35 messages. Today's OpenClaw, with
+every third of 35 prompts reading that:
 """
 
 
-COLUMNS_SHOWN = (
-    "agent", "window", "alone", "daemon", "largest request, KB", "store then, KB", "fixes", "deferred",
-    "undo", "`doctor`",
-)  # fmt: skip
+COLUMNS_SHOWN = ("agent", "window", "alone", "daemon", "largest request, KB", "store then, KB", "fixes", "undo", "`doctor`")
 
 
 def listing(pairs):
-    lines = [f"| {' | '.join(COLUMNS_SHOWN)} |", "|---" * len(COLUMNS_SHOWN) + "|"]
+    lines, last = [f"| {' | '.join(COLUMNS_SHOWN)} |", "|---" * len(COLUMNS_SHOWN) + "|"], None
     for agent, window, alone, beside in pairs:
         both = [row for row in (alone, beside) if row]
-        did = [beside[name].replace("nothing to undo", "–") for name in ("fixes", "deferred", "undo")] if beside else ["–"] * 3
+        did = [beside["fixes"], UNDONE.get(beside["undo"], beside["undo"])] if beside else ["–"] * 2
         cells = (
-            f"{agent} {both[0]['version']}", window, lived(alone), lived(beside), arrow(row["largest_kb"] for row in both),
-            arrow(str(stores_of(row)[last_turn(alone)]) for row in both), *did, arrow(row["doctor"] for row in both),
+            agent if agent == last else f"{agent} {both[0]['version']}", window, lived(alone), lived(beside),
+            arrow(row["largest_kb"] for row in both), arrow(str(stores_of(row)[last_turn(alone)]) for row in both), *did,
+            arrow(row["doctor"] for row in both),
         )  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
+        last = agent
     return "\n".join(lines) + "\n"
 
 
@@ -189,7 +189,7 @@ def lived(row):
 
 
 def arrow(values):
-    return " → ".join(f"{int(value):,}" if value.isdigit() else value for value in values)
+    return " → ".join(dict.fromkeys(f"{int(value):,}" if value.isdigit() else value for value in values))
 
 
 PANELS = {"200k": "a window of 200,000 tokens", "1M": "a window of 1,000,000 tokens"}
