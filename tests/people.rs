@@ -203,6 +203,58 @@ fn fix_without_a_path_asks_on_a_terminal() {
 }
 
 #[test]
+fn fix_without_a_path_can_repair_what_is_broken_alone() {
+    let dir = Dir::new();
+    let folder = dir.home().join(".pi/agent/sessions/--w--");
+    fs::create_dir_all(&folder).unwrap();
+    let result = format!(
+        r#"{{"type":"message","id":"r","parentId":"a2","timestamp":"2026-07-01T10:00:02.500Z","message":{{"role":"toolResult","toolCallId":"c","toolName":"bash","content":[{{"type":"text","text":"{}"}}],"isError":false}}}}"#,
+        "a word ".repeat(9_000)
+    );
+    let (begin, last) = BROKEN.trim_end().rsplit_once('\n').unwrap();
+    let large = format!("{begin}\n{result}\n{}\n", last.replace("\"a2\"", "\"r\""));
+    let files = [("broken.jsonl", BROKEN), ("large.jsonl", &*large)].map(|(name, text)| {
+        fs::write(folder.join(name), text).unwrap();
+        crate::support::make_old(&folder.join(name));
+        (folder.join(name), text)
+    });
+    let seen = typed(120, command(&dir, &["fix"], &[("NO_COLOR", "1")]), "b\n");
+    assert!(seen.contains("Repair in place [b] the 1 broken, [a] all 2, [N] none?"), "{seen}");
+    for (path, text) in files {
+        let is_changed = fs::read_to_string(&path).unwrap() != text;
+        assert_eq!(is_changed, text == BROKEN, "{}: {seen}", path.display());
+    }
+}
+
+#[test]
+fn what_a_repository_ignores_is_not_read_unless_that_is_asked_for() {
+    let dir = Dir::new();
+    let root = dir.path("repo");
+    for path in ["node_modules/a.jsonl", ".cache/b.jsonl", ".pi/agent/sessions/c.jsonl", "tests/d.jsonl"] {
+        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        fs::write(root.join(path), BROKEN).unwrap();
+    }
+    fs::write(root.join(".gitignore"), "node_modules/\n").unwrap();
+    let read = |arguments: &[&str]| -> String {
+        let done = crate::support::run(dir.command().arg("scan").args(arguments), b"");
+        let said = String::from_utf8(done.stdout).unwrap() + &done.stderr;
+        ["a", "b", "c", "d"].into_iter().filter(|name| said.contains(&format!("{name}.jsonl"))).collect()
+    };
+    assert_eq!(read(&["repo"]), "cd");
+    assert_eq!(read(&["--no-ignore", "repo"]), "abcd");
+    assert_eq!(read(&["--exclude", "tests", "repo"]), "c");
+    assert_eq!(read(&["--no-ignore", "--exclude", "*/b.jsonl", "--exclude", ".pi/", "repo"]), "ad");
+    // What is named is read.
+    assert_eq!(read(&["--exclude", "*.jsonl", "repo/node_modules/a.jsonl"]), "a");
+    assert_eq!(read(&["repo/.cache"]), "b");
+    let said = crate::support::run(dir.command().args(["scan", "--exclude", "*.jsonl", "repo"]), b"");
+    let said = said.stderr;
+    assert!(said.contains("--no-ignore reads") && said.contains("--exclude names"), "{said}");
+    let bad = crate::support::run(dir.command().args(["scan", "--exclude", "a[", "repo"]), b"");
+    assert!(bad.stderr.contains("unclosed character class"), "{}", bad.stderr);
+}
+
+#[test]
 fn ctrl_c_at_the_question_ends_at_once() {
     let dir = Dir::new();
     let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");

@@ -14,10 +14,10 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 19_971),
+    ("keeper", 20_028),
     ("python", 1_425),
     ("spans", 2_292),
-    ("tailor", 14_322),
+    ("tailor", 14_376),
     ("transcript", 31_119),
     ("watch", 4_050),
 ];
@@ -134,7 +134,7 @@ fn long_functions_are_found() {
 
 /// Words of the pages in a folder and below it, the root's without those of folders. What has no letter or digit, such as the
 /// bars of a table, is no word. A change may lower a number; whoever raises one gives the reason in the commit.
-const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_214), ("docs", 30_000)];
+const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_215), ("docs", 30_000)];
 
 #[test]
 fn the_docs_do_not_grow_unnoticed() {
@@ -306,7 +306,7 @@ fn we_stand_on_few_packages() {
 }
 
 /// What the README's first command compiles, third-party crates and ours.
-const FIRST_PACKAGES_MAX: usize = 119;
+const FIRST_PACKAGES_MAX: usize = 125;
 
 #[test]
 fn the_first_command_builds_few_packages() {
@@ -474,6 +474,7 @@ fn reaches_by_path(text: &str) -> bool {
         "OpenOptions::",
         "Connection::open",
         "DirBuilder::",
+        "WalkBuilder::new",
         "WalkDir::new",
         "create_private(",
     ];

@@ -31,7 +31,7 @@ use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
 use doctor::session;
 pub(crate) use file::ConfigFile;
 use flags::GivenValues;
-use keeper::{Mode, Options, Policies, Recovery, RunsToKeep, Vault};
+use keeper::{LeftOut, Mode, Options, Policies, Recovery, RunsToKeep, Vault};
 use spans::marker::TextFolder;
 use std::env::consts::{ARCH, OS};
 use std::ffi::OsString;
@@ -906,6 +906,12 @@ pub(crate) struct CheckArgs {
     /// Skip these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = names::rules(), hide_possible_values = true)]
     pub(crate) ignore: Vec<String>,
+    /// Leave out files and folders below PATH that match this, as in .gitignore.
+    #[arg(long, hide_short_help = true, value_name = "GLOB", value_parser = glob)]
+    exclude: Vec<String>,
+    /// Below PATH, also read what .gitignore and .ignore leave out, and hidden folders.
+    #[arg(long, hide_short_help = true)]
+    no_ignore: bool,
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain [default: error; of `fix`: warning]
     #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = names::severities_and_rules(fail_on), hide_possible_values = true, help_heading = "Results", hide_short_help = true)]
     fail_on: Vec<FailOn>,
@@ -948,7 +954,18 @@ impl LimitFlags {
     }
 }
 
+fn glob(text: &str) -> Result<String, String> {
+    let (globs, ignored) = (vec![text.to_string()], false);
+    LeftOut { globs, ignored }.check()?;
+    Ok(text.to_string())
+}
+
 impl CheckArgs {
+    /// What is left out below the paths. Where agents keep their sessions, nothing is ignored unless it is asked for.
+    pub(crate) fn left_out(&self) -> LeftOut {
+        LeftOut { globs: self.exclude.clone(), ignored: !(self.no_ignore || self.paths.is_empty()) }
+    }
+
     /// The configuration's policies with the flags applied, at the current time.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let only = self.only();

@@ -3,10 +3,13 @@
 use crate::ask::error::Error;
 use crate::jobs::stored;
 use crate::places::found::FoundFile;
+use crate::places::roots::is_home;
 use crate::places::store;
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::{DirEntry, WalkBuilder};
+use std::fs::FileType;
 use std::io;
 use std::path::{Path, PathBuf};
-use walkdir::{DirEntry, WalkDir};
 
 /// Files that end in `.jsonl` and lie in agents' folders, but are not transcripts.
 const NOT_TRANSCRIPTS: &[&str] = &[".trajectory.jsonl", "resume-head.jsonl"];
@@ -17,14 +20,60 @@ const PACKED_END: &str = ".jsonl.zst";
 /// How deep folders may be nested below a root.
 pub const DEPTH_MAX: usize = 32;
 
+/// What is left out below a folder. A path that is named is not.
+#[derive(Clone, Debug, Default)]
+pub struct LeftOut {
+    /// Files and folders that match one of these globs, in the notation of `.gitignore`.
+    pub globs: Vec<String>,
+    /// Also what `.gitignore` and `.ignore` name in the folder and below it, and hidden folders other than those of agents.
+    pub ignored: bool,
+}
+
+impl LeftOut {
+    /// An error if a glob cannot be read.
+    pub fn check(&self) -> Result<(), String> {
+        self.overrides(Path::new("")).map(drop)
+    }
+
+    fn overrides(&self, root: &Path) -> Result<Override, String> {
+        let mut all = OverrideBuilder::new(root);
+        for glob in &self.globs {
+            // There, a glob says what is wanted, and with this mark what is not.
+            all.add(&format!("!{glob}")).map_err(|error| error.to_string())?;
+        }
+        all.build().map_err(|error| error.to_string())
+    }
+
+    fn walk(&self, root: &Path) -> ignore::Walk {
+        let mut walk = WalkBuilder::new(root);
+        walk.standard_filters(false).max_depth(Some(DEPTH_MAX)).sort_by_file_name(Ord::cmp);
+        // They have been checked.
+        walk.overrides(self.overrides(root).unwrap_or_else(|_| Override::empty()));
+        if self.ignored {
+            walk.ignore(true).git_ignore(true).require_git(false).filter_entry(|entry| !is_hidden(entry));
+        }
+        walk.build()
+    }
+}
+
+/// Whether a folder below another one is hidden, and not the home of an agent.
+fn is_hidden(entry: &DirEntry) -> bool {
+    let name = entry.file_name().to_string_lossy();
+    entry.depth() > 0 && name.starts_with('.') && !is_home(&name)
+}
+
 /// The files below some paths, in the order of their names; a path itself if it is not a folder. Links are not followed. In
 /// the place of a store are the sessions in it. What cannot be read is reported among the files.
 pub fn find(paths: &[impl AsRef<Path>]) -> Vec<Result<FoundFile, Error>> {
+    find_without(paths, &LeftOut::default())
+}
+
+/// Like [`find`], but for what is left out.
+pub fn find_without(paths: &[impl AsRef<Path>], left_out: &LeftOut) -> Vec<Result<FoundFile, Error>> {
     let mut all = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
         if path.is_dir() {
-            let walk = WalkDir::new(path).max_depth(DEPTH_MAX).sort_by_file_name();
-            all.extend(walk.into_iter().flat_map(|entry| below(path, entry)));
+            all.extend(left_out.walk(path).flat_map(|entry| below(path, entry)));
         } else if store::may_be_read(path) && path.is_file() {
             all.extend(stored::sessions(path, None));
         } else {
@@ -36,10 +85,11 @@ pub fn find(paths: &[impl AsRef<Path>]) -> Vec<Result<FoundFile, Error>> {
 }
 
 /// What an entry of a folder below `root` stands for.
-fn below(root: &Path, entry: walkdir::Result<DirEntry>) -> Vec<Result<FoundFile, Error>> {
+fn below(root: &Path, entry: Result<DirEntry, ignore::Error>) -> Vec<Result<FoundFile, Error>> {
+    let is = |entry: &DirEntry, kind: fn(&FileType) -> bool| entry.file_type().is_some_and(|own| kind(&own));
     match entry {
-        Ok(entry) if entry.file_type().is_dir() => Vec::new(),
-        Ok(entry) if entry.file_type().is_file() && store::is_read(entry.path()) => {
+        Ok(entry) if is(&entry, FileType::is_dir) => Vec::new(),
+        Ok(entry) if is(&entry, FileType::is_file) && store::is_read(entry.path()) => {
             stored::sessions(entry.path(), Some(root))
         }
         // Pipes and links are among them, to be refused by name.
@@ -48,12 +98,21 @@ fn below(root: &Path, entry: walkdir::Result<DirEntry>) -> Vec<Result<FoundFile,
         }
         Ok(_) => Vec::new(),
         Err(error) => {
-            let at = error.path().unwrap_or(root).to_path_buf();
+            let at = path_of(&error).unwrap_or(root).to_path_buf();
             // As a whole it names the path once more.
             let whole = error.to_string();
             let cause = error.into_io_error().unwrap_or_else(|| io::Error::other(whole));
             vec![Err(Error::new(&at, "read the folder", cause))]
         }
+    }
+}
+
+/// The path that could not be read.
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        _ => None,
     }
 }
 

@@ -42,6 +42,12 @@ pub(crate) fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
     folders
 }
 
+/// Whether a folder below the user's own is that of an agent.
+pub(crate) fn is_home(name: &str) -> bool {
+    let mut roots = FORMATS.iter().flat_map(|format| format.roots);
+    roots.any(|root| root.home.split('/').next() == Some(name))
+}
+
 /// The folder that a root begins with.
 pub(crate) fn base(root: &Root, home: Option<&Path>) -> Option<PathBuf> {
     let moved = root.env.and_then(std::env::var_os).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -13,9 +13,11 @@ use crate::say::eprint_message;
 use crate::sessions::roots;
 use crate::status::ExitStatus;
 use keeper::{FoundFile, Mode, Options, Vault, finish_all, has_ended, maintain_shown, maintain_stream};
+use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{self, Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use transcript::plan::Plan;
@@ -38,9 +40,8 @@ pub(crate) fn run(fix: &FixArgs) -> CommandResult {
     if is_stream(&fix.shared.paths)? {
         return stream(fix, &asked.options, &judge);
     }
-    if fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.copy_to.is_some()) {
-        ask(fix, &asked.options, &judge)?;
-    }
+    let asks = fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.copy_to.is_some());
+    let wanted = if asks { ask(fix, &asked.options, &judge)? } else { Wanted::All };
     let until = fix.wait.and_then(|wait| Instant::now().checked_add(wait));
     if let Some(pid) = fix.after.filter(|pid| !ends(*pid, until)) {
         return Err(format!("nothing was changed: process {pid} has not ended").into());
@@ -51,48 +52,82 @@ pub(crate) fn run(fix: &FixArgs) -> CommandResult {
         settle(&fix.shared.paths, vault);
     }
     let output = OutputOptions::new(&fix.shared.results, &asked.options.policy);
-    let status = over_files(&fix.shared.paths, &output, fixing(fix, &asked.options, &judge, until))?;
-    if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
+    let repair = fixing(fix, &asked.options, &judge, until);
+    let status = over_files(&fix.shared.paths, &fix.shared.left_out(), &output, |found| {
+        if wanted.holds(&found.path) { repair(found) } else { None }
+    })?;
+    if let Some(Err(error)) = asked.options.vault.as_ref().map(|vault| vault.gc_if_due(asked.keep)) {
         eprint_message(&error.to_string());
     }
     Ok(status)
 }
 
-/// Lists what a repair of all known sessions would change, and asks whether to make it. It is an
-/// error if it is not made.
-fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<(), CommandError> {
+/// Which sessions are to be repaired.
+enum Wanted {
+    All,
+    These(HashSet<PathBuf>),
+}
+
+impl Wanted {
+    fn holds(&self, path: &Path) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(paths) => paths.contains(path),
+        }
+    }
+}
+
+/// Lists what a repair of all known sessions would change, and asks which of them to repair. It is an error if it is none.
+fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<Wanted, CommandError> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Err(CommandError::from(
             "no PATH: this would repair the sessions of all agents. Name files or folders, or pass --all; \
              `tailor fix --dry-run` shows what would change",
         ));
     }
-    let (sessions, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (sessions, broken) = (AtomicUsize::new(0), Mutex::new(HashSet::new()));
     let dry = Options { mode: Mode::DryRun, ..options.clone() };
     let output = OutputOptions::new(&fix.shared.results, &options.policy).laid_out(FileLayout::Question);
     let look = fixing(fix, &dry, judge, None);
-    let status = over_files(&[], &output, |found| {
+    let status = over_files(&[], &fix.shared.left_out(), &output, |found| {
         let report = look(found)?;
         let would_fix = report.outcome == "would-fix";
         let is_broken = report.findings().iter().any(|finding| finding.severity == Severity::Error);
         sessions.fetch_add(usize::from(would_fix), Ordering::Relaxed);
-        broken.fetch_add(usize::from(would_fix && is_broken), Ordering::Relaxed);
+        if would_fix && is_broken {
+            broken.lock().unwrap_or_else(PoisonError::into_inner).insert(found.path.clone());
+        }
         Some(report)
     })?;
-    let sessions = sessions.into_inner() as u64;
+    let sessions = sessions.into_inner();
     if sessions == 0 {
         return Err(CommandError::Told(status));
     }
-    let (sessions, broken) = (plural(sessions, "session"), broken.into_inner());
-    let question = format!("Repair {sessions} ({broken} broken) in place? Each can be undone. [y/N] ");
-    let mut answer = String::new();
-    let answered =
-        io::stderr().write_all(question.as_bytes()).and_then(|()| io::stdin().read_line(&mut answer));
-    if answered.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
-        return Ok(());
+    let broken = broken.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match answer_to(&question(sessions, broken.len())).as_str() {
+        "b" | "broken" => Ok(Wanted::These(broken)),
+        "y" | "yes" | "a" | "all" => Ok(Wanted::All),
+        _ => {
+            eprint_message("nothing was changed");
+            Err(CommandError::Told(ExitStatus::Findings))
+        }
     }
-    eprint_message("nothing was changed");
-    Err(CommandError::Told(ExitStatus::Findings))
+}
+
+/// Asks which sessions to repair, some or all of them if only some are broken.
+fn question(sessions: usize, broken: usize) -> String {
+    if broken == 0 || broken == sessions {
+        let sessions = plural(sessions as u64, "session");
+        return format!("Repair {sessions} ({broken} broken) in place? Each can be undone. [y/N] ");
+    }
+    format!("Repair in place [b] the {broken} broken, [a] all {sessions}, [N] none? Each can be undone. ")
+}
+
+/// What is typed after a question, in small letters; empty if nothing can be read.
+fn answer_to(question: &str) -> String {
+    let mut answer = String::new();
+    let read = io::stderr().write_all(question.as_bytes()).and_then(|()| io::stdin().read_line(&mut answer));
+    if read.is_ok() { answer.trim().to_lowercase() } else { String::new() }
 }
 
 /// Finishes interrupted runs. Errors are reported and do not stop anything.

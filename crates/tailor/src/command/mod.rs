@@ -37,7 +37,7 @@ use crate::report::FileReport;
 use crate::say::eprint_message;
 use crate::status::ExitStatus;
 use interrupt::Interrupt;
-use keeper::{Error, FoundFile, Policies, find, known_roots, known_stores};
+use keeper::{Error, FoundFile, LeftOut, Policies, find_without, known_roots, known_stores};
 use progress::Progress;
 use rayon::prelude::*;
 use std::io;
@@ -100,16 +100,17 @@ fn asked_rules(policies: &Policies) -> Vec<String> {
     selection.select.iter().filter(|code| selection.includes(code)).cloned().collect()
 }
 
-/// Applies `work` to each file below the paths, and prints the results worth printing. After an interruption, finishes
-/// the current files and reports how many are left.
+/// Applies `work` to each file below the paths, but for what is left out, and prints the results worth printing. After an
+/// interruption, finishes the current files and reports how many are left.
 fn over_files(
     paths: &[PathBuf],
+    left_out: &LeftOut,
     output: &OutputOptions<'_>,
     work: impl Fn(&FoundFile) -> Option<FileReport> + Sync,
 ) -> CommandResult {
-    let files = find(&roots(paths));
+    let files = find_without(&roots(paths), left_out);
     if files.is_empty() && !output.if_any {
-        return Err(nothing_found(paths));
+        return Err(if left_out.ignored { nothing_left(left_out) } else { nothing_found(paths) });
     }
     let mut printer = output.printer()?;
     let (interrupt, progress) = (Interrupt::watch(), Progress::new(&files));
@@ -142,6 +143,14 @@ fn over_files(
 fn finish(printer: Printer) -> CommandResult {
     let name = printer.name();
     printer.finish().map_err(|error| output_closed(&name, &error))
+}
+
+fn nothing_left(left_out: &LeftOut) -> CommandError {
+    let globs = if left_out.globs.is_empty() { "" } else { ", and what --exclude names" };
+    CommandError::from(format!(
+        "no transcripts found: there is no .jsonl file below what was named, but for what .gitignore names and hidden folders, \
+         which --no-ignore reads{globs}"
+    ))
 }
 
 fn nothing_found(paths: &[PathBuf]) -> CommandError {

@@ -28,7 +28,7 @@ pub(crate) fn run(scan: &ScanArgs) -> CommandResult {
     let is_overview = scan.shared.paths.is_empty() && scan.shared.results.format() == ReportFormat::Human;
     let layout = if is_overview { FileLayout::Overview } else { FileLayout::Sorted };
     let output = OutputOptions::new(&scan.shared.results, &options.policy).laid_out(layout);
-    over_files(&scan.shared.paths, &output, |found| {
+    over_files(&scan.shared.paths, &scan.shared.left_out(), &output, |found| {
         Some(match look(found) {
             Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),
             Err(error) => FileReport::failed_at(&found.path, &error),

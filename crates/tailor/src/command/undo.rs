@@ -10,8 +10,8 @@ use crate::sessions::{describe_error, no_such_session};
 use crate::status::ExitStatus;
 use crate::terminal::{Screen, plain};
 use keeper::{
-    Ending, Error, Extent, FoundFile, Options, Outcome, Purpose, Record, Refusal, Vault, find, gone_sessions,
-    is_stored, undo,
+    Ending, Error, Extent, FoundFile, LeftOut, Options, Outcome, Purpose, Record, Refusal, Vault, find,
+    gone_sessions, is_stored, undo,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(crate) fn run(asked: &UndoArgs) -> CommandResult {
     let is_there = |found: &FoundFile| !asked.all || found.path.exists() || is_stored(&found.path);
     let is_of_a_named_database =
         |found: &FoundFile| is_stored(&found.path) && !asked.paths.contains(&found.path);
-    over_files(&paths, &OutputOptions::plain(asked.change.json), |found| {
+    over_files(&paths, &LeftOut::default(), &OutputOptions::plain(asked.change.json), |found| {
         if !is_there(found) {
             return None;
         }
