@@ -30,6 +30,7 @@ mod lines; // `--lines`: many sessions on one standard input, told of, repaired,
 mod mounts; // Files that are mount points or in container layers are refused; folders are not. And a home on a network.
 mod order; // The system calls of a run: their order, and what remains if any of them fails or the program dies there.
 mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
+mod places; // `explain`: a place that an error names, in sessions of all formats.
 mod plainer; // Formats that may be taken for a plainer one.
 mod power; // `tailor fix` and a power cut: nothing is lost but what the disk lost.
 mod profiles; // profiles/cases.md: its cases are in the tests; and the profiles on real transcripts.

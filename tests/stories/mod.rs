@@ -4,7 +4,7 @@
 //! which event, and what `fix` does about them (`shows`). Formats that differ have a row with the reason. The program
 //! under test generates none of this.
 
-mod spell;
+pub(crate) mod spell;
 mod table;
 
 use spell::{FileForm, FormatSpelling, ROWS, StoryEvent, StoryLine};

@@ -4,6 +4,7 @@
 //! It knows no error texts (see [`crate::refusal`]) and no rules. Agents add reminders of their own, so the result is
 //! where to look first.
 
+use crate::format::Results;
 use crate::model::entry::{Kind, Role, StopReason};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
@@ -186,34 +187,74 @@ fn build(session: &Session<'_>, dialect: RequestDialect) -> Vec<Vec<u32>> {
     if let Some(at) = boundary.filter(|_| session.shape.summary_first) {
         live[..=at].rotate_right(1);
     }
-    let flat = session.shape.sent_as_written;
+    let is_bare = is_sent_as_it_stands(session);
+    let first = live.iter().find(|&&entry| sender(session, entry, dialect).is_some());
+    let is_instructed = first.is_some_and(|&first| session.kind(first) == Kind::Message(Role::System));
     // The agent's own instructions come before what is in the file.
-    let mut messages =
-        if flat || dialect == RequestDialect::Anthropic { Vec::new() } else { vec![Vec::new()] };
+    let are_added = !is_bare && !is_instructed && dialect != RequestDialect::Anthropic;
+    let mut messages = if are_added { vec![Vec::new()] } else { Vec::new() };
     let mut last: Option<(Sender, u64)> = None;
+    // Results in the records of their calls come after the whole turn.
+    let mut results: Vec<u32> = Vec::new();
     for entry in live {
         let Some(sender) = sender(session, entry, dialect) else {
             continue;
         };
         let turn = session.turn(entry);
-        let joins = last.is_some_and(|(before, group)| match (before, sender) {
-            (Sender::Model, Sender::Model) => group == turn,
-            (Sender::Tool, Sender::Tool) => dialect == RequestDialect::Anthropic && !flat,
+        let goes_on = last == Some((Sender::Model, turn)) && sender == Sender::Model;
+        if !goes_on {
+            put_results(&mut messages, &mut results, dialect);
+        }
+        let joins = last.is_some_and(|(before, _)| match (before, sender) {
+            (Sender::Model, Sender::Model) => goes_on && dialect != RequestDialect::Responses,
+            (Sender::Tool, Sender::Tool) => dialect == RequestDialect::Anthropic && !is_bare,
             (Sender::Model, _) | (_, Sender::Model) => false,
             _ => session.shape.joins_messages,
         });
         last = Some((sender, turn));
-        let items =
-            if dialect == RequestDialect::Responses { session.transcript.calls_of(entry).len() } else { 0 };
         match messages.last_mut().filter(|_| joins) {
             Some(message) => message.push(entry),
             None => messages.push(vec![entry]),
         }
-        let text = session.entry(entry).text_chars > 0;
-        let more = if text { items } else { items.saturating_sub(1) };
+        let more = messages_of(session, entry, sender, dialect) - 1;
         messages.extend((0..more).map(|_| vec![entry]));
+        if sender == Sender::Model {
+            results.extend(session.transcript.results_of(entry).map(|_| entry));
+        }
     }
+    put_results(&mut messages, &mut results, dialect);
     messages
+}
+
+/// Adds messages with these results: one, or one for each.
+fn put_results(messages: &mut Vec<Vec<u32>>, results: &mut Vec<u32>, dialect: RequestDialect) {
+    let results = core::mem::take(results);
+    match dialect {
+        RequestDialect::Anthropic if results.is_empty() => {}
+        RequestDialect::Anthropic => messages.push(results),
+        RequestDialect::Chat | RequestDialect::Responses => {
+            messages.extend(results.into_iter().map(|entry| vec![entry]));
+        }
+    }
+}
+
+/// Whether the lines of the file are the messages of a request, and no agent's record of them.
+fn is_sent_as_it_stands(session: &Session<'_>) -> bool {
+    let format = session.format;
+    session.shape.sent_as_written && format.agents.is_empty() && format.results != Results::WithCall
+}
+
+/// How many messages an entry is, without the results in the record of a call.
+fn messages_of(session: &Session<'_>, entry: u32, sender: Sender, dialect: RequestDialect) -> usize {
+    let results = session.transcript.results_of(entry).count();
+    let calls = session.transcript.calls_of(entry).len();
+    // What stands in the record of a call is mostly the text of its result.
+    let texts = usize::from(session.entry(entry).text_chars > 0 && results == 0);
+    match (dialect, sender) {
+        (RequestDialect::Responses, Sender::Model) => (texts + calls).max(1),
+        (RequestDialect::Anthropic, _) | (_, Sender::Model) => 1,
+        _ => results.max(1),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
