@@ -35,7 +35,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("sizes", "S", "Sizes and dead weight"),
     ("bytes", "B", "Bytes and lines"),
     ("links", "TV", "Links, counters and records"),
-    ("messages", "M", "Messages"),
+    ("messages", "EM", "Messages"),
     ("data-sets", "D", "Rows of data sets"),
     ("limits", "L", "Limits of `scan`"),
 ];

@@ -14,7 +14,7 @@ use std::mem::take;
 pub(crate) struct Story {
     /// The codes that it shows and a few words; with `ok-` it shows nothing.
     pub(crate) name: &'static str,
-    /// Arguments for `scan` and `fix`.
+    /// Arguments for `scan` and `fix`; `~` stands for a space in one.
     pub(crate) arguments: &'static str,
     tells: Vec<StoryEvent>,
     damage: StoryDamage,
@@ -136,7 +136,7 @@ impl Story {
         Some(SpelledStory {
             format: row.name,
             story: self.name,
-            arguments: self.arguments.split_whitespace().map(str::to_string).collect(),
+            arguments: self.arguments.split_whitespace().map(|word| word.replace('~', " ")).collect(),
             texts: sound.map(|(_, line)| line.text.clone()).collect(),
             bytes,
             shown: found,

@@ -100,6 +100,7 @@ pub(crate) fn stories() -> Vec<Story> {
         from_s4_too_large_in_a_result_only_images(),
         from_s1_bound_keep(),
         from_v2_unknown_part(),
+        from_e1_refused_block(),
     ]
     .into_iter()
     .flatten()
@@ -113,6 +114,25 @@ fn from_v2_unknown_part() -> Vec<Story> {
         tells: behind_a_pair(vec![StoryEvent::Strange("look".into())]),
         shows: "V2@4=reported",
         but: &[("ai-sdk-model", "-", "by such a part the file is not recognised")],
+        ..STORY
+    }]
+}
+
+/// With the error of an API that does not know a part.
+const REFUSED: &str = "--only content --ignore V2 --allow E1 --error \
+    messages.2.content.1:~Input~tag~'hologram'~does~not~match~any~of~the~expected~tags";
+
+fn from_e1_refused_block() -> Vec<Story> {
+    vec![Story {
+        name: "e1-refused-block",
+        arguments: REFUSED,
+        tells: behind_a_pair(vec![StoryEvent::Strange("look".into())]),
+        shows: "E1@4=mended",
+        but: &[
+            ("ai-sdk-model", "-", "by such a part the file is not recognised"),
+            ("ai-sdk-ui opencode", "", WITH_ITS_CALL),
+            ("copilot-cli", "", "what is attached is not in the message"),
+        ],
         ..STORY
     }]
 }

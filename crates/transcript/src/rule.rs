@@ -67,6 +67,7 @@ mod owner_schema;
 mod parent_cycle;
 mod progress_entry;
 mod reasoning_alone;
+mod refused_part;
 mod removal;
 mod request_log;
 #[cfg(test)]
@@ -173,6 +174,7 @@ pub const RULES: &[&Rule] = &[
     &blocked_content::RULE,
     &named_by_error::EXPIRED,
     &named_by_error::DANGLING,
+    &refused_part::RULE,
     &named_by_error::UNVERIFIABLE,
     &missing_reasoning::RULE,
     &error_flood::RULE,

@@ -22,8 +22,8 @@ pub struct Family {
     pub hints: &'static [&'static str],
     /// What is to blame.
     pub blame: Blame,
-    /// Codes of rules, most likely first; empty if the error is not about the session. C1, C3, C4, C8, C9, C10 and
-    /// E1 are not rules: they are locks, disks, files that are gone, databases, and what another provider wrote.
+    /// Codes of rules, most likely first; empty if the error is not about the session. C1, C3, C4, C8, C9 and
+    /// C10 are not rules: they are locks, disks, files that are gone, databases, and what another provider wrote.
     pub codes: &'static [&'static str],
     /// What it means, in one or two sentences.
     pub what: &'static str,

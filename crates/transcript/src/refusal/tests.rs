@@ -161,7 +161,7 @@ fn each_family_has_something_to_do() {
         names.push(family.name);
         // Codes are names here, because rules stand on a higher floor.
         let codes = family.codes.iter().filter(|code| crate::rule::find(code).is_none());
-        codes.for_each(|code| assert!(code.starts_with(['C', 'E']), "{code}"));
+        codes.for_each(|code| assert!(code.starts_with('C'), "{code}"));
     }
 }
 

@@ -83,7 +83,7 @@ fn of_anthropic(format: &Format) -> Cover {
 }
 
 /// The API's error for such a rule: the one that the user passed, or else the last answer in the session.
-fn blamed(session: &Session<'_>, rule: &'static Rule) -> Result<Option<String>, Fault> {
+pub(super) fn blamed(session: &Session<'_>, rule: &'static Rule) -> Result<Option<String>, Fault> {
     let said = match &session.policy.error {
         Some(said) => Some(said.clone()),
         None => last_words(session)?,
@@ -91,7 +91,13 @@ fn blamed(session: &Session<'_>, rule: &'static Rule) -> Result<Option<String>, 
     Ok(said.filter(|said| refusal::find(said).is_some_and(|known| known.codes.contains(&rule.code()))))
 }
 
-fn finding(rule: &'static Rule, session: &Session<'_>, entry: u32, message: &str, fix: Fix) -> Finding {
+pub(super) fn finding(
+    rule: &'static Rule,
+    session: &Session<'_>,
+    entry: u32,
+    message: &str,
+    fix: Fix,
+) -> Finding {
     let fix = only_if_asked(fix, Guard::Blamed);
     Finding { fix, ..about(rule, session, entry, Severity::Error, message.to_string()) }
 }

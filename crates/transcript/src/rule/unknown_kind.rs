@@ -2,7 +2,7 @@
 
 use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
 use crate::model::entry::ContentIssueKind;
-use crate::model::finding::{Finding, Op, Severity};
+use crate::model::finding::{Finding, Guard, Op, Safety, Severity};
 use crate::model::rule::Stage;
 use crate::session::Session;
 use alloc::collections::BTreeMap;
@@ -49,12 +49,14 @@ pub(crate) fn is_in_doubt(session: &Session<'_>) -> bool {
 pub(crate) fn depends_on_all(finding: &Finding) -> bool {
     let rule = finding.rule;
     let is_in = |group| rule.groups.contains(&group);
+    // What the API's error names is no guess.
+    let is_named = finding.fix.safety == Safety::Guarded(Guard::Blamed);
     let guesses = |op: &Op| match op {
         Op::Cut { .. } | Op::Keep(_) => false,
         Op::Replace { .. } => rule.model_sees && !is_in(Group::Images),
         _ => true,
     };
-    rule.stage != Stage::Bytes && !is_in(Group::Bytes) && finding.fix.ops.iter().any(guesses)
+    !is_named && rule.stage != Stage::Bytes && !is_in(Group::Bytes) && finding.fix.ops.iter().any(guesses)
 }
 
 /// One finding for each kind, at its first record.
