@@ -158,7 +158,8 @@ fn a_text_that_somebody_else_has_written_to_is_not_put_in_place() {
     let (other, folder) = (path.clone(), dir.path().to_path_buf());
     let append = |path: &Path| File::options().append(true).open(path).unwrap().write_all(b"{}\n").unwrap();
     let hook = move |_, step| {
-        if step == Step::CatchUpLast {
+        // Under the lease, which comes next, the append would wait.
+        if step == Step::LeaseOld {
             append(&other);
             let mut open = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
             let is_new = |fd: &PathBuf| {
