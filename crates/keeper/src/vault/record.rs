@@ -202,7 +202,7 @@ impl RecordedChange {
         length: u64,
         old: Vec<RemovedBytes>,
     ) -> Result<Self, Fault> {
-        let mut change = Self { at, length, old, ..Self::nothing(at) };
+        let mut change = Self { length, old, ..Self::nothing(at) };
         let (front, behind) = change.context(new.len());
         change.check = check(new, Span::new(at, at + length), front, behind)?;
         if change.texts().next().is_some() {

@@ -145,6 +145,21 @@ fn a_damaged_file_gives_what_was_written_or_an_error() {
     assert_eq!(read(&newer).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
+/// What belongs to no text is checked once all of it was written.
+#[test]
+fn removed_bytes_that_are_others_are_noticed_in_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::new(folder.path().join("vault"));
+    write(&vault);
+    let mut record = vault.runs(Path::new("/sessions/s.jsonl")).unwrap().pop().unwrap().unwrap();
+    for is_right in [true, false] {
+        let (mut originals, mut back) = (vault.originals(&record).unwrap(), Vec::new());
+        record.edits[1].old.iter().for_each(|old| originals.write(old, &mut back).unwrap());
+        assert_eq!((&*back, originals.finish().is_ok()), (&OLD.as_bytes()[40..55], is_right));
+        record.inline.as_mut().unwrap().hash = blake3::hash(b"others");
+    }
+}
+
 #[test]
 fn a_run_under_the_name_of_another_is_refused() {
     let folder = tempfile::tempdir().unwrap();

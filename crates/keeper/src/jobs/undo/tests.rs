@@ -211,6 +211,23 @@ fn texts_that_moved_come_back_and_those_that_are_gone_are_named() {
     assert_eq!(place.undo_partly(None).0, Ending::Refused(Refusal::NothingToUndo));
 }
 
+/// An agent that writes the file anew with what was first at the end, while the rest is where it was.
+#[test]
+fn places_that_have_another_order_do_not_both_come_back() {
+    let text = session(&[900, 700]);
+    let place = FileAndVault::new(&text);
+    place.fix(200).unwrap();
+    let fixed = place.text();
+    let lines: Vec<&str> = fixed.split_inclusive('\n').collect();
+    let [hello, call, cut, .., last] = lines[..] else { panic!("{fixed}") };
+    let room = call.len() + cut.len() - HELLO.replace("hello", "").len();
+    let summary = HELLO.replace("hello", &"x".repeat(room));
+    let new = |cut: &str| [hello, &summary, lines[3], lines[4], last, call, cut, lines[3]].concat();
+    fs::write(place.path(), new(cut)).unwrap();
+    assert_eq!(place.undo_partly(None), (Ending::Undone, 1, 1));
+    assert_eq!(place.text(), new(text.split_inclusive('\n').nth(2).unwrap()));
+}
+
 /// An agent that writes the file anew, with a result that quotes what is around a marker, in a place before it or after it. The
 /// line that the quotation is in begins otherwise, or as that of the cut but elsewhere.
 #[test]

@@ -10,6 +10,8 @@ use crate::maintain;
 use crate::options::{Mode, Options};
 use crate::places::store::{beside, session_path};
 use crate::prune;
+#[cfg(target_os = "linux")]
+use crate::stores::Database;
 use crate::vacuum;
 use std::fs;
 #[cfg(target_os = "linux")]
@@ -158,8 +160,10 @@ impl<'p> TestMount<'p> {
         None
     }
 
-    fn read_only(&self) {
-        assert!(Command::new("mount").args(["-o", "remount,ro"]).arg(self.0).status().unwrap().success());
+    /// `ro`, or `rw` again.
+    fn remount(&self, how: &str) {
+        let how = format!("remount,{how}");
+        assert!(Command::new("mount").args(["-o", &how]).arg(self.0).status().unwrap().success());
     }
 }
 
@@ -181,7 +185,7 @@ fn a_store_that_nobody_may_write_is_read_and_left() {
         let (file, store) = openclaw(&at, mode, "s1", &entries());
         drop(store);
         assert!(!beside(&file, "-wal").exists());
-        mount.read_only();
+        mount.remount("ro");
         let path = session_path(&file, "s1");
         assert_eq!(exported(&path).0, entries().join("\n") + "\n");
         assert_eq!(found(&path)[0].0, "S1");
@@ -190,6 +194,12 @@ fn a_store_that_nobody_may_write_is_read_and_left() {
         assert!(!matches!(done, Ok(Ending::Fixed)), "{done:?}");
         assert_eq!(fs::read(&file).unwrap(), before);
         assert_eq!(fs::read_dir(&at).unwrap().count(), 1);
+        // Without locks, it can change while it is read.
+        let database = Database::open(&file).unwrap();
+        mount.remount("rw");
+        assert!(database.is_unchanged());
+        fs::write(&file, before).unwrap();
+        assert_eq!(database.is_unchanged(), mode == "DELETE", "{mode}");
     }
 }
 

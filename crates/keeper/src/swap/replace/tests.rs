@@ -10,6 +10,7 @@ use crate::Outcome;
 use crate::Vault;
 use crate::ask::gate::Pass;
 use crate::base::step::{Step, fault};
+use crate::disk::lease::Lease;
 use crate::disk::new_text::NewText;
 use crate::maintain;
 use crate::spawned::NO_FORKS;
@@ -19,6 +20,8 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 use transcript::Span;
 
 const BROKEN: &str = concat!(
@@ -172,4 +175,21 @@ fn a_text_that_somebody_else_has_written_to_is_not_put_in_place() {
     let (outcome, _) = fault::meanwhile(None, hook, || maintain(&path, None, &options));
     assert!(outcome.is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN.to_string() + "{}\n");
+}
+
+#[test]
+fn a_file_that_another_tailor_has_just_put_there_is_waited_for() {
+    let _alone = NO_FORKS.read();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    fs::write(&path, BROKEN).unwrap();
+    let file = File::open(&path).unwrap();
+    let lease = Lease::write(&file).ok().unwrap();
+    std::thread::scope(|scope| {
+        let opened = scope.spawn(|| Snapshot::open(&path, None).map(drop));
+        sleep(Duration::from_millis(20));
+        assert!(!opened.is_finished());
+        drop(lease);
+        opened.join().unwrap().unwrap();
+    });
 }
