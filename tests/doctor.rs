@@ -109,7 +109,7 @@ fn field<'v>(sessions: &'v [Value], name: &str) -> Vec<&'v str> {
 }
 
 /// Runs a pasted command line.
-fn paste(dir: &Dir, line: &str) -> FinishedRun {
+pub(crate) fn paste(dir: &Dir, line: &str) -> FinishedRun {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_tailor"));
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
     run(dir.command_of("/bin/sh").args(["-c", line]).env("PATH", path), b"")

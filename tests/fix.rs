@@ -735,7 +735,7 @@ fn what_would_bring_an_error_is_left_and_the_command_for_both_is_named() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", hides_an_image());
     let fails = |status| assert_eq!(dir.tailor(&["scan", "--fail-on", "error", "s.jsonl"]).status, status);
-    fails(0);
+    fails(1);
     let scan = dir.tailor(&["scan", "s.jsonl"]).text();
     let allow = "tailor fix --allow T1,S4 s.jsonl";
     assert!(scan.contains(allow) && scan.contains("the agent sees 2 of 4 messages"), "{scan}");
@@ -745,7 +745,7 @@ fn what_would_bring_an_error_is_left_and_the_command_for_both_is_named() {
     assert_eq!((&looked["findings"], &dry["findings"]), (&fixed["findings"], &fixed["findings"]));
     assert_eq!((&fixed["outcome"], &fixed["messages_in_context"]), (&"findings".into(), &2.into()));
     assert_eq!(fs::read_to_string(path).unwrap(), hides_an_image());
-    fails(0);
+    fails(1);
     let both = told(&["fix", "--allow", "T1,S4"]);
     assert_eq!((&both["outcome"], &both["messages_in_context_after"]), (&"fixed".into(), &4.into()));
     fails(0);

@@ -18,6 +18,7 @@ mod fixtures; // The stories and all fixtures: what is found, and what `fix` mak
 mod floors; // The direction of imports.
 mod folder; // Real transcripts, and what is said where there are none.
 mod foreign; // Files of other programs are nobody's sessions.
+mod forgets; // Sessions of which the agent sends only a part, and what is said of an error that stays.
 mod formats; // Which format a file has.
 mod gate; // What agents reveal about being at work, and that `tailor fix` obeys it.
 mod hooks; // `tailor hook`, which agents run, and `fix --wait`.

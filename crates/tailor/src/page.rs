@@ -3,6 +3,7 @@
 //! What comes from transcripts reaches the page as JSON in which no character could end its element, and the page
 //! makes text nodes of it. Its own script is let in by a number that no transcript can know.
 
+use crate::amount::plural;
 use crate::place::shown_word;
 use crate::report::{FindingReport, count};
 use crate::sessions::{SessionState, judged_apart, project};
@@ -10,13 +11,14 @@ use crate::size_report::{Share, SizeReport, SizeTotals, ToolShare};
 use crate::terminal::shell_word;
 use keeper::Refusal;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 use transcript::weight::{Category, Standing};
-use transcript::{Finding, Headline, Mended, Severity};
+use transcript::{Finding, Headline, Mended, Messages, Severity};
 
 const HTML: &str = include_str!("page/page.html");
 const CSS: &str = include_str!("page/page.css");
@@ -73,6 +75,7 @@ pub(crate) struct ScanResult {
     command: Option<String>,
     modified: Option<u64>,
     errors: u64,
+    messages: Messages,
 }
 
 /// What of the text of transcripts the page shows.
@@ -114,6 +117,7 @@ impl ScanResult {
             command,
             modified: since.map(|since| since.as_secs()),
             errors: before.iter().filter(is_error).map(Finding::count).sum(),
+            messages: mended.before.messages,
             after: PartShares::from_shares(&after.parts),
             bytes_after: after.bytes,
             findings: before
@@ -145,6 +149,9 @@ struct Line<'a> {
     bytes_after: u64,
     findings_total: u64,
     errors_total: u64,
+    messages_total: usize,
+    messages_in_context: usize,
+    messages_in_context_after: usize,
 }
 
 /// The last line of `report --json`.
@@ -210,7 +217,7 @@ struct SessionRow(
     /// When it was written, in seconds.
     u64,
     /// How it is, and the command that repairs it, without the path.
-    &'static str,
+    Cow<'static, str>,
     i64,
     /// Its path as a word of a shell, unless it is that already.
     Option<String>,
@@ -355,6 +362,9 @@ impl Page {
                 bytes_after: looked.bytes_after,
                 findings_total: count(&looked.findings),
                 errors_total: looked.errors,
+                messages_total: looked.messages.all,
+                messages_in_context: looked.messages.seen,
+                messages_in_context_after: looked.messages.seen + looked.messages.brought_back,
             })
         };
         let lines = self.looked.iter().map(line);
@@ -498,7 +508,10 @@ fn session_row(looked: &ScanResult, title_bytes: usize, names: &mut NameList) ->
         begin(title, title_bytes),
         project(&looked.headline).map_or(-1, |name| names.id(name)),
         looked.modified.unwrap_or(0),
-        looked.state.name(),
+        match looked.messages.brought_back {
+            0 => looked.state.name().into(),
+            back => format!("{}, +{}", looked.state.name(), plural(back as u64, "message")).into(),
+        },
         looked.command.as_deref().map_or(-1, |command| names.id(command)),
         (word != weighed.path).then_some(word),
         looked.errors,

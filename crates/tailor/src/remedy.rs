@@ -5,7 +5,7 @@ use crate::place::shown_word;
 use crate::terminal::shell_word;
 use std::path::Path;
 use transcript::Finding;
-use transcript::finding::{Guard, Safety};
+use transcript::finding::{Guard, Held, Safety, Severity, Worse};
 
 /// The command that undoes the newest change.
 pub(crate) fn undo(path: &Path) -> String {
@@ -24,8 +24,9 @@ pub(crate) fn command<'f>(
     path: &Path,
     error: &str,
 ) -> Option<String> {
-    let (mut safe, mut guarded, mut blamed) = (Vec::new(), Vec::new(), false);
+    let (mut safe, mut guarded, mut blamed, mut joins) = (Vec::new(), Vec::new(), false, false);
     for finding in findings {
+        joins |= finding.fix.safety == Safety::Safe && finding.hides_messages();
         blamed |= finding.fix.safety == Safety::Guarded(Guard::Blamed);
         let codes = match finding.fix.safety {
             Safety::Safe => &mut safe,
@@ -37,6 +38,10 @@ pub(crate) fn command<'f>(
         }
     }
     let path = shown_word(path);
+    // What comes back may need repairs of its own.
+    if joins {
+        return Some(format!("tailor fix {path}"));
+    }
     if !safe.is_empty() {
         return Some(format!("tailor fix --select {} {path}", safe.join(",")));
     }
@@ -44,4 +49,21 @@ pub(crate) fn command<'f>(
     let error =
         if blamed && !error.is_empty() { format!("--error {} ", shell_word(error)) } else { String::new() };
     (!guarded.is_empty()).then(|| format!("tailor fix --select {codes} --allow {codes} {error}{path}"))
+}
+
+/// The command that repairs one error; `None` if none does.
+pub(crate) fn next(finding: &Finding, path: &Path) -> Option<String> {
+    let code = finding.rule.code();
+    let option = match finding.fix.safety {
+        Safety::Safe | Safety::Held(Held::NextRun) => String::new(),
+        Safety::Guarded(_) => format!("--allow {code} "),
+        Safety::Held(Held::Worse(Worse::NewFindings(news))) if news.curable => {
+            format!("--allow {code},{} ", news.codes)
+        }
+        // In case no agent is there any more.
+        Safety::Held(Held::NewestTurn) if finding.severity == Severity::Error => "--settle 0 ".to_string(),
+        Safety::Held(held) => format!("{} ", held.option()?),
+        Safety::None => return None,
+    };
+    Some(format!("tailor fix {option}{}", shown_word(path)))
 }

@@ -4,17 +4,18 @@ mod remains;
 
 use crate::args::{CheckArgs, ReportFormat};
 use crate::baseline::{Baseline, fingerprints};
-use crate::place::{portable_text, shown_word};
+use crate::place::portable_text;
+use crate::remedy;
 use crate::sessions::describe_error;
 use crate::status::ExitStatus;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use remains::Remains;
 use serde::{Serialize, Serializer};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use transcript::finding::{Finding, Held, Safety};
 use transcript::format::Format;
-use transcript::verdict::Worse;
 use transcript::{Examination, Messages, Severity};
 
 /// One line of `--format json`.
@@ -158,6 +159,9 @@ pub(crate) struct FindingReport {
     /// Stays the same when the file grows, or is elsewhere.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) fingerprint: String,
+    /// The command that repairs it, if it is an error and one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
     /// It is in the baseline.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) known: bool,
@@ -180,7 +184,9 @@ impl FindingReport {
         let judged = |(finding, fingerprint): (Finding, String)| {
             let known = judge.baseline.knows(&fingerprint);
             let fails = judge.shared.fails(&finding, judge.fails_by_default) && !known;
-            Self { fingerprint, known, fails, ..Self::new(path, finding) }
+            let is_error = finding.severity == Severity::Error;
+            let next = (is_error && path != Path::new("-")).then(|| remedy::next(&finding, path)).flatten();
+            Self { fingerprint, next, known, fails, ..Self::new(path, finding) }
         };
         findings.into_iter().zip(prints).map(judged).collect()
     }
@@ -192,7 +198,7 @@ impl FindingReport {
             Safety::Guarded(guard) => {
                 ("guarded", Some(format!("needs --allow {}: {guard}", finding.rule.code())))
             }
-            Safety::Held(held) => ("held", Some(held_back(path, finding.rule.code(), held))),
+            Safety::Held(held) => ("held", Some(held_back(path, &finding, held))),
             Safety::None => ("none", None),
         };
         Self {
@@ -210,6 +216,7 @@ impl FindingReport {
             fix,
             reason,
             fingerprint: String::new(),
+            next: None,
             known: false,
             fails: false,
             done: false,
@@ -218,15 +225,9 @@ impl FindingReport {
 }
 
 /// Why a fix is held back, and the command that makes it all the same, if there is one.
-fn held_back(path: &Path, code: &str, held: Held) -> String {
-    match held {
-        Held::Worse(Worse::NewFindings(news)) if news.curable => {
-            format!(
-                "{held}; to make both repairs: tailor fix --allow {code},{} {}",
-                news.codes,
-                shown_word(path)
-            )
-        }
+fn held_back(path: &Path, finding: &Finding, held: Held) -> String {
+    match (held, remedy::next(finding, path)) {
+        (Held::Worse(_), Some(command)) => format!("{held}; to make both repairs: {command}"),
         _ => held.to_string(),
     }
 }
@@ -347,7 +348,10 @@ impl FileReport {
         report.remaining =
             outcome.before.as_ref().map(|_| left.map_or(outcome.remaining_count(), Examination::count));
         report.bytes_after = changes.then_some(outcome.bytes_after);
-        report.messages_in_context_after = left.map(|left| left.messages.seen);
+        let forgets = outcome.before.as_ref().filter(|before| before.messages.brought_back > 0);
+        report.messages_in_context_after = left
+            .map(|left| left.messages.seen)
+            .or(forgets.map(|before| before.messages.seen + before.messages.brought_back));
         report.sight = outcome.before.as_ref().map(|found| found.messages);
         report.sight_after = left.map(|left| left.messages);
         report.remains = Remains::from_findings(left.map_or(&[], |left| &left.findings));
@@ -394,11 +398,26 @@ impl FileReport {
     pub(crate) fn sight(&self) -> Option<String> {
         let (before, after) = (self.sight?, self.sight_after);
         let now = after.unwrap_or(before);
-        if before.off_branch == 0 && now.off_branch == 0 && now.seen >= before.seen {
+        let back = if after.is_none() { before.brought_back } else { 0 };
+        if back == 0 && before.off_branch == 0 && now.off_branch == 0 && now.seen >= before.seen {
             return None;
         }
         let was = if now.seen == before.seen { String::new() } else { format!(" (before: {})", before.seen) };
-        Some(format!("the agent sees {} of {} messages{was}", now.seen, now.all))
+        let more = if back == 0 { String::new() } else { format!("; the repair brings {back} back") };
+        Some(format!("the agent sees {} of {} messages{was}{more}", now.seen, now.all))
+    }
+
+    /// The errors that no fix of this run repairs, by the command that does. Those that are only reported say so themselves.
+    pub(crate) fn unrepaired(&self) -> BTreeMap<Option<&str>, BTreeSet<&'static str>> {
+        let mut commands: BTreeMap<Option<&str>, BTreeSet<&'static str>> = BTreeMap::new();
+        for finding in
+            self.left().iter().filter(|finding| !matches!(finding.fix, "safe" | "none") && !finding.done)
+        {
+            if finding.severity == Severity::Error {
+                commands.entry(finding.next.as_deref()).or_default().insert(finding.code);
+            }
+        }
+        commands
     }
 
     /// Lets go of findings that are not to be listed.

@@ -2,6 +2,7 @@
 
 pub(crate) mod row;
 
+use crate::amount::grouped;
 use crate::config::Loaded;
 use crate::place::{portable_text, shown_word};
 use crate::remedy;
@@ -16,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use transcript::format::{Agent, FORMATS, Format, Index, Root};
 use transcript::overflow::{Cause, Failure};
 use transcript::policy::Budget;
-use transcript::{Examination, Finding, Headline, Severity};
+use transcript::{Examination, Finding, Headline, Messages, Severity};
 
 /// How many characters of an id are enough to search for it.
 const ID_CHARS_MIN: usize = 4;
@@ -217,7 +218,7 @@ impl Looks {
             agent: format.map(|format| format.agent(&path.to_string_lossy())),
             format,
             headline: looked.headline,
-            is_empty: looked.messages.all == 0,
+            messages: looked.messages,
             bytes: looked.facts.bytes,
             tokens: Some(looked.context_tokens.tokens),
             window,
@@ -237,7 +238,7 @@ impl Looks {
 fn judged(looked: &Examination, path: &Path, fill: Fill, is_used: bool) -> (SessionState, Option<String>) {
     let state = SessionState::from_examination(looked, fill, is_used);
     let command = match &state {
-        SessionState::Dead(codes) | SessionState::Broken(codes) => {
+        SessionState::Dead(codes) | SessionState::Broken(codes) | SessionState::Forgets(codes) => {
             let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
             let command = remedy::command(looked.findings.iter().filter(is_error), path, "");
             Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(path))))
@@ -277,8 +278,7 @@ pub(crate) struct ListedSession {
     /// The agent that wrote it.
     pub(crate) agent: Option<Agent>,
     pub(crate) headline: Headline,
-    /// Whether it has no messages.
-    pub(crate) is_empty: bool,
+    pub(crate) messages: Messages,
     pub(crate) bytes: u64,
     /// The tokens of the live context; `None` if nothing is known.
     pub(crate) tokens: Option<u64>,
@@ -306,7 +306,7 @@ impl ListedSession {
             format: None,
             agent: None,
             headline: Headline::default(),
-            is_empty: false,
+            messages: Messages::default(),
             bytes: 0,
             tokens: None,
             window: 0,
@@ -356,6 +356,20 @@ impl ListedSession {
     /// The name of the project folder.
     pub(crate) fn project(&self) -> Option<&str> {
         project(&self.headline)
+    }
+
+    /// How many messages its agent sends, if a repair brings some back.
+    pub(crate) fn forgotten(&self) -> Option<String> {
+        let Messages { seen, all, .. } = self.messages;
+        let back = self.messages.brought_back;
+        (back > 0).then(|| {
+            format!(
+                "{} of {} messages are sent; the repair brings {} back",
+                grouped(seen as u64),
+                grouped(all as u64),
+                grouped(back as u64)
+            )
+        })
     }
 
     /// The command that resumes it, and the folder in which to run it.
@@ -420,6 +434,8 @@ pub(crate) enum SessionState {
     Bloated,
     /// The agent or the API would refuse it, because of these rules.
     Broken(Vec<&'static str>),
+    /// It can be sent, but damage of its links hides messages from the agent: these rules.
+    Forgets(Vec<&'static str>),
     /// It is too long for the model's window.
     TooLong,
     /// It fills the model's window nearly.
@@ -442,6 +458,9 @@ impl SessionState {
         let turns_left = looked.facts.turns_left;
         if turns_left == Some(0) {
             Self::Dead(broken.into_iter().collect())
+        } else if !broken.is_empty() && looked.findings.iter().filter(is_broken).all(Finding::hides_messages)
+        {
+            Self::Forgets(broken.into_iter().collect())
         } else if !broken.is_empty() {
             Self::Broken(broken.into_iter().collect())
         } else if fill == Fill::TooLong {
@@ -462,9 +481,9 @@ impl SessionState {
         }
     }
 
-    /// Whether the session cannot be resumed.
+    /// Whether the session cannot be resumed, or not with all of its messages.
     pub(crate) fn is_stuck(&self) -> bool {
-        matches!(self, Self::Dead(_) | Self::Broken(_) | Self::TooLong)
+        matches!(self, Self::Dead(_) | Self::Broken(_) | Self::Forgets(_) | Self::TooLong)
     }
 
     /// Whether it cannot be resumed now, or will not be soon.
@@ -474,7 +493,7 @@ impl SessionState {
 
     /// The rules with errors.
     pub(crate) fn codes(&self) -> &[&'static str] {
-        if let Self::Dead(codes) | Self::Broken(codes) = self { codes } else { &[] }
+        if let Self::Dead(codes) | Self::Broken(codes) | Self::Forgets(codes) = self { codes } else { &[] }
     }
 
     /// The state in one word.
@@ -485,6 +504,7 @@ impl SessionState {
             Self::Dying(_) => "dying",
             Self::Bloated => "bloated",
             Self::Broken(_) => "broken",
+            Self::Forgets(_) => "forgets",
             Self::TooLong => "too long",
             Self::NearlyFull => "nearly full",
             Self::InUse => "in use",

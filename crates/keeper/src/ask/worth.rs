@@ -5,7 +5,7 @@ use crate::ask::deferral::Deferral;
 use transcript::finding::Severity;
 use transcript::{Examination, Finding, Policy, Repair};
 
-/// What makes it worth while: any of these, or an error that is mended. 0 switches one off.
+/// What makes it worth while: any of these, an error that is mended, or messages that come back. 0 switches one off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worth {
     /// So many bytes are saved.
@@ -37,7 +37,8 @@ impl Worth {
         let unsent = tokens.saturating_sub(after.context_tokens.tokens);
         let lighter = reaches(unsent, tokens, self.saved_percent_min) && unsent > 0;
         let full = window > 0 && unsent > 0 && reaches(tokens, window, self.context_percent_min);
-        let worth = shorter || lighter || full || errors(after) < errors(before);
+        let worth =
+            shorter || lighter || full || errors(after) < errors(before) || before.messages.brought_back > 0;
         (!worth).then_some(Deferral::NotWorth { saved, bytes })
     }
 }

@@ -101,10 +101,15 @@ fn below(root: &Path, entry: Result<DirEntry, ignore::Error>) -> Vec<Result<Foun
             let at = path_of(&error).unwrap_or(root).to_path_buf();
             // As a whole it names the path once more.
             let whole = error.to_string();
-            let cause = error.into_io_error().unwrap_or_else(|| io::Error::other(whole));
+            let cause = error.into_io_error().and_then(inner).unwrap_or_else(|| io::Error::other(whole));
             vec![Err(Error::new(&at, "read the folder", cause))]
         }
     }
+}
+
+/// The error of the system, without the path.
+fn inner(error: io::Error) -> Option<io::Error> {
+    error.downcast::<walkdir::Error>().map_or_else(Some, walkdir::Error::into_io_error)
 }
 
 /// The path that could not be read.

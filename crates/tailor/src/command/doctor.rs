@@ -142,6 +142,12 @@ struct DoctorLine<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     codes: &'a [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
+    messages_total: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages_in_context: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages_in_context_after: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     turns_left: Option<u64>,
     in_use: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,6 +170,7 @@ pub(super) struct DoctorTotals {
 struct States {
     dead: u64,
     broken: u64,
+    forgets: u64,
     #[serde(rename = "too long")]
     too_long: u64,
     dying: u64,
@@ -185,6 +192,7 @@ impl DoctorTotals {
             *match session.state {
                 SessionState::Dead(_) => &mut totals.states.dead,
                 SessionState::Broken(_) => &mut totals.states.broken,
+                SessionState::Forgets(_) => &mut totals.states.forgets,
                 SessionState::Dying(_) => &mut totals.states.dying,
                 SessionState::TooLong => &mut totals.states.too_long,
                 SessionState::Bloated => &mut totals.states.bloated,
@@ -198,10 +206,12 @@ impl DoctorTotals {
     }
 
     pub(super) fn sentence(&self) -> String {
-        let States { dead, broken, too_long, dying, bloated, nearly_full, in_use, ok, unknown } = self.states;
+        let States { dead, broken, forgets, too_long, dying, bloated, nearly_full, in_use, ok, unknown } =
+            self.states;
         let states = [
             (dead, "dead"),
             (broken, "broken"),
+            (forgets, "forgets"),
             (too_long, "too long"),
             (dying, "dying"),
             (bloated, "bloated"),
@@ -239,6 +249,9 @@ fn json(
             window_tokens: (known && session.window > 0).then_some(session.window),
             state: session.state.name(),
             codes: session.state.codes(),
+            messages_total: known.then_some(session.messages.all),
+            messages_in_context: known.then_some(session.messages.seen),
+            messages_in_context_after: known.then_some(session.messages.seen + session.messages.brought_back),
             turns_left: session.turns_left,
             in_use: session.is_used,
             command: session.command.as_deref(),
@@ -284,6 +297,9 @@ impl<'a> DoctorList<'a> {
             }
             let command =
                 session.filter(|session| session.state.needs_help()).and_then(|s| s.command.as_ref());
+            if let Some(text) = session.and_then(ListedSession::forgotten) {
+                writeln!(out, "      {}", self.screen.whole(&format!("{text}:")))?;
+            }
             if let Some(command) = command {
                 writeln!(out, "      {}", self.screen.whole(command))?;
             }
@@ -302,7 +318,13 @@ impl<'a> DoctorList<'a> {
     fn end(&self, shown: usize) -> String {
         let totals = DoctorTotals::from_sessions(self.sessions);
         let mut lines = vec![format!("{}.", totals.sentence())];
-        if totals.states.dead + totals.states.broken + totals.states.too_long + totals.states.dying > 0 {
+        if totals.states.dead
+            + totals.states.broken
+            + totals.states.forgets
+            + totals.states.too_long
+            + totals.states.dying
+            > 0
+        {
             lines.push("Each command changes only that session, and tailor undo takes it back.".to_string());
         }
         if shown < self.sessions.len() || totals.states.unknown > 0 {

@@ -72,6 +72,10 @@ fn warning(session: &ListedSession) -> Option<String> {
     let size = || format!("{} of {} tokens", grouped(session.tokens.unwrap_or(0)), grouped(session.window));
     let wrong = match &session.state {
         SessionState::Broken(codes) => format!("this session is broken ({})", codes.join(", ")),
+        SessionState::Forgets(codes) => session.forgotten().map_or_else(
+            || format!("{agent} forgets messages of this session ({})", codes.join(", ")),
+            |text| format!("{agent} forgets messages of this session: {text}"),
+        ),
         SessionState::Dead(codes) => {
             format!("{agent} does not load all of this session ({})", codes.join(", "))
         }

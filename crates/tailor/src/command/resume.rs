@@ -103,16 +103,20 @@ fn repair(session: &ListedSession, options: &Options) -> Result<(), CommandError
     if outcome.ending == Ending::Fixed {
         let rules = repaired_rules(&outcome);
         let repaired = plural(repaired(&outcome), "problem");
-        hint(&format!("repaired {repaired}{rules}. {}", remedy::undo(&session.path)));
+        let seen = |looked: &Option<Examination>| looked.as_ref().map_or(0, |looked| looked.messages.seen);
+        let back = match seen(&outcome.after).saturating_sub(seen(&outcome.before)) {
+            0 => String::new(),
+            back => format!(", +{}", plural(back as u64, "message")),
+        };
+        hint(&format!("repaired {repaired}{rules}{back}. {}", remedy::undo(&session.path)));
     }
     let now = outcome.after.as_ref().or(outcome.before.as_ref());
     let errors = now.iter().flat_map(|now| &now.findings).filter(|f| f.severity == Severity::Error);
     for finding in errors {
         let (code, line) = (finding.rule.code(), finding.line);
-        eprint_message(&format!(
-            "still broken: {code} on line {line}: {} (tailor explain {code} {path})",
-            finding.message
-        ));
+        let next = remedy::next(finding, &session.path);
+        let next = next.unwrap_or_else(|| format!("no command repairs it: tailor explain {code} {path}"));
+        eprint_message(&format!("still broken: {code} on line {line}: {} ({next})", finding.message));
     }
     Ok(())
 }

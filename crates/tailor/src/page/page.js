@@ -361,7 +361,7 @@ function lines(session) {
 // What it is, and what repairs it.
 function about(session) {
   const known = [session.format, session.project && "project " + session.project, session.modified && "written " + day(session.modified),
-    ["broken", "too long"].includes(session.state) ? severityOf(session.state) : session.state];
+    ["broken", "forgets", "too long"].some((state) => session.state.startsWith(state)) ? severityOf(session.state) : session.state];
   const words = known.filter(Boolean).flatMap((word, n) => n ? [", ", word] : [word]);
   return [session.title ? make("p", { class: "path" }, session.path) : null, make("p", { class: "soft" }, ...words),
     ...(session.command ? [make("p", {}, explains(session.command) ? "To see what to do, run:" : "To repair it, run:"), command(session.command)] : [])];

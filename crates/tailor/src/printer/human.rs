@@ -11,6 +11,7 @@ use crate::say::{is_quiet, is_verbose};
 use crate::terminal::{Screen, plain};
 use anstyle::{AnsiColor, Style};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use transcript::Severity;
@@ -94,7 +95,7 @@ impl Human {
         let ends = match (report.outcome, folds) {
             // If no finding is listed, neither is anything else.
             ("findings", []) => Vec::new(),
-            _ => endings(report),
+            _ => endings(report).into_iter().chain(still_broken(report)).collect(),
         };
         let mut text = String::new();
         if folds.is_empty() && report.diff.is_empty() {
@@ -196,6 +197,18 @@ fn repair(report: &FileReport, after: u64) -> Vec<End> {
     let context = report.sight().map(|sight| format!("context: {sight}").into());
     let resume = resume(report).filter(|_| kept);
     [Some(End { text, undo }), context, resume].into_iter().flatten().collect()
+}
+
+/// Which errors stay, and the command that repairs them.
+fn still_broken(report: &FileReport) -> Vec<End> {
+    if report.path == "-" {
+        return Vec::new();
+    }
+    let line = |(command, codes): (Option<&str>, BTreeSet<&str>)| {
+        let codes = Vec::from_iter(codes).join(",");
+        format!("{codes} stays: {}", command.unwrap_or("no command repairs it")).into()
+    };
+    report.unrepaired().into_iter().map(line).collect()
 }
 
 /// How to resume the session.

@@ -31,6 +31,9 @@ pub(crate) fn cells(session: &ListedSession) -> ListCells {
             format!("broken: {} +{}", codes[0], codes.len() - 1)
         }
         SessionState::Broken(codes) => format!("broken: {}", codes.join(", ")),
+        SessionState::Forgets(_) if session.messages.brought_back > 0 => {
+            format!("forgets {}", session.messages.brought_back)
+        }
         SessionState::Dying(turns) => format!("dies in ~{}", plural(*turns, "turn")),
         other => other.name().to_string(),
     };
@@ -87,7 +90,10 @@ pub(crate) fn line(
 /// How the state of a session is painted.
 pub(crate) fn colour(state: &SessionState) -> Option<Style> {
     let colour = match state {
-        SessionState::Dead(_) | SessionState::Broken(_) | SessionState::TooLong => AnsiColor::Red,
+        SessionState::Dead(_)
+        | SessionState::Broken(_)
+        | SessionState::Forgets(_)
+        | SessionState::TooLong => AnsiColor::Red,
         SessionState::Dying(_) | SessionState::Bloated | SessionState::NearlyFull => AnsiColor::Yellow,
         SessionState::InUse => AnsiColor::Cyan,
         SessionState::Ok | SessionState::Unknown => return None,

@@ -86,6 +86,8 @@ pub struct Messages {
     pub all: usize,
     /// Those that the agent would send.
     pub seen: usize,
+    /// Those that it would send again once a broken link is mended.
+    pub brought_back: usize,
     /// Those that stand on branches which the agent does not load.
     pub off_branch: usize,
 }
@@ -103,6 +105,7 @@ impl Messages {
         Self {
             all: count(&|_| true),
             seen: count(&|entry| session.in_context(entry)),
+            brought_back: 0,
             off_branch: count(&|entry| {
                 !session.is_live(entry) && !session.superseded(entry) && !compacted(entry)
             }),

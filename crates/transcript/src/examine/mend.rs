@@ -1,6 +1,7 @@
 //! The repair of a transcript: draws plans until nothing is left to change, compares the result with the original, and leaves
 //! out repairs that would make something worse.
 
+use super::context::Messages;
 use super::holds::{Hold, Holds};
 use super::look::{Examination, Remember, Step, Terms, look_as_needed, look_at_all, look_at_planned};
 use super::verdict::{Loss, RepairBaseline, Worse};
@@ -148,6 +149,7 @@ fn mend_from(
         let plan = plan.then(&more);
         mended.before.bytes_after = plan.length_after();
         mended.before.update_findings(&mut after, &plan.origins(), terms.policy);
+        mended.before.count_brought_back(&after.messages);
         mended.repair = Ok(Repair { plan, after: Some(after) });
         is_part = is_part_again;
     }
@@ -188,6 +190,7 @@ fn mend_once(
         }
         Some(mut after) => {
             before.update_findings(&mut after, &plan.origins(), terms.policy);
+            before.count_brought_back(&after.messages);
             Some(after)
         }
         None => None,
@@ -202,6 +205,14 @@ impl Examination {
         for finding in self.findings.iter_mut().filter(|finding| policy.selection.applies(finding)) {
             finding.fix.safety = Safety::Held(Held::Worse(why));
         }
+    }
+
+    /// Counts what the agent sends again once links are mended. Answers that the repair makes up were never there.
+    fn count_brought_back(&mut self, after: &Messages) {
+        let joins = |finding: &Finding| finding.hides_messages() && finding.fix.safety == Safety::Safe;
+        let added = after.all.saturating_sub(self.messages.all);
+        let more = after.seen.saturating_sub(self.messages.seen + added);
+        self.messages.brought_back = if self.findings.iter().any(joins) { more } else { 0 };
     }
 
     /// Updates the findings with what the repair did about them: one that is gone afterwards was repaired, if only by the
@@ -326,7 +337,7 @@ impl<'m> Mender<'m> {
             };
         }
         // Problems that damage had hidden are not a reason to leave a refused session as it is.
-        let sends = |tried: &Tried<'_>| !tried.after.as_ref().unwrap_or(self.before).tally.has_errors();
+        let sends = |tried: &Tried<'_>| !tried.after.as_ref().unwrap_or(self.before).tally.has_refusals();
         let pardoned = whole.is_forgiven && !part.as_ref().is_some_and(sends);
         if part.is_none() || (pardoned && self.is_refused()) {
             return if pardoned { self.pardon() } else { Ok(whole) };
@@ -605,7 +616,7 @@ mod tests {
         let (done, after) = mended(&text, &allowing(&["T1", "S4"]));
         assert!(after.contains(r#""parentId":"a2","message":{"role":"user","content":"go on""#), "{after}");
         assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
-        assert_eq!(done.before.messages, Messages { all: 4, seen: 2, off_branch: 2 });
+        assert_eq!(done.before.messages, Messages { all: 4, seen: 2, off_branch: 2, brought_back: 2 });
     }
 
     #[test]

@@ -61,8 +61,9 @@ impl ProblemTally {
         self.errors.shrink_to_fit();
     }
 
-    pub(crate) fn has_errors(&self) -> bool {
-        !self.errors.is_empty()
+    /// Whether there are errors besides lost links, which hide messages, but keep nothing from being sent.
+    pub(crate) fn has_refusals(&self) -> bool {
+        self.errors.iter().any(|error| RULES[usize::from(error.rule)].stage != Stage::Links)
     }
 
     /// Whether the agent cannot read the session or the API refuses it. Messages hidden by a lost link are not sent, and so

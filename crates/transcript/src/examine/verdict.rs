@@ -21,7 +21,7 @@ pub(crate) enum Loss {
 pub(crate) struct RepairBaseline<'o> {
     known: bool,
     problems: &'o ProblemTally,
-    /// The original has errors.
+    /// The original has errors besides lost links.
     broken: bool,
     /// What was found once bytes, lines and links were repaired.
     uncovered: ProblemTally,
@@ -34,7 +34,7 @@ impl<'o> RepairBaseline<'o> {
         Self {
             known: original.facts.format.is_some(),
             problems: &original.tally,
-            broken: original.tally.has_errors(),
+            broken: original.tally.has_refusals(),
             uncovered: ProblemTally::default(),
             said: original.said,
             seen: original.said.seen,

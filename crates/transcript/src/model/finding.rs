@@ -94,6 +94,11 @@ impl Finding {
         1 + self.more
     }
 
+    /// Whether it keeps messages from being sent rather than the session: a link is broken.
+    pub fn hides_messages(&self) -> bool {
+        self.rule.joins_unsent
+    }
+
     /// Copies ids and names from the transcript, which is dropped next, and drops the steps of the fix, which the plan has
     /// by now.
     pub(crate) fn label(&mut self, transcript: &Transcript) {

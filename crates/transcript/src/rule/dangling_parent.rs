@@ -53,13 +53,23 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
             Link::Missing => "entry names no parent",
             _ => "parent is not in the file",
         };
-        // Earlier entries are lost to the model until somebody decides where this one belongs.
+        // What comes before is lost to the model, if the agent does not go on there by itself.
         let is_lost = fix.safety != Safety::Safe || session.transcript.in_database;
-        let stays = is_lost && !is_summary(session, entry);
-        let severity = if stays { Severity::Error } else { Severity::Warning };
+        let is_forgotten = goes_on.is_none() && before.is_some_and(|before| hides_a_message(session, before));
+        let hides = (is_lost || is_forgotten) && !is_summary(session, entry);
+        let severity = if hides { Severity::Error } else { Severity::Warning };
         out.push(Finding { fix, ..about(&RULE, session, entry, severity, message.to_string()) });
     }
     Ok(())
+}
+
+/// Whether an entry that is not loaded is a message, or comes after one.
+fn hides_a_message(session: &Session<'_>, entry: u32) -> bool {
+    if session.is_live(entry) {
+        return false;
+    }
+    let mut up = core::iter::successors(Some(entry), |&entry| session.parent(entry)).take(CANDIDATES_MAX);
+    up.any(|entry| matches!(session.kind(entry), Kind::Message(_)))
 }
 
 /// Whether Claude Code cut the branch off here on purpose, because the entry is a summary. Attachments are notes too,

@@ -156,7 +156,7 @@ impl View {
             .filter(|(_, session)| fits(session))
             .collect();
         let rank = |session: &ListedSession| match session.state {
-            SessionState::Dead(_) | SessionState::Broken(_) => 0,
+            SessionState::Dead(_) | SessionState::Broken(_) | SessionState::Forgets(_) => 0,
             SessionState::TooLong | SessionState::Dying(_) => 1,
             _ => 2,
         };
@@ -415,7 +415,12 @@ impl View {
         let mut head = self.wrapped(&about.join(", "), PLAIN);
         head.extend(self.wrapped(&format!("{context}. {}", in_short(weighed)), PLAIN));
         let errors = match &session.state {
-            state @ (SessionState::Dead(codes) | SessionState::Broken(codes)) => {
+            SessionState::Forgets(_) if session.forgotten().is_some() => {
+                session.forgotten().unwrap_or_default()
+            }
+            state @ (SessionState::Dead(codes)
+            | SessionState::Broken(codes)
+            | SessionState::Forgets(codes)) => {
                 format!("{}: {}", state.name(), codes.join(", "))
             }
             state => state.name().to_string(),
