@@ -244,6 +244,9 @@ fn what_a_repository_ignores_is_not_read_unless_that_is_asked_for() {
     assert_eq!(read(&["--no-ignore", "repo"]), "abcd");
     assert_eq!(read(&["--exclude", "tests", "repo"]), "c");
     assert_eq!(read(&["--no-ignore", "--exclude", "*/b.jsonl", "--exclude", ".pi/", "repo"]), "ad");
+    // In an agent's own folder nothing is ignored.
+    fs::write(root.join(".pi/.gitignore"), "sessions/\n").unwrap();
+    assert_eq!(read(&["repo/.pi"]), "c");
     // What is named is read.
     assert_eq!(read(&["--exclude", "*.jsonl", "repo/node_modules/a.jsonl"]), "a");
     assert_eq!(read(&["repo/.cache"]), "b");

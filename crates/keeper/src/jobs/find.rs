@@ -49,11 +49,17 @@ impl LeftOut {
         walk.standard_filters(false).max_depth(Some(DEPTH_MAX)).sort_by_file_name(Ord::cmp);
         // They have been checked.
         walk.overrides(self.overrides(root).unwrap_or_else(|_| Override::empty()));
-        if self.ignored {
+        if self.ignored && !is_at_home(root) {
             walk.ignore(true).git_ignore(true).require_git(false).filter_entry(|entry| !is_hidden(entry));
         }
         walk.build()
     }
+}
+
+/// Whether a folder is that of an agent, or below it. Some people keep it in a repository, and their sessions out of it.
+fn is_at_home(path: &Path) -> bool {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    path.iter().any(|part| is_home(&part.to_string_lossy()))
 }
 
 /// Whether a folder below another one is hidden, and not the home of an agent.
