@@ -27,8 +27,9 @@ def run(bench):
     with bench.agent.live(resume=True) as wire:
         wire.say("prompt-9: calls=1 chars=100")
         heard = "".join(wire.heard)
-    advice = r"tailor explain \1 " if bench.agent.only_read else r"run: tailor fix --select \1 "
-    warned = re.search(rf"this session is broken \((\w+)\)\. .*{advice}", heard)
+    # Where messages come back, all of it is repaired.
+    advice = r"tailor explain \1" if bench.agent.only_read else r"run: tailor fix (--select \1 )?"
+    warned = re.search(rf"this session is broken \((\w+)[\w, ]*\)\. .*{advice}", heard)
     yield "start: says what is wrong", GOOD if warned else "not warned", heard[:3000]
     skilled = any("read-cut-text" in str(asked.body) for asked in bench.stub.log if asked.prompt == 9)
     yield "skill: the model is told", GOOD if skilled else "not in the request", ""
