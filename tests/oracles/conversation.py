@@ -272,6 +272,7 @@ def same_block(where, id, before, after, findings):
         return same_image(where, before, after)
     if before.get("type") == "tool_search_tool_result" and findings.touch(id, "M12"):
         before = without_references(before, after, findings)
+    before = without(findings.refused(id), before)
     if result(before) is None:
         return same(where, before, after, before.get("type") == "text" and findings.touch(id, "S16"))
     # What a later stage shortens, once calls are paired, is not among the findings.
@@ -289,6 +290,13 @@ def same_block(where, id, before, after, findings):
         else:
             cuts += same(f"{where}.content[{i}]", part, other, texts and part.get("type") in ("text", None))
     return cuts
+
+
+def without(names, value):
+    """A value without the fields of these names, at any depth."""
+    if isinstance(value, list):
+        return [without(names, item) for item in value]
+    return {k: without(names, v) for k, v in value.items() if k not in names} if isinstance(value, dict) else value
 
 
 def without_references(before, after, findings):

@@ -52,6 +52,12 @@ class Findings:
         said = (re.match(r"`(\w+)` was overwritten", f["message"]) for f in self.applied)
         return {name[1] for name in said if name}
 
+    def refused(self, entry):
+        """The fields of an entry that the API's error names (E1), as the findings say."""
+        own = (f for f in self.applied if f["code"] == "E1" and f.get("entry") == entry)
+        said = (re.match(r"the field (\w+),", f["message"]) for f in own)
+        return {field[1] for field in said if field}
+
     def calls(self, *codes):
         return {f["call"] for f in self.applied if f["code"] in codes and f.get("call")}
 
