@@ -12,6 +12,8 @@ import reads
 import rows
 
 MARKER = "[tailor: "
+# A limit that somebody has chosen: what OpenClaw has shortened itself would stay with the default.
+CUT = ("--cut-results", "30000")
 RESUMED = {"opencode": "accepted 4/3/5/5, 1 image", "openclaw": "accepted 4/3/5/5, 1 image"}
 GONE_ON = {"opencode": "accepted 5/4/5/5, 1 image", "openclaw": "accepted 5/4/5/5"}  # OpenClaw leaves old images out
 
@@ -25,7 +27,7 @@ def mended(tailor, tried, name, running):
     vault = tried.folder / "vault"
     shutil.rmtree(vault, ignore_errors=True)
     export = lambda: reads.Told(tailor, "export", path).out
-    fix = lambda: reads.Told(tailor, "fix", "--json", "--settle", "0", "--vault", vault, path)
+    fix = lambda: reads.Told(tailor, "fix", *CUT, "--json", "--settle", "0", "--vault", vault, path)
     before = export()
     if not running:
         told = fix()
@@ -178,7 +180,7 @@ def own(path, session):
 
 def fixed(tailor, path, vault):
     """Repairs all sessions of a database with its owner stopped."""
-    subprocess.run([tailor, "fix", "--settle", "0", "--vault", vault, path], capture_output=True, check=True, timeout=60)
+    subprocess.run([tailor, "fix", *CUT, "--settle", "0", "--vault", vault, path], capture_output=True, check=True, timeout=60)
 
 
 def waits(tried, run, edit, session):
@@ -198,12 +200,12 @@ def killed(tailor, tried, session, vault):
     bench.settle(path)
     old, seen = own(path, session), []
     for attempt in range(8):
-        process = subprocess.Popen([tailor, "fix", "--settle", "0", "--vault", vault, f"{path}#{session}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([tailor, "fix", *CUT, "--settle", "0", "--vault", vault, f"{path}#{session}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(0.01 * attempt)
         process.kill()
         process.wait()
         seen.append(own(path, session))
-    told = reads.Told(tailor, "fix", "--settle", "0", "--vault", vault, f"{path}#{session}")
+    told = reads.Told(tailor, "fix", *CUT, "--settle", "0", "--vault", vault, f"{path}#{session}")
     new = own(path, session)
     between = [held for held in seen if held not in (old, new)]
     with tried.agent.live(session):
