@@ -258,7 +258,8 @@ fn paths(module: &[String], lines: &[String]) -> Vec<(usize, Vec<String>)> {
         let word: &str = text[start..].split(|c| !is_word(c)).next().unwrap_or_default();
         at = start + word.len();
         let line = || text[..start].matches('\n').count();
-        let begins = !text[..start].ends_with("::") && !text[..start].ends_with('.');
+        // A visibility is no import.
+        let begins = !["::", ".", "pub(in "].iter().any(|before| text[..start].ends_with(before));
         let base = match word {
             "crate" => Some(Vec::new()),
             "super" if is_inline(lines, line()) => Some(module.to_vec()),

@@ -252,7 +252,7 @@ fn what_a_repository_ignores_is_not_read_unless_that_is_asked_for() {
     assert_eq!(read(&["repo/.cache"]), "b");
     let said = crate::support::run(dir.command().args(["scan", "--exclude", "*.jsonl", "repo"]), b"");
     let said = said.stderr;
-    assert!(said.contains("--no-ignore reads") && said.contains("--exclude names"), "{said}");
+    assert!(said.contains("--no-ignore reads") && said.contains("--exclude names, and"), "{said}");
     let bad = crate::support::run(dir.command().args(["scan", "--exclude", "a[", "repo"]), b"");
     assert!(bad.stderr.contains("unclosed character class"), "{}", bad.stderr);
 }

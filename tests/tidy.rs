@@ -14,10 +14,10 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 20_038),
+    ("keeper", 20_042),
     ("python", 1_425),
     ("spans", 2_292),
-    ("tailor", 14_500),
+    ("tailor", 14_486),
     ("transcript", 31_390),
     ("watch", 4_050),
 ];

@@ -955,9 +955,7 @@ impl LimitFlags {
 }
 
 fn glob(text: &str) -> Result<String, String> {
-    let (globs, ignored) = (vec![text.to_string()], false);
-    LeftOut { globs, ignored }.check()?;
-    Ok(text.to_string())
+    LeftOut { globs: vec![text.to_string()], ignored: false }.check().map(|()| text.to_string())
 }
 
 impl CheckArgs {

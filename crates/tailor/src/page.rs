@@ -3,7 +3,6 @@
 //! What comes from transcripts reaches the page as JSON in which no character could end its element, and the page
 //! makes text nodes of it. Its own script is let in by a number that no transcript can know.
 
-use crate::amount::plural;
 use crate::place::shown_word;
 use crate::report::{FindingReport, count};
 use crate::sessions::{SessionState, judged_apart, project};
@@ -11,7 +10,6 @@ use crate::size_report::{Share, SizeReport, SizeTotals, ToolShare};
 use crate::terminal::shell_word;
 use keeper::Refusal;
 use serde::Serialize;
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -216,8 +214,9 @@ struct SessionRow(
     i64,
     /// When it was written, in seconds.
     u64,
-    /// How it is, and the command that repairs it, without the path.
-    Cow<'static, str>,
+    /// How it is, how many messages the repair brings back, and the command that repairs it, without the path.
+    &'static str,
+    usize,
     i64,
     /// Its path as a word of a shell, unless it is that already.
     Option<String>,
@@ -508,10 +507,8 @@ fn session_row(looked: &ScanResult, title_bytes: usize, names: &mut NameList) ->
         begin(title, title_bytes),
         project(&looked.headline).map_or(-1, |name| names.id(name)),
         looked.modified.unwrap_or(0),
-        match looked.messages.brought_back {
-            0 => looked.state.name().into(),
-            back => format!("{}, +{}", looked.state.name(), plural(back as u64, "message")).into(),
-        },
+        looked.state.name(),
+        looked.messages.brought_back,
         looked.command.as_deref().map_or(-1, |command| names.id(command)),
         (word != weighed.path).then_some(word),
         looked.errors,

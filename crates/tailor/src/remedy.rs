@@ -24,7 +24,8 @@ pub(crate) fn command<'f>(
     path: &Path,
     error: &str,
 ) -> Option<String> {
-    let (mut safe, mut guarded, mut blamed, mut joins) = (Vec::new(), Vec::new(), false, false);
+    let (mut safe, mut guarded) = (Vec::new(), Vec::new());
+    let (mut blamed, mut joins) = (false, false);
     for finding in findings {
         joins |= finding.fix.safety == Safety::Safe && finding.hides_messages();
         blamed |= finding.fix.safety == Safety::Guarded(Guard::Blamed);

@@ -240,16 +240,13 @@ fn judged(looked: &Examination, path: &Path, fill: Fill, is_used: bool) -> (Sess
     let command = match &state {
         SessionState::Dead(codes) | SessionState::Broken(codes) | SessionState::Forgets(codes) => {
             let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
-            let command = remedy::command(looked.findings.iter().filter(is_error), path, "");
-            Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(path))))
+            remedy::command(looked.findings.iter().filter(is_error), path, "")
+                .or_else(|| Some(format!("tailor explain {} {}", codes[0], shown_word(path))))
         }
         SessionState::TooLong => Some(format!("tailor recover {}", shown_word(path))),
         SessionState::Dying(_) if looked.bytes_after == looked.facts.bytes => {
             let warnings = looked.findings.iter().filter(|finding| finding.severity == Severity::Warning);
-            Some(
-                remedy::command(warnings, path, "")
-                    .unwrap_or_else(|| format!("tailor top {}", shown_word(path))),
-            )
+            remedy::command(warnings, path, "").or_else(|| Some(format!("tailor top {}", shown_word(path))))
         }
         SessionState::Bloated | SessionState::Dying(_) => Some(format!("tailor fix {}", shown_word(path))),
         SessionState::NearlyFull => Some(format!("tailor top {}", shown_word(path))),
@@ -360,16 +357,10 @@ impl ListedSession {
 
     /// How many messages its agent sends, if a repair brings some back.
     pub(crate) fn forgotten(&self) -> Option<String> {
-        let Messages { seen, all, .. } = self.messages;
-        let back = self.messages.brought_back;
-        (back > 0).then(|| {
-            format!(
-                "{} of {} messages are sent; the repair brings {} back",
-                grouped(seen as u64),
-                grouped(all as u64),
-                grouped(back as u64)
-            )
-        })
+        let Messages { seen, all, brought_back, .. } = self.messages;
+        let [seen, all, back] = [seen, all, brought_back].map(|count| grouped(count as u64));
+        let told = format!("{seen} of {all} messages are sent; the repair brings {back} back");
+        (brought_back > 0).then_some(told)
     }
 
     /// The command that resumes it, and the folder in which to run it.

@@ -21,7 +21,7 @@ const PACKED_END: &str = ".jsonl.zst";
 pub const DEPTH_MAX: usize = 32;
 
 /// What is left out below a folder. A path that is named is not.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Files and folders that match one of these globs, in the notation of `.gitignore`.
     pub globs: Vec<String>,

@@ -110,7 +110,11 @@ fn over_files(
 ) -> CommandResult {
     let files = find_without(&roots(paths), left_out);
     if files.is_empty() && !output.if_any {
-        return Err(if left_out.ignored { nothing_left(left_out) } else { nothing_found(paths) });
+        return Err(if *left_out == LeftOut::default() {
+            nothing_found(paths)
+        } else {
+            nothing_left(left_out)
+        });
     }
     let mut printer = output.printer()?;
     let (interrupt, progress) = (Interrupt::watch(), Progress::new(&files));
@@ -146,10 +150,13 @@ fn finish(printer: Printer) -> CommandResult {
 }
 
 fn nothing_left(left_out: &LeftOut) -> CommandError {
-    let globs = if left_out.globs.is_empty() { "" } else { ", and what --exclude names" };
+    let mut out = Vec::from_iter((!left_out.globs.is_empty()).then_some("what --exclude names"));
+    out.extend(
+        left_out.ignored.then_some("what .gitignore names and hidden folders (--no-ignore reads them)"),
+    );
     CommandError::from(format!(
-        "no transcripts found: there is no .jsonl file below what was named, but for what .gitignore names and hidden folders, \
-         which --no-ignore reads{globs}"
+        "no transcripts found: there is no .jsonl file, leaving out {}",
+        out.join(", and ")
     ))
 }
 

@@ -2,7 +2,7 @@
 // Draws the page from the data in it. Texts from transcripts only ever become text nodes.
 const data = JSON.parse(document.getElementById("data").textContent);
 // Rows name folders, projects and commands by number.
-const KEYS = ["folder", "file", "format", "title", "project", "modified", "state", "command", "word", "errors", "found", "bytes", "after",
+const KEYS = ["folder", "file", "format", "title", "project", "modified", "state", "back", "command", "word", "errors", "found", "bytes", "after",
   "entries", "turns", "tokens", "exact"];
 const sessions = data.sessions.map((row, n) => {
   const session = Object.fromEntries(KEYS.map((key, k) => [key, row[k]]));
@@ -361,7 +361,8 @@ function lines(session) {
 // What it is, and what repairs it.
 function about(session) {
   const known = [session.format, session.project && "project " + session.project, session.modified && "written " + day(session.modified),
-    ["broken", "forgets", "too long"].some((state) => session.state.startsWith(state)) ? severityOf(session.state) : session.state];
+    ["broken", "forgets", "too long"].includes(session.state) ? severityOf(session.state) : session.state,
+    session.back && "+" + plural(session.back, "message")];
   const words = known.filter(Boolean).flatMap((word, n) => n ? [", ", word] : [word]);
   return [session.title ? make("p", { class: "path" }, session.path) : null, make("p", { class: "soft" }, ...words),
     ...(session.command ? [make("p", {}, explains(session.command) ? "To see what to do, run:" : "To repair it, run:"), command(session.command)] : [])];

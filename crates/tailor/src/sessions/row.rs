@@ -90,13 +90,10 @@ pub(crate) fn line(
 /// How the state of a session is painted.
 pub(crate) fn colour(state: &SessionState) -> Option<Style> {
     let colour = match state {
-        SessionState::Dead(_)
-        | SessionState::Broken(_)
-        | SessionState::Forgets(_)
-        | SessionState::TooLong => AnsiColor::Red,
+        stuck if stuck.is_stuck() => AnsiColor::Red,
         SessionState::Dying(_) | SessionState::Bloated | SessionState::NearlyFull => AnsiColor::Yellow,
         SessionState::InUse => AnsiColor::Cyan,
-        SessionState::Ok | SessionState::Unknown => return None,
+        _ => return None,
     };
     Some(colour.on_default())
 }

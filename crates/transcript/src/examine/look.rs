@@ -129,8 +129,8 @@ pub(super) fn look_at_all(
     look_at(read, source, policy, (depth, Purpose::Report), &Holds::default(), remember)
 }
 
-/// Looks at a source for a preview. The plan must not be carried out: if the fixes only cut texts it holds just their sizes, and otherwise it may be
-/// tried, but lacks the ids of texts.
+/// Looks at a source for a preview. The plan must not be carried out: if the fixes only cut texts it holds just their
+/// sizes, and otherwise it may be tried, but lacks the ids of texts.
 pub(super) fn look_as_needed(
     read: &Scanned,
     source: &dyn Source,

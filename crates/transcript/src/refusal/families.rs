@@ -434,7 +434,7 @@ pub static FAMILIES: &[Family] = &[
         ],
         codes: &["E1"],
         what: "A message carries a field that this provider does not accept, mostly one that another provider wrote.",
-        advice: "Go on with the provider that the session was started with, or update the agent, which has to leave the field out; or tailor fix --error 'TEXT' --allow E1 FILE takes it out wherever it stands; TEXT is this error.",
+        advice: "Go on with the provider that the session was started with, or update the agent, which has to leave the field out. To take it out wherever it stands: tailor fix --error 'TEXT' --allow E1 FILE, where TEXT is this error.",
         source: "Anthropic, OpenAI, Groq, Cerebras, Mistral, Fireworks, vLLM, Gemini",
         ..NONE
     },
@@ -630,7 +630,7 @@ pub static FAMILIES: &[Family] = &[
         ],
         codes: &["E1"],
         what: "A message has a part of a kind or form that this provider does not know, mostly one that another provider wrote.",
-        advice: "Go on with the provider that the session was started with, or update the agent, which has to leave the part out; or tailor fix --error 'TEXT' --allow E1 FILE takes it out wherever it stands; TEXT is this error.",
+        advice: "Go on with the provider that the session was started with, or update the agent, which has to leave the part out. To take it out wherever it stands: tailor fix --error 'TEXT' --allow E1 FILE, where TEXT is this error.",
         source: "Anthropic, OpenAI, Mistral, DeepSeek, Cerebras, vLLM, OpenRouter, LangChain, OpenAI Agents SDK",
         ..NONE
     },

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
                   overflows as well: \"prompt is too long\".",
             fix: "Three quarters of the limit stay from the beginning and one quarter from the end, cut at line ends, \
                   with one line between them that says how much is gone and how to get it back. Ids, error flag, \
-                  images and everything else stay. What OpenClaw itself has shortened waits until its context is 80 % full.",
+                  images and everything else stay. What the agent itself has shortened (OpenClaw) waits until its context is 80 % full.",
             source: "OpenClaw #10915 (limit, order of blocks); head and tail: gsd-2 #4690",
         },
         entry_decides: true,

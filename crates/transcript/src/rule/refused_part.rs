@@ -146,8 +146,8 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
 
 /// The message in a record.
 fn message_of(doc: &Doc) -> Option<Value<'_>> {
-    let inner = ["message", "payload", "data"].iter().filter_map(|key| doc.get(key));
-    inner.into_iter().find(|value| value.kind() == ValueKind::Object).or(doc.root())
+    let mut inner = ["message", "payload", "data"].iter().filter_map(|key| doc.get(key));
+    inner.find(|value| value.kind() == ValueKind::Object).or(doc.root())
 }
 
 /// The lists of blocks in a message, or in a block.

@@ -94,9 +94,9 @@ const MEND: Mend = Mend {
 };
 
 pub(super) const EVENTS: u8 = 0;
-pub(crate) const IDENTITIES: u8 = 1;
-pub(crate) const ACTIVE: u8 = 2;
-pub(crate) const STATE: u8 = 3;
+pub(in crate::stores) const IDENTITIES: u8 = 1;
+pub(in crate::stores) const ACTIVE: u8 = 2;
+pub(in crate::stores) const STATE: u8 = 3;
 
 const fn table(table: &'static str, columns: &'static [&'static str], keys: usize) -> RowLayout {
     RowLayout { table, columns, keys }
@@ -124,12 +124,16 @@ const INDEX: &[&str] = &[
     "updated_at",
 ];
 
-pub(crate) fn layout(number: u8) -> &'static RowLayout {
+pub(in crate::stores) fn layout(number: u8) -> &'static RowLayout {
     &LAYOUTS[usize::from(number)].1
 }
 
 /// An event of a session, if it can be read.
-pub(crate) fn event_of(connection: &Connection, session: &str, seq: i64) -> SqlResult<Option<Value>> {
+pub(in crate::stores) fn event_of(
+    connection: &Connection,
+    session: &str,
+    seq: i64,
+) -> SqlResult<Option<Value>> {
     let rows = layout(EVENTS).rows(connection, "session_id = ?1 AND seq = ?2", &[&session, &seq])?;
     Ok(rows.first().and_then(|cells| whole(cells)))
 }

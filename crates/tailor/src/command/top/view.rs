@@ -414,16 +414,11 @@ impl View {
         let context = format!("Context: {estimated}{} tokens{full}", grouped(context.tokens));
         let mut head = self.wrapped(&about.join(", "), PLAIN);
         head.extend(self.wrapped(&format!("{context}. {}", in_short(weighed)), PLAIN));
-        let errors = match &session.state {
-            SessionState::Forgets(_) if session.forgotten().is_some() => {
-                session.forgotten().unwrap_or_default()
-            }
-            state @ (SessionState::Dead(codes)
-            | SessionState::Broken(codes)
-            | SessionState::Forgets(codes)) => {
-                format!("{}: {}", state.name(), codes.join(", "))
-            }
-            state => state.name().to_string(),
+        let (state, codes) = (&session.state, session.state.codes());
+        let errors = match session.forgotten() {
+            Some(told) if matches!(state, SessionState::Forgets(_)) => told,
+            _ if codes.is_empty() => state.name().to_string(),
+            _ => format!("{}: {}", state.name(), codes.join(", ")),
         };
         let style = row::colour(&session.state).unwrap_or_default();
         match &session.command {
