@@ -605,6 +605,10 @@ fn earlier_findings_stay(case: &Case, next: NextRecord) -> Checked {
         all
     };
     let (mut told, now) = (of(&before), of(&after));
+    if compacted {
+        // What is before it may be on no branch any more; damaged lines are damaged all the same.
+        told.retain(|finding| finding.1.starts_with('B') || now.contains(finding));
+    }
     if next != NextRecord::Assistant {
         // M8 ends with a user message, and a compaction's summary counts as one. No other line ends or begins it.
         told.retain(|finding| finding.1 != "M8" || now.contains(finding));

@@ -43,6 +43,10 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy, thinking_goes: bool)
     if spoken["role"] == "user" && spoken["content"].is_string() {
         spoken["content"] = json!([{"type": "text", "text": spoken["content"]}]);
     }
+    // What the newest answer was counted at is no longer true of a shorter context, and Claude Code goes by it.
+    if let (Dialect::ClaudeCode, Some(count)) = (dialect, spoken["usage"].get_mut("input_tokens")) {
+        *count = Value::Null;
+    }
     // A turn without a call may lose its stop reason for tools.
     if ["toolUse", "stop"].contains(&spoken["stopReason"].as_str().unwrap_or_default()) {
         spoken["stopReason"] = Value::Null;
