@@ -44,7 +44,7 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy, thinking_goes: bool)
         spoken["content"] = json!([{"type": "text", "text": spoken["content"]}]);
     }
     // What the newest answer was counted at is no longer true of a shorter context, and Claude Code goes by it.
-    if let (Dialect::ClaudeCode, Some(count)) = (dialect, spoken["usage"].get_mut("input_tokens")) {
+    if let (Dialect::ClaudeCode, Some(count)) = (dialect, spoken.pointer_mut("/usage/input_tokens")) {
         *count = Value::Null;
     }
     // A turn without a call may lose its stop reason for tools.
