@@ -64,7 +64,7 @@ def faults(row):
         yield f"{row['lost']} prompts, replies or calls are not in the store"
     if row["locked"] != "0":
         yield f"the owner found its database locked {row['locked']} times"
-    if row["way"] == "beside" and (row["doctor"] in DEAD_STATES) != (row["outcome"] == "dead"):
+    if row["way"] == "beside" and ((row["doctor"] in DEAD_STATES) != (row["outcome"] == "dead") or row["doctor"] == "dying"):
         yield f"it is {row['outcome']}, and doctor says {row['doctor']}"
     if row["way"] == "beside" and row["undo"] not in ("whole", "nothing to undo"):
         yield f"undo: {row['undo']}"

@@ -105,7 +105,8 @@ class Daemon:
         self.log, self.read_bytes, self.process = log, 0, None
         self.sockets = tempfile.mkdtemp()  # a socket's name may not be long
         chosen = [f"--set={setting}" for setting in settings]
-        self.argv = [tailor, "watch", "--mode=enforce", f"--socket={self.sockets}/s", "--log-format=json", "-v", *chosen]
+        self.socket = f"{self.sockets}/s"
+        self.argv = [tailor, "watch", "--mode=enforce", f"--socket={self.socket}", "--log-format=json", "-v", *chosen]
         self.agent, self.seen, self.events = agent, False, collections.Counter()
 
     def start(self):
@@ -294,7 +295,8 @@ class Life:
     # --- the end ---
 
     def tell(self, *arguments):
-        said = subprocess.run([self.tailor, *arguments], env=self.agent.env(), cwd=self.folder, capture_output=True, text=True, timeout=300, check=False)
+        env = self.agent.env() | ({"TAILOR_SOCKET": self.daemon.socket} if self.daemon else {})
+        said = subprocess.run([self.tailor, *arguments], env=env, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False)
         return said.stdout, said.stderr, said.returncode
 
     def judge(self):

@@ -43,7 +43,7 @@ class Compared(unittest.TestCase):
         self.assertTrue(said.startswith("BETTER"), said)
 
     def test_what_may_never_be_is_wrong_whatever_is_expected(self):
-        for wrong in ({"lost": "1"}, {"locked": "2"}, {"undo": "3 lines missing, 0 marks"}, {"doctor": "dead"}):
+        for wrong in ({"lost": "1"}, {"locked": "2"}, {"undo": "3 lines missing, 0 marks"}, {"doctor": "dead"}, {"doctor": "dying"}):
             row = LIVED | wrong
             (said,) = self.table(row).compare(row)
             self.assertTrue(said.startswith("WRONG"), said)

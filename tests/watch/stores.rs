@@ -291,6 +291,34 @@ fn of_many_sessions_only_those_that_were_written_to_are_read_and_nothing_when_al
     assert_eq!(owner.path, path);
 }
 
+/// A session that grows towards what its owner loads dies soon, unless a daemon shortens it.
+#[test]
+fn doctor_calls_no_session_dying_that_a_daemon_repairs() {
+    let dir = Dir::new();
+    let path = dir.path(STORE);
+    let Some(mut owner) = Owner::begin(&path) else { return };
+    owner.write("s1", 9_000);
+    owner.run("CREATE TABLE session_nodes (session_key TEXT NOT NULL PRIMARY KEY, current_session_id TEXT NOT NULL, entry_json TEXT NOT NULL) STRICT");
+    owner.run("INSERT INTO session_nodes VALUES ('k-s1', 's1', '{\"contextTokens\":20000}')");
+    let state = || {
+        let mut doctor = dir.command();
+        doctor.args(["doctor", "--json", STORE]).env("XDG_RUNTIME_DIR", dir.home());
+        let said = crate::support::run(&mut doctor, b"").text();
+        let line: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
+        line["state"].as_str().unwrap().to_string()
+    };
+    assert_eq!(state(), "dying");
+    for (mode, said) in [("observe", "dying"), ("enforce", "ok")] {
+        let daemon = Daemon::start(&dir, &["watch", ".", "--mode", mode, "--settle", "0.2"]);
+        daemon.until("it is watched", |status| status["roots"][0]["watch_state"] == "watched");
+        daemon
+            .until("it is looked at", |status| status["looks"].as_u64() > Some(0) && status["waiting"] == 0);
+        assert_eq!(state(), said, "{mode}");
+        assert_eq!(daemon.stop(), Some(0));
+        assert_eq!(state(), "dying");
+    }
+}
+
 /// The owner writes for longer than anybody waits, then ends: what is in its way is put off by name, and nothing is lost.
 #[test]
 fn a_fix_beside_a_busy_database_is_deferred_and_lands_once_it_may() {

@@ -8,6 +8,7 @@ mod args;
 mod baseline;
 mod command;
 mod config;
+mod daemons;
 #[cfg(feature = "images")]
 mod downscale;
 mod log;

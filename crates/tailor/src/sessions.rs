@@ -4,6 +4,7 @@ pub(crate) mod row;
 
 use crate::amount::grouped;
 use crate::config::Loaded;
+use crate::daemons::Daemons;
 use crate::place::{portable_text, shown_word};
 use crate::remedy;
 use keeper::{
@@ -171,6 +172,7 @@ pub(crate) struct Looks {
     verdicts: Option<Verdicts>,
     /// The vault, to know what was recovered.
     vault: Option<Vault>,
+    daemons: Daemons,
 }
 
 impl Looks {
@@ -180,7 +182,8 @@ impl Looks {
         let options = Options { policy, ..Options::default() };
         let verdicts =
             config.cache(false).and_then(|folder| Verdicts::open(&folder, &options, &roots(paths)).ok());
-        Self { options, verdicts, vault: config.vault().ok().map(Vault::new) }
+        let daemons = Daemons::new(config.socket());
+        Self { options, verdicts, vault: config.vault().ok().map(Vault::new), daemons }
     }
 
     /// The verdict on a session if it has not changed since; otherwise, if `may_read`, what is found now. `None` if the
@@ -206,12 +209,16 @@ impl Looks {
         Ok(looked.map(|looked| self.of_look(candidate, looked)))
     }
 
-    fn of_look(&self, candidate: &Candidate, looked: Examination) -> ListedSession {
+    fn of_look(&self, candidate: &Candidate, mut looked: Examination) -> ListedSession {
         let (path, format) = (candidate.path().to_path_buf(), looked.facts.format);
         let window = looked.context_tokens.window(self.options.policy.for_format(format));
         let is_used = candidate.age() < USE_MAX && is_in_use(&path, &looked.facts);
         let refused = is_refused(&looked, &path, self.vault.as_ref());
         let fill = Fill::new(&looked, window, refused);
+        // A daemon shortens it before it dies.
+        let turns_left =
+            looked.facts.turns_left.filter(|&left| left == 0 || !self.daemons.repair_stored(&path));
+        looked.facts.turns_left = turns_left;
         let (state, command) = judged(&looked, &path, fill, is_used);
         let found = looked.findings.iter().map(|finding| (finding.rule.code(), finding.severity)).collect();
         ListedSession {
@@ -226,7 +233,7 @@ impl Looks {
             is_long: fill == Fill::TooLong,
             is_used,
             found,
-            turns_left: looked.facts.turns_left,
+            turns_left,
             failed: looked.facts.failed,
             command,
             ..ListedSession::of_path(candidate)
@@ -517,7 +524,12 @@ mod tests {
         let path = dir.path().join(PATH);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "{}\n").unwrap();
-        let looks = Looks { options: Options::default(), verdicts: None, vault: None };
+        let looks = Looks {
+            options: Options::default(),
+            verdicts: None,
+            vault: None,
+            daemons: Daemons::new(PathBuf::new()),
+        };
         let all = candidates(&[dir.path().to_path_buf()]);
         let session = looks.session(&all[0], false).unwrap().unwrap();
         assert_eq!((session.agent_name(), session.bytes, session.tokens), ("OpenClaw", 3, None));

@@ -1,24 +1,18 @@
 //! `tailor status`: shows how all daemons are doing, or the one that is named.
 
-mod instances;
-
 use super::failed;
 use crate::amount::{plural, size};
 use crate::args::{AskStatus, Json};
 use crate::config::Loaded;
+use crate::daemons::all_sockets;
 use crate::say::{eprint_message, is_quiet, print_json};
 use crate::status::ExitStatus;
 use crate::terminal::plain;
-use instances::sockets;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use watch::RootStatus;
-
-/// The service manager creates folders for sockets here, and lists enabled units.
-const RUN: &str = "/run";
-const UNITS: &str = "/etc/systemd/system";
 
 pub(crate) fn run(asked: &AskStatus) -> ExitStatus {
     // The daemon can answer even if the configuration is invalid.
@@ -28,7 +22,7 @@ pub(crate) fn run(asked: &AskStatus) -> ExitStatus {
     }
     let own = loaded.as_ref().map_or_else(|_| asked.at.socket(), Loaded::socket);
     let is_named = asked.at.names_socket() || own != asked.at.socket();
-    let all = if is_named { vec![own] } else { with_others(own, sockets(RUN.as_ref(), UNITS.as_ref())) };
+    let all = if is_named { vec![own] } else { with_others(own, all_sockets()) };
     let is_alone = all.len() == 1;
     let said = all.iter().zip(watch::ask(&all));
     let worst = said.map(|(socket, said)| tell(socket, said, asked.json, is_alone)).max().unwrap_or_default();
