@@ -17,6 +17,7 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
             &["format"],
             &["read"],
             &["session"],
+            &["contract"],
             &["rule", "weight"],
             &["plan"],
             &["examine"],

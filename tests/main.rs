@@ -7,6 +7,7 @@ mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outc
 mod cache; // The index of verdicts: unchanged files are not read again, and results stay the same.
 mod cells; // docs/rules: what each rule does in each format, and a fixture that shows it.
 mod checks; // `scan` in CI: output formats, limits, the baseline; the GitHub Action and the hooks of this repository.
+mod contracts; // docs/contracts.md and `tailor scan --for`: what providers accept.
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
 mod cost; // What hostile sessions cost: at most in proportion to their length, counted in instructions.
 mod disk; // A full file system: nothing changes, and the message says what to do.

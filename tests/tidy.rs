@@ -17,8 +17,8 @@ const CODE_LINES_MAX: &[(&str, usize)] = &[
     ("keeper", 20_042),
     ("python", 1_425),
     ("spans", 2_292),
-    ("tailor", 14_533),
-    ("transcript", 31_390),
+    ("tailor", 14_699),
+    ("transcript", 32_922),
     ("watch", 4_050),
 ];
 
@@ -134,7 +134,7 @@ fn long_functions_are_found() {
 
 /// Words of the pages in a folder and below it, the root's without those of folders. What has no letter or digit, such as the
 /// bars of a table, is no word. A change may lower a number; whoever raises one gives the reason in the commit.
-const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_286), ("docs", 30_000)];
+const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_387), ("docs", 31_290)];
 
 #[test]
 fn the_docs_do_not_grow_unnoticed() {

@@ -39,6 +39,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
+use transcript::contract::{CONTRACTS, Target};
 use transcript::policy::WINDOW_TOKENS;
 use transcript::policy::{Budget, Policy, SignedThinking};
 use transcript::recover::{self, RecoverLevel};
@@ -317,6 +318,11 @@ pub(crate) enum Command {
 #[derive(ClapArgs)]
 #[command(next_display_order = EVERYDAY)]
 pub(crate) struct ScanArgs {
+    /// Say whether this provider would accept the session, and what it would refuse, instead of what is wrong.
+    ///
+    /// Such as `anthropic`, `gemini` or `openai-codex`, with `/MODEL` where models differ.
+    #[arg(long = "for", value_name = "PROVIDER[/MODEL]", value_parser = provider, requires = "paths", conflicts_with = "lines")]
+    pub(crate) target: Option<String>,
     #[command(flatten)]
     pub(crate) shared: CheckArgs,
     #[command(flatten)]
@@ -1012,6 +1018,15 @@ impl CheckArgs {
         };
         if self.fail_on.is_empty() { finding.severity >= default } else { self.fail_on.iter().any(fails) }
     }
+}
+
+/// A provider, or a provider and a model, that a contract is known of.
+fn provider(text: &str) -> Result<String, String> {
+    let known = || {
+        let names: Vec<&str> = CONTRACTS.iter().map(|contract| contract.name).collect();
+        format!("no contract of this provider is known (known are {})", names.join(", "))
+    };
+    Target::read(text).map(|_| text.to_string()).ok_or_else(known)
 }
 
 impl ScanArgs {

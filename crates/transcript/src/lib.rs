@@ -36,6 +36,7 @@
 
 extern crate alloc;
 
+pub mod contract;
 mod examine;
 pub mod format;
 mod model;

@@ -1,5 +1,6 @@
 //! One file per command, and what commands over many files share.
 
+mod accepts;
 pub(crate) mod chunk;
 pub(crate) mod compact;
 pub(crate) mod compare;

@@ -1,6 +1,8 @@
 //! `tailor scan`: reports what is wrong.
 
-use super::{CommandResult, OutputOptions, finish, is_stream, lines, output_closed, over_files, roots};
+use super::{
+    CommandResult, OutputOptions, accepts, finish, is_stream, lines, output_closed, over_files, roots,
+};
 use crate::args::{FileLayout, ReportFormat, ScanArgs};
 use crate::report::{FailPolicy, FileReport};
 use keeper::{FoundFile, Options, Verdicts, maintain, maintain_stream};
@@ -9,6 +11,9 @@ use std::path::Path;
 use transcript::Severity;
 
 pub(crate) fn run(scan: &ScanArgs) -> CommandResult {
+    if let Some(target) = &scan.target {
+        return accepts::run(&scan.shared.paths, target, scan.shared.results.format() == ReportFormat::Json);
+    }
     let (options, cache) = scan.asked()?;
     let judge = FailPolicy::new(&scan.shared, &options.policy, Severity::Error)?;
     if scan.data_set.lines {

@@ -93,6 +93,8 @@ pub struct Format {
     pub kinds: &'static [Kinds],
     /// Where a record may name the version of its writer.
     pub version_at: &'static [&'static [&'static str]],
+    /// Where a header or a message of the model may name the provider that answers.
+    pub provider_at: &'static [&'static [&'static str]],
 
     /// Votes on whether a file is of this format, given one of its first objects. It looks at structure alone and never
     /// guesses: a format that is silent about an object is ruled out once another one claims it.
@@ -164,6 +166,7 @@ pub(super) const BASE: Format = Format {
     names: &[],
     kinds: &[],
     version_at: &[],
+    provider_at: &[],
     vote: |_| Vote::Silent,
     is_record: None,
     read: |_, _| {},

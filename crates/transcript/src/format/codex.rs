@@ -191,6 +191,7 @@ pub(super) const FORMAT: Format = Format {
     names: NAMES,
     kinds: KINDS,
     version_at: &[&["payload", "cli_version"]],
+    provider_at: &[&["payload", "model_provider"]],
     vote,
     read,
     parts,

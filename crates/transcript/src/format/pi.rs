@@ -194,6 +194,7 @@ pub(super) const FORMAT: Format = Format {
     estimate: Estimate { added: &[("", 4_600)], char: 280, sends_thinking: false },
     names: NAMES,
     kinds: KINDS,
+    provider_at: &[&["message", "provider"], &["message", "api"]],
     vote,
     is_record: Some(is_record),
     read,

@@ -1,0 +1,156 @@
+//! `tailor scan --for PROVIDER`: whether a provider would accept a session as its history, and what it would not.
+
+use super::chunk::unread;
+use super::{CommandResult, one_session};
+use crate::place::portable_text;
+use crate::say::{out, print_json};
+use crate::status::ExitStatus;
+use crate::terminal::spelled_out;
+use keeper::spool;
+use serde::Serialize;
+use std::io;
+use std::path::{Path, PathBuf};
+use transcript::contract::{Objection, Reaction, Recorded, Target, Verdict, judge};
+use transcript::{Reading, Source};
+
+/// The groups of objections, as they are printed.
+const GROUPS: &[(Reaction, &str)] = &[
+    (Reaction::Refuses, "would be refused"),
+    (Reaction::MayRefuse, "may be refused"),
+    (Reaction::Loses, "would be lost"),
+    (Reaction::Mended, "the agent itself repairs when it sends"),
+];
+
+pub(super) fn run(paths: &[PathBuf], target: &str, json: bool) -> CommandResult {
+    let Some(target) = Target::read(target) else { return Ok(ExitStatus::Error) };
+    let mut status = ExitStatus::Clean;
+    for path in paths {
+        one_session(path, "read the conversation")?;
+        let judge = |source: &dyn Source| judge(&Reading::new(source)?, &target);
+        let judged = if path == Path::new("-") {
+            spool(io::stdin().lock(), judge)
+        } else {
+            keeper::read(path, None, judge)
+        };
+        let verdict = judged.map_err(|stop| unread(path, &stop))?.ok_or_else(|| {
+            format!(
+                "{}: could not read the conversation: its lines are not those of one session",
+                path.display()
+            )
+        })?;
+        if json {
+            status = status.max(print_json(&VerdictLine::new(path, &target, &verdict)));
+        } else {
+            print(path, &target, &verdict);
+        }
+        if is_refused(&verdict) {
+            status = status.max(ExitStatus::Findings);
+        }
+    }
+    Ok(status)
+}
+
+fn is_refused(verdict: &Verdict) -> bool {
+    verdict.objections.iter().any(|objection| objection.reaction == Reaction::Refuses)
+}
+
+/// The outcome, as programs read it.
+fn outcome(verdict: &Verdict) -> &'static str {
+    let has = |reaction| verdict.objections.iter().any(|objection| objection.reaction == reaction);
+    match (has(Reaction::Refuses), has(Reaction::MayRefuse)) {
+        (true, _) => "refused",
+        (false, true) => "may-be-refused",
+        (false, false) => "accepted",
+    }
+}
+
+fn print(path: &Path, target: &Target<'_>, verdict: &Verdict) {
+    let path = spelled_out(&path.display().to_string());
+    let what = match outcome(verdict) {
+        "refused" => "would refuse this session",
+        "may-be-refused" => "may refuse this session",
+        _ => "would accept this session",
+    };
+    out(format_args!("{path}: {} {what} ({} messages)\n", target.contract.title, verdict.messages));
+    let own = |recorded: &Recorded| recorded.contract != Some(target.contract.name);
+    for recorded in verdict.recorded.iter().filter(|recorded| own(recorded)) {
+        let Recorded { provider, model, lines: [first, last], .. } = recorded;
+        let who = spelled_out([provider.as_str(), model].join(" ").trim());
+        out(format_args!("  lines {first} to {last} were answered by {who}\n"));
+    }
+    for (reaction, title) in GROUPS {
+        let of_group: Vec<&Objection> =
+            verdict.objections.iter().filter(|objection| objection.reaction == *reaction).collect();
+        if of_group.is_empty() {
+            continue;
+        }
+        let agent = verdict.agent.filter(|_| *reaction == Reaction::Mended);
+        out(format_args!("  {title}{}:\n", agent.map_or_else(String::new, |agent| format!(" ({agent})"))));
+        for objection in of_group {
+            let Objection { line, count, what, source, .. } = objection;
+            let times = if *count > 1 { format!(", {count} times") } else { String::new() };
+            out(format_args!("    line {line}: {what}{times} [{source}]\n"));
+        }
+    }
+}
+
+/// A verdict as a line of JSON.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "contract")]
+struct VerdictLine<'v> {
+    path: String,
+    contract: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    model: &'v str,
+    outcome: &'static str,
+    messages: usize,
+    answered_by: Vec<AnswererLine<'v>>,
+    objections: Vec<ObjectionLine<'v>>,
+}
+
+#[derive(Serialize)]
+struct AnswererLine<'v> {
+    provider: &'v str,
+    model: &'v str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contract: Option<&'static str>,
+    lines: [u64; 2],
+}
+
+#[derive(Serialize)]
+struct ObjectionLine<'v> {
+    group: &'static str,
+    about: &'static str,
+    line: u64,
+    count: u64,
+    what: &'v str,
+    source: &'static str,
+}
+
+impl<'v> VerdictLine<'v> {
+    fn new(path: &Path, target: &Target<'v>, verdict: &'v Verdict) -> Self {
+        let answerer = |recorded: &'v Recorded| AnswererLine {
+            provider: &recorded.provider,
+            model: &recorded.model,
+            contract: recorded.contract,
+            lines: recorded.lines,
+        };
+        let line = |objection: &'v Objection| ObjectionLine {
+            group: objection.reaction.word(),
+            about: objection.about,
+            line: objection.line,
+            count: objection.count,
+            what: &objection.what,
+            source: objection.source,
+        };
+        Self {
+            path: portable_text(path),
+            contract: target.contract.name,
+            model: target.model,
+            outcome: outcome(verdict),
+            messages: verdict.messages,
+            answered_by: verdict.recorded.iter().map(answerer).collect(),
+            objections: verdict.objections.iter().map(line).collect(),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Gemini's `generateContent`: AI Studio and Vertex.
+
+use super::base::{BASE, Clause, Contract, Door, Letters, Term};
+
+pub(super) const CONTRACT: Contract = Contract {
+    name: "gemini",
+    title: "Gemini",
+    door: Door::Gemini,
+    providers: &["google", "google-vertex", "vertex", "google-gemini-cli", "google-antigravity"],
+    models: &["gemini"],
+    clauses: &[
+        Clause::known(
+            Term::ToolNames(Letters { others: "_.:-", min: 1, max: 128, begins_with_letter: true }),
+            "google-genai 3.6.1",
+        ),
+        Clause::known(Term::ArgumentsAreObject, "google-genai 3.6.1, tried with its types"),
+        Clause::reported(
+            Term::CallsAnswered,
+            "\"function response parts is equal to the number of function call parts\"",
+        ),
+        Clause::reported(
+            Term::ResultsHaveCalls,
+            "\"function response turn comes immediately after a function call turn\"",
+        ),
+        Clause::known(Term::Alternates, "gemini-cli-core 0.61.0 historyHardening.js"),
+        Clause::known(Term::BeginsWithUser, "gemini-cli-core 0.61.0 historyHardening.js"),
+        Clause::believed(Term::NoEmptyMessage, "\"required oneof field 'data'\""),
+        Clause::known(
+            Term::CallsSigned("skip_thought_signature_validator"),
+            "gemini-cli-core 0.61.0 geminiChat.js; pydantic-ai 2.68.0, live",
+        ),
+        Clause::known(
+            Term::Images(&["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"]),
+            "Google's page on images",
+        ),
+    ],
+    ..BASE
+};
