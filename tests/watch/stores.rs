@@ -224,6 +224,7 @@ fn each_session_is_mended_once_it_is_quiet_however_busy_its_database_is() {
     for session in ["busy", "quiet"] {
         let run = undo(session);
         assert_eq!(run.status, 0, "{}", run.stderr);
+        assert!(run.text().contains(" of text\n"), "rows may be packed: {}", run.text());
         let rows =
             format!("SELECT event_json FROM transcript_events WHERE session_id = '{session}' ORDER BY seq");
         let rows: Vec<String> = serde_json::from_value::<Vec<[String; 1]>>(owner.run(&rows))

@@ -8,7 +8,7 @@ use crate::place::portable_text;
 use crate::remedy;
 use crate::sessions::describe_error;
 use crate::status::ExitStatus;
-use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
+use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported, is_stored};
 use remains::Remains;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +49,9 @@ pub(crate) struct FileReport {
     /// The file that holds the repaired copy, if the session itself stays as it is.
     #[serde(skip)]
     pub(crate) copy: Option<String>,
+    /// What sizes are about, if not about bytes on disk: a database may keep texts packed.
+    #[serde(skip)]
+    pub(crate) sizes_are: &'static str,
     #[serde(skip)]
     sight: Option<Messages>,
     #[serde(skip)]
@@ -272,6 +275,7 @@ impl FileReport {
             messages_in_context: None,
             messages_in_context_after: None,
             copy: None,
+            sizes_are: if is_stored(path) { " of text" } else { "" },
             sight: None,
             sight_after: None,
             outcome,

@@ -169,10 +169,11 @@ fn endings(report: &FileReport) -> Vec<End> {
     }
 }
 
-/// `1.61 MB → 1.41 MB`, or only the second if both look the same.
+/// `1.61 MB → 1.41 MB`, or only the second if both look the same. What that takes on disk a database knows.
 fn sizes(report: &FileReport, after: u64) -> String {
     let (before, after) = (size(report.bytes.unwrap_or(0)), size(after));
-    if before == after { after } else { format!("{before} → {after}") }
+    let what = report.sizes_are;
+    if before == after { format!("{after}{what}") } else { format!("{before} → {after}{what}") }
 }
 
 /// What was repaired, what remains and which option would repair that, and how to undo the repair.
