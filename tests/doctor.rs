@@ -243,7 +243,79 @@ fn an_empty_list_says_why() {
         assert!(talk.contains(said), "{arguments:?}: {talk}");
     }
     let run = Dir::new().tailor(&["doctor"]);
-    assert!(run.status == 0 && run.text().starts_with("No agent sessions found."), "{}", run.text());
+    assert!(run.status == 0 && run.text().starts_with("No agent sessions found in "), "{}", run.text());
+    assert!(run.text().contains("/.claude/projects"), "{}", run.text());
+}
+
+/// A pi session that ends with this error.
+fn failed(said: &str) -> String {
+    let error = serde_json::json!({"type": "message", "id": "z", "parentId": "a1", "timestamp": "2026-07-01T10:00:09.000Z",
+        "message": {"role": "assistant", "content": [], "stopReason": "error", "errorMessage": said}});
+    format!("{WHOLE}{error}\n")
+}
+
+#[test]
+fn what_cannot_be_read_is_listed_and_ends_with_2() {
+    let dir = home();
+    let pi = |n: u8| {
+        format!(
+            ".pi/agent/sessions/--w--/2026-07-01T10-00-00-000Z_0d0f7777-1a2b-4c3d-8e4f-5a6b7c8d9e{n:02}.jsonl"
+        )
+    };
+    let header = WHOLE.lines().next().unwrap().to_string() + "\n";
+    put(&dir, &pi(1), &header, 1);
+    put(&dir, &pi(1).replace(".jsonl", ".backup.jsonl"), WHOLE, 9);
+    put(&dir, &pi(2), &"\0".repeat(5_000), 2);
+    put(&dir, &pi(3), "", 3);
+    let run = dir.tailor(&["doctor", "--json"]);
+    assert_eq!(run.status, 2, "{}", run.stderr);
+    let all = run.json();
+    let empty: Vec<&str> = all
+        .iter()
+        .filter(|line| line["state"] == "empty")
+        .map(|line| line["message"].as_str().unwrap())
+        .collect();
+    assert!(empty.len() == 3 && empty[0].contains("another file has this id: ~/.pi/"), "{empty:?}");
+    assert!(empty[1].starts_with("5,000 NUL bytes") && empty[2].starts_with("no bytes"), "{empty:?}");
+    // What was begun just now has its first message still to come.
+    let young = home();
+    put(&young, &pi(1), &header, 0);
+    File::options()
+        .write(true)
+        .open(young.home().join(pi(1)))
+        .unwrap()
+        .set_modified(SystemTime::now())
+        .unwrap();
+    assert_eq!(young.tailor(&["doctor"]).status, 0);
+    #[cfg(feature = "stores")]
+    {
+        let damaged = format!("SQLite format 3\0{}", "X".repeat(9_000));
+        put(&young, ".openclaw/agents/main/agent/openclaw-agent.sqlite", &damaged, 1);
+        let run = young.tailor(&["doctor"]);
+        assert!(run.status == 2 && run.text().contains("unreadable"), "{}", run.text());
+    }
+}
+
+#[test]
+fn what_the_provider_refused_is_explained() {
+    let dir = Dir::new();
+    let at = |n: u8| {
+        format!(
+            ".pi/agent/sessions/--w--/2026-07-01T10-00-00-000Z_0d0f6666-1a2b-4c3d-8e4f-5a6b7c8d9e{n:02}.jsonl"
+        )
+    };
+    put(&dir, &at(1), &failed("400 `temperature` may only be set to 1 when thinking is enabled"), 1);
+    put(&dir, &at(2), &failed("400 messages.1: something that nobody has seen yet"), 2);
+    put(&dir, &at(3), &failed("529 overloaded_error: Overloaded"), 3);
+    put(&dir, &at(4), &failed("429 rate_limit_error"), 4);
+    let found = sessions(&dir, &[]);
+    assert_eq!(field(&found, "state"), ["ok", "refused", "ok", "ok"]);
+    let command = found[1]["command"].as_str().unwrap();
+    assert!(command.starts_with("tailor explain ~/.pi/"), "{command}");
+    let run = paste(&dir, command);
+    assert!(run.stderr.contains("I don't recognise this error message"), "{} {}", run.text(), run.stderr);
+    let run = dir.tailor(&["explain", "0d0f6666-1a2b-4c3d-8e4f-5a6b7c8d9e04"]);
+    assert!(run.text().contains("The session has nothing to do with it"), "{}", run.text());
 }
 
 #[test]

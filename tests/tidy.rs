@@ -14,11 +14,11 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 20_042),
+    ("keeper", 20_075),
     ("python", 1_425),
     ("spans", 2_292),
-    ("tailor", 14_704),
-    ("transcript", 32_922),
+    ("tailor", 14_915),
+    ("transcript", 32_940),
     ("watch", 4_050),
 ];
 

@@ -51,15 +51,17 @@ pub use jobs::find::{DEPTH_MAX, LeftOut, find, find_without, is_candidate};
 pub use jobs::follow::{Remembered, follow};
 pub use jobs::leave::is_in_use;
 pub use jobs::maintain::{Stream, maintain, maintain_shown, maintain_stream, read, read_to_examine};
-pub use jobs::recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_from, recovered_since};
+pub use jobs::recover::{
+    Recovered, Recovery, Tokens, changed_since, is_same, recover, recovered_from, recovered_since,
+};
 pub use jobs::stored::measure_store;
 pub use jobs::undo::{gone_sessions, undo};
 pub use options::{Mode, Options};
 pub use places::found::{Fill, FoundFile, Pruned};
-pub use places::roots::known_roots;
+pub use places::roots::{known_roots, searched_roots};
 pub use places::store::{
-    Store, is_read, is_stored, known_roots_above, known_stores, may_be_read, real_path, stamp_of, store_file,
-    written_to,
+    Store, is_read, is_stored, known_roots_above, known_stores, may_be_read, owner_of, real_path, stamp_of,
+    store_file, written_to,
 };
 pub use places::strays::{Lack, Stray, strays};
 pub use places::windows::stated_windows;

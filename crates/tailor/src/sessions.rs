@@ -8,8 +8,8 @@ use crate::daemons::Daemons;
 use crate::place::{portable_text, shown_word};
 use crate::remedy;
 use keeper::{
-    FoundFile, Lack, Options, Sight, Stray, Vault, Verdicts, find, is_in_use, known_roots, known_stores,
-    maintain, recovered_since,
+    FoundFile, Lack, Options, Sight, Stray, Vault, Verdicts, changed_since, find, is_in_use, known_roots,
+    known_stores, maintain, owner_of, recovered_since,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -39,6 +39,13 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// `None` if it is gone.
+    fn of(found: FoundFile) -> Option<Self> {
+        let of_file = || found.path.symlink_metadata().and_then(|there| there.modified()).ok();
+        let modified = found.written.or_else(of_file)?;
+        Some(Self { found, modified })
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.found.path
     }
@@ -67,21 +74,31 @@ impl Candidate {
 
 /// The sessions below these paths, or those of known agents, newest first, without sidechains.
 pub(crate) fn candidates(paths: &[PathBuf]) -> Vec<Candidate> {
-    let mut all = with_sidechains(paths);
+    candidates_and_errors(paths).0
+}
+
+/// The sessions below these paths, newest first, without sidechains, and what could not be searched for them.
+pub(crate) fn candidates_and_errors(paths: &[PathBuf]) -> (Vec<Candidate>, Vec<keeper::Error>) {
+    let (mut all, errors) = found(paths);
     all.retain(|candidate| !is_sidechain(candidate.path()));
-    all
+    (all, errors)
 }
 
 /// The sessions below these paths with sidechains, which fill a disk like any other.
 pub(crate) fn with_sidechains(paths: &[PathBuf]) -> Vec<Candidate> {
-    let dated = |found: FoundFile| {
-        let of_file = || found.path.symlink_metadata().and_then(|there| there.modified()).ok();
-        let modified = found.written.or_else(of_file)?;
-        Some(Candidate { found, modified })
-    };
-    let mut all: Vec<Candidate> = find(&roots(paths)).into_iter().flatten().filter_map(dated).collect();
-    all.sort_by(|one, other| (other.modified, one.path()).cmp(&(one.modified, other.path())));
-    all
+    found(paths).0
+}
+
+fn found(paths: &[PathBuf]) -> (Vec<Candidate>, Vec<keeper::Error>) {
+    let (mut all, mut errors) = (Vec::new(), Vec::new());
+    for found in find(&roots(paths)) {
+        match found {
+            Ok(found) => all.extend(Candidate::of(found)),
+            Err(error) => errors.push(error),
+        }
+    }
+    all.sort_by(|one: &Candidate, other| (other.modified, one.path()).cmp(&(one.modified, other.path())));
+    (all, errors)
 }
 
 /// Whether a file holds the conversation of a subagent, which cannot be resumed.
@@ -213,8 +230,7 @@ impl Looks {
         let (path, format) = (candidate.path().to_path_buf(), looked.facts.format);
         let window = looked.context_tokens.window(self.options.policy.for_format(format));
         let is_used = candidate.age() < USE_MAX && is_in_use(&path, &looked.facts);
-        let refused = is_refused(&looked, &path, self.vault.as_ref());
-        let fill = Fill::new(&looked, window, refused);
+        let fill = Fill::new(&looked, window, Answer::new(&looked, &path, self.vault.as_ref()));
         // A daemon shortens it before it dies.
         let turns_left =
             looked.facts.turns_left.filter(|&left| left == 0 || !self.daemons.repair_stored(&path));
@@ -257,14 +273,19 @@ fn judged(looked: &Examination, path: &Path, fill: Fill, is_used: bool) -> (Sess
         }
         SessionState::Bloated | SessionState::Dying(_) => Some(format!("tailor fix {}", shown_word(path))),
         SessionState::NearlyFull => Some(format!("tailor top {}", shown_word(path))),
-        SessionState::Ok | SessionState::InUse | SessionState::Unknown => None,
+        SessionState::Refused => Some(format!("tailor explain {}", shown_word(path))),
+        SessionState::Ok
+        | SessionState::InUse
+        | SessionState::Empty
+        | SessionState::Unreadable
+        | SessionState::Unknown => None,
     };
     (state, command)
 }
 
 /// The state of a session that is only read, whatever its agent does at the moment.
 pub(crate) fn judged_apart(looked: &Examination, path: &Path, window: u64) -> (SessionState, Option<String>) {
-    judged(looked, path, Fill::new(looked, window, is_refused(looked, path, None)), false)
+    judged(looked, path, Fill::new(looked, window, Answer::new(looked, path, None)), false)
 }
 
 /// The folder that a session is about, in a word.
@@ -299,6 +320,8 @@ pub(crate) struct ListedSession {
     pub(crate) failed: Option<Failure>,
     /// The command that repairs this session and nothing else.
     pub(crate) command: Option<String>,
+    /// Why it could not be read, or why there is nothing in it.
+    pub(crate) trouble: Option<String>,
 }
 
 impl ListedSession {
@@ -321,7 +344,24 @@ impl ListedSession {
             turns_left: None,
             failed: None,
             command: None,
+            trouble: None,
         }
+    }
+
+    /// What could not be read at all; `None` if it is gone.
+    pub(crate) fn unreadable(error: &keeper::Error) -> Option<Self> {
+        let path = error.path();
+        let found = FoundFile { path: path.to_path_buf(), root: None, written: None };
+        let candidate = Candidate::of(found)?;
+        let text = describe_error(path, error);
+        let text = text.strip_prefix(&format!("{}: ", portable_text(path))).unwrap_or(&text);
+        let trouble = Some(text.replace("FILE", &shown_word(path)));
+        Some(Self { state: SessionState::Unreadable, trouble, ..Self::unknown(&candidate) })
+    }
+
+    /// This session as one in which nothing can be read, and why.
+    pub(crate) fn unread(self, state: SessionState, trouble: String) -> Self {
+        Self { state, trouble: Some(trouble), command: None, ..self }
     }
 
     /// A session that was not examined.
@@ -330,7 +370,10 @@ impl ListedSession {
         let is_below = |root: &Root| name.contains(&format!("/{}/", root.home));
         let format = FORMATS.iter().find(|format| format.roots.iter().any(is_below)).copied();
         let bytes = candidate.path().symlink_metadata().map_or(0, |there| there.len());
-        let agent = format.map(|format| format.agent(&name));
+        let owner = owner_of(candidate.path());
+        let is_owner = |agent: &&Agent| owner.is_some_and(|owner| owner.starts_with(agent.name));
+        let owner = || FORMATS.iter().flat_map(|format| format.agents).find(is_owner).copied();
+        let agent = format.map(|format| format.agent(&name)).or_else(owner);
         Self { format, agent, bytes, ..Self::of_path(candidate) }
     }
 
@@ -391,10 +434,34 @@ pub(crate) fn is_refused(looked: &Examination, path: &Path, vault: Option<&Vault
     !vault.and_then(since).unwrap_or(false)
 }
 
-/// How a session fits the model's window.
+/// What the provider said to the last request, if that would be sent again as it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// It answered, or failed for another reason than the request.
+    Given,
+    TooLong,
+    /// The request was wrong.
+    Refused,
+}
+
+impl Answer {
+    fn new(looked: &Examination, path: &Path, vault: Option<&Vault>) -> Self {
+        if is_refused(looked, path, vault) {
+            return Self::TooLong;
+        }
+        let Some(failed) = looked.facts.failed.filter(|failed| failed.is_refusal) else { return Self::Given };
+        let since = |vault: &Vault| changed_since(vault, &keeper::real_path(path).ok()?, &failed).ok();
+        let is_other = failed.cause == Cause::ContextOverflow || vault.and_then(since).unwrap_or(false);
+        if is_other { Self::Given } else { Self::Refused }
+    }
+}
+
+/// How a session fits the model's window, and the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fill {
     Fits,
+    /// The provider refuses it for another reason than its length.
+    Refused,
     /// The next long turn may be refused.
     NearlyFull,
     /// It is refused, or would be.
@@ -402,10 +469,11 @@ enum Fill {
 }
 
 impl Fill {
-    fn new(looked: &Examination, window: u64, refused: bool) -> Self {
+    fn new(looked: &Examination, window: u64, answer: Answer) -> Self {
         let filled = percent(looked.context_tokens.tokens, window);
         match filled {
-            _ if filled > 100 || (refused && filled > REFUSED_PERCENT_MIN) => Self::TooLong,
+            _ if filled > 100 || (answer == Answer::TooLong && filled > REFUSED_PERCENT_MIN) => Self::TooLong,
+            _ if answer == Answer::Refused => Self::Refused,
             NEARLY_FULL_PERCENT_MIN.. if is_asked_in_vain(looked) => Self::TooLong,
             NEARLY_FULL_PERCENT_MIN.. => Self::NearlyFull,
             _ => Self::Fits,
@@ -436,8 +504,14 @@ pub(crate) enum SessionState {
     Forgets(Vec<&'static str>),
     /// It is too long for the model's window.
     TooLong,
+    /// The provider refuses it, for a reason that only its answer tells.
+    Refused,
     /// It fills the model's window nearly.
     NearlyFull,
+    /// There is no conversation in the file.
+    Empty,
+    /// The file, or the database, could not be read.
+    Unreadable,
     /// An agent is using it.
     InUse,
     /// Not examined yet.
@@ -463,6 +537,8 @@ impl SessionState {
             Self::Broken(broken.into_iter().collect())
         } else if fill == Fill::TooLong {
             Self::TooLong
+        } else if fill == Fill::Refused {
+            Self::Refused
         } else if let Some(turns) = turns_left {
             Self::Dying(turns)
         } else if !is_used
@@ -481,12 +557,18 @@ impl SessionState {
 
     /// Whether the session cannot be resumed, or not with all of its messages.
     pub(crate) fn is_stuck(&self) -> bool {
-        matches!(self, Self::Dead(_) | Self::Broken(_) | Self::Forgets(_) | Self::TooLong)
+        matches!(self, Self::Dead(_) | Self::Broken(_) | Self::Forgets(_) | Self::TooLong | Self::Refused)
+            || self.is_unread()
     }
 
-    /// Whether it cannot be resumed now, or will not be soon.
+    /// Whether there is nothing to read, or nothing could be read.
+    pub(crate) fn is_unread(&self) -> bool {
+        matches!(self, Self::Empty | Self::Unreadable)
+    }
+
+    /// Whether its command is worth a line: it cannot be resumed now, or will not be soon, or takes up too much room.
     pub(crate) fn needs_help(&self) -> bool {
-        self.is_stuck() || matches!(self, Self::Dying(_))
+        self.is_stuck() || matches!(self, Self::Dying(_) | Self::Bloated)
     }
 
     /// The rules with errors.
@@ -504,7 +586,10 @@ impl SessionState {
             Self::Broken(_) => "broken",
             Self::Forgets(_) => "forgets",
             Self::TooLong => "too long",
+            Self::Refused => "refused",
             Self::NearlyFull => "nearly full",
+            Self::Empty => "empty",
+            Self::Unreadable => "unreadable",
             Self::InUse => "in use",
             Self::Unknown => "?",
         }
@@ -552,7 +637,7 @@ mod tests {
         looked.context_tokens.tokens = tokens;
         looked.facts.bytes = 1_000_000;
         looked.bytes_after = 1_000_000 - saved;
-        SessionState::from_examination(&looked, Fill::new(&looked, 1_000, false), false)
+        SessionState::from_examination(&looked, Fill::new(&looked, 1_000, Answer::Given), false)
     }
 
     /// A session with something wrong in it.

@@ -110,6 +110,19 @@ pub fn cause(text: &str) -> Cause {
     }
 }
 
+/// HTTP statuses of a request that is wrong in itself.
+const WRONG_REQUEST: &[u16] = &[400, 413, 422];
+
+/// Whether a provider refuses a request for what is in it, so that it will refuse it again.
+pub(crate) fn is_of_request(text: &str) -> bool {
+    let read = read(text);
+    match read.family.map(|family| family.blame) {
+        Some(Blame::Elsewhere) => false,
+        Some(Blame::Session) => read.status.is_none_or(|status| WRONG_REQUEST.contains(&status)),
+        Some(Blame::Untold) | None => read.status.is_some_and(|status| WRONG_REQUEST.contains(&status)),
+    }
+}
+
 /// Whether an error is from a content filter.
 pub(crate) fn is_blocked(text: &[u8]) -> bool {
     find(&String::from_utf8_lossy(text)).is_some_and(|family| family.name == "filter")

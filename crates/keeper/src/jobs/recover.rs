@@ -271,6 +271,18 @@ pub fn recovered_since(vault: &Vault, path: &Path, failure: &Failure) -> Result<
     Ok(recoveries(vault, path)?.first().is_some_and(|(end, _)| failure.at < *end))
 }
 
+/// Whether a session was changed after its last turn failed, so that the next request will be another. `path` has no
+/// symbolic links in it.
+///
+/// # Errors
+///
+/// When the vault cannot be read.
+pub fn changed_since(vault: &Vault, path: &Path, failure: &Failure) -> Result<bool, Error> {
+    Ok(runs(vault, path, |purpose| !matches!(purpose, Some(Purpose::Merge | Purpose::Prune)))?
+        .first()
+        .is_some_and(|(end, _)| failure.at < *end))
+}
+
 /// Whether a session was recovered after a failed request whose error names this number of tokens. `path` has no
 /// symbolic links in it.
 ///
@@ -295,14 +307,23 @@ pub fn is_same(one: &str, other: &str) -> bool {
 /// The recoveries of a file that were not undone, newest first: where the file ended after each, in bytes as they are
 /// now, and what it was for.
 fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, Purpose)>, Error> {
+    let found = runs(vault, path, |purpose| purpose.is_some_and(Purpose::is_recovery))?;
+    Ok(found.into_iter().filter_map(|(end, purpose)| Some((end, purpose?))).collect())
+}
+
+/// The runs of a file for such a purpose that were not undone, as above.
+fn runs(
+    vault: &Vault,
+    path: &Path,
+    is_meant: fn(Option<Purpose>) -> bool,
+) -> Result<Vec<(u64, Option<Purpose>)>, Error> {
     // A record that cannot be read counts as none: that tries a level once more.
     let records: Vec<Record> = vault.runs(path)?.into_iter().flatten().collect();
     // How many bytes later runs have added before the place.
     let (mut grown, mut found) = (0_i128, Vec::new());
     for record in records.iter().rev().filter(|record| record.state != RunState::Kept) {
-        let purpose = record.purpose.filter(|purpose| purpose.is_recovery() && !record.is_undone(&records));
-        if let Some(purpose) = purpose {
-            found.push((u64::try_from(i128::from(record.bytes_after) + grown).unwrap_or(0), purpose));
+        if is_meant(record.purpose) && !record.is_undone(&records) {
+            found.push((u64::try_from(i128::from(record.bytes_after) + grown).unwrap_or(0), record.purpose));
         }
         grown += i128::from(record.bytes_after) - i128::from(record.bytes_before);
     }

@@ -13,6 +13,14 @@ pub fn known_roots() -> Vec<PathBuf> {
     folders
 }
 
+/// Where [`known_roots`] looks, whether it is there or not, the usual folders first. A `*` stands for any name.
+pub fn searched_roots() -> Vec<PathBuf> {
+    let home = std::env::home_dir();
+    let usual = FORMATS.iter().filter_map(|format| format.roots.first());
+    let other = FORMATS.iter().flat_map(|format| format.roots.iter().skip(1));
+    usual.chain(other).filter_map(|root| Some(base(root, home.as_deref())?.join(root.below))).collect()
+}
+
 /// Folders to watch for folders to appear that match a format's roots or these: the nearest existing parent of each missing one, and
 /// each in which any name will do.
 pub(crate) fn roots_above<'r>(more: impl Iterator<Item = &'r Root>, home: Option<&Path>) -> Vec<PathBuf> {

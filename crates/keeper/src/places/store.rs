@@ -96,6 +96,11 @@ impl Store {
     }
 }
 
+/// The agent that owns a store, judged by its path alone.
+pub fn owner_of(path: &Path) -> Option<&'static str> {
+    Store::for_path(path).map(|store| store.agent)
+}
+
 /// The stores of known agents that exist here, but for those that a search of [`known_roots`] finds.
 pub fn known_stores() -> Vec<PathBuf> {
     let home = std::env::home_dir();

@@ -32,7 +32,8 @@ const DAMAGED: &str = "the database is damaged, and Tailor leaves it as it is; t
                        tailor export 'FILE#SESSION'";
 /// What to do about a database whose tables cannot be listed.
 const NO_TABLES: &str = "the list of its tables is damaged, so nothing can be found in it, and Tailor leaves it as it is; SQLite may \
-                         find rows without the list: sqlite3 FILE .recover | sqlite3 recovered.db, and then: tailor scan recovered.db";
+                         find rows without the list: stop its agent, and run: sqlite3 FILE .recover | sqlite3 recovered.db, and \
+                         then: tailor scan recovered.db";
 /// What to do if the log cannot be created.
 const NO_PLACE: &str = "SQLite needs the -shm file that belongs to its -wal, or a place to make one: copy the database and its \
                         -wal together to a folder of yours, and read that";

@@ -4,15 +4,16 @@
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::strays::{self, Strays};
-use super::{BATCH_FILES, CommandResult, databases, ended, output_closed};
+use super::{BATCH_FILES, CommandResult, databases, ended, output_closed, unread};
 use crate::amount::{grouped, plural};
 use crate::args::DoctorArgs;
 use crate::output::Output;
 use crate::place::{self, portable_text};
-use crate::say::{eprint_message, is_quiet, is_verbose};
+use crate::say::{is_quiet, is_verbose};
 use crate::sessions::row::{self, ListCells};
 use crate::sessions::{
-    Candidate, ListedSession, Looks, SessionState, candidates, check_agent, is_called, no_such_session,
+    Candidate, ListedSession, Looks, SessionState, candidates_and_errors, check_agent, is_called,
+    no_such_session,
 };
 use crate::status::ExitStatus;
 use crate::table::TableWriter;
@@ -20,6 +21,7 @@ use crate::terminal::{self, Screen};
 use keeper::{Fill, Stray, is_stored};
 use rayon::prelude::*;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -45,7 +47,7 @@ fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> CommandResult {
     if let Some(path) = doctor.paths.iter().find(is_missing) {
         return Err(no_such_session(path).into());
     }
-    let all = candidates(&doctor.paths);
+    let (all, mut errors) = candidates_and_errors(&doctor.paths);
     let looks = Looks::new(&config, &doctor.paths);
     let until = short.then(|| Instant::now() + SHORT_TIME);
     let interrupt = Interrupt::watch();
@@ -63,15 +65,20 @@ fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> CommandResult {
         for (candidate, looked) in batch.iter().zip(looked) {
             match looked {
                 Ok(session) => {
+                    let session = unread::see(candidate, session, &all);
                     lost.see(candidate, session.as_ref());
                     all_sessions += u64::from(session.is_some());
                     sessions.extend(session.filter(|session| is_asked(doctor, session)));
                 }
-                Err(error) => eprint_message(&error.to_string()),
+                Err(error) => errors.push(error),
             }
         }
     }
     progress.end();
+    let unread = errors.iter().filter_map(ListedSession::unreadable);
+    sessions.extend(unread.filter(|session| is_asked(doctor, session)));
+    sessions.sort_by_key(|session| Reverse(session.modified));
+    let is_read = !sessions.iter().any(|session| session.state.is_unread());
     let lost = lost.end(doctor);
     let fitting = sessions.len() as u64;
     if doctor.broken {
@@ -93,7 +100,10 @@ fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> CommandResult {
     } else {
         strays::print(&lost, &mut out).and_then(|()| databases::print_remarks(&fills, &mut out))
     };
-    let printed = printed.and(told).and_then(|()| out.finish()).map(|()| ExitStatus::Clean);
+    let printed = printed
+        .and(told)
+        .and_then(|()| out.finish())
+        .map(|()| if is_read { ExitStatus::Clean } else { ExitStatus::Error });
     let status = ended(printed.map_err(|error| output_closed("standard output", &error)));
     interrupt.obey();
     Ok(status)
@@ -103,7 +113,10 @@ fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> CommandResult {
 /// `--project`.
 fn nothing(all: u64, fitting: u64) -> String {
     match (all, fitting) {
-        (0, _) => "No agent sessions found. Pass a file or folder: tailor doctor PATH".to_string(),
+        (0, _) => format!(
+            "No agent sessions found{}. Pass a file or folder: tailor doctor PATH",
+            unread::searched()
+        ),
         (_, 0) => format!("None of {} matches --agent and --project.", plural(all, "session")),
         _ => format!("Nothing is broken among {}.", plural(fitting, "session")),
     }
@@ -153,6 +166,8 @@ struct DoctorLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<String>,
 }
 
@@ -175,6 +190,9 @@ struct States {
     too_long: u64,
     dying: u64,
     bloated: u64,
+    refused: u64,
+    empty: u64,
+    unreadable: u64,
     #[serde(rename = "nearly full")]
     nearly_full: u64,
     #[serde(rename = "in use")]
@@ -196,6 +214,9 @@ impl DoctorTotals {
                 SessionState::Dying(_) => &mut totals.states.dying,
                 SessionState::TooLong => &mut totals.states.too_long,
                 SessionState::Bloated => &mut totals.states.bloated,
+                SessionState::Refused => &mut totals.states.refused,
+                SessionState::Empty => &mut totals.states.empty,
+                SessionState::Unreadable => &mut totals.states.unreadable,
                 SessionState::NearlyFull => &mut totals.states.nearly_full,
                 SessionState::InUse => &mut totals.states.in_use,
                 SessionState::Ok => &mut totals.states.ok,
@@ -206,9 +227,12 @@ impl DoctorTotals {
     }
 
     pub(super) fn sentence(&self) -> String {
-        let States { dead, broken, forgets, too_long, dying, bloated, nearly_full, in_use, ok, unknown } =
-            self.states;
+        let States { dead, broken, forgets, too_long, refused, empty, unreadable, .. } = self.states;
+        let States { dying, bloated, nearly_full, in_use, ok, unknown, .. } = self.states;
         let states = [
+            (unreadable, "unreadable"),
+            (empty, "empty"),
+            (refused, "refused"),
             (dead, "dead"),
             (broken, "broken"),
             (forgets, "forgets"),
@@ -255,6 +279,7 @@ fn json(
             turns_left: session.turns_left,
             in_use: session.is_used,
             command: session.command.as_deref(),
+            message: session.trouble.as_deref(),
             resume: session.resume().map(|(words, _)| words.join(" ")),
         };
         writeln!(out, "{}", terminal::json(&serde_json::to_string(&line)?))?;
@@ -299,6 +324,9 @@ impl<'a> DoctorList<'a> {
                 session.filter(|session| session.state.needs_help()).and_then(|s| s.command.as_ref());
             if let Some(text) = session.and_then(ListedSession::forgotten) {
                 writeln!(out, "      {}", self.screen.whole(&format!("{text}:")))?;
+            }
+            if let Some(trouble) = session.and_then(|session| session.trouble.as_ref()) {
+                writeln!(out, "      {}", self.screen.whole(&terminal::plain(trouble)))?;
             }
             if let Some(command) = command {
                 writeln!(out, "      {}", self.screen.whole(command))?;

@@ -15,7 +15,7 @@ use crate::status::ExitStatus;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
-use keeper::{Policies, Stop, Vault, is_same, known_roots, read_to_examine, recovered_from};
+use keeper::{Policies, Stop, Vault, is_same, is_stored, known_roots, read, read_to_examine, recovered_from};
 use serde::Serialize;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, Blame, FAMILIES, Family};
 use transcript::request::{Blame as At, blame};
 use transcript::rule::{self, RULES, Rule};
-use transcript::{Examination, Fault, Finding, examine_read};
+use transcript::{Examination, Fault, Finding, Reading, examine_read};
 
 /// How much of a title is shown.
 const TITLE_COLUMNS: usize = 60;
@@ -43,10 +43,45 @@ pub(crate) fn run(mut explain: ExplainArgs) -> CommandResult {
         read.map_err(|error| format!("standard input: could not read the error: {error}"))?;
         explain.what = Some(String::from_utf8_lossy(&text).trim().to_string());
     }
+    let file = match (file, &explain.what) {
+        (None, Some(word)) => match session_alone(word)? {
+            Some(path) => {
+                explain.what = Some(recorded(&path)?);
+                Some(path)
+            }
+            None => None,
+        },
+        (file, _) => file,
+    };
     let mut ask = Ask { explain: &explain, file, answer: ExplainLine::default() };
     let status = ended(answer(&mut ask));
     let prints = ask.is_json() && ask.answer.kind == KIND;
     Ok(if prints { status.max(print_json(&ask.answer)) } else { status })
+}
+
+/// The session that the only word of the command line names, if it is neither a code nor an error.
+fn session_alone(word: &str) -> Result<Option<PathBuf>, String> {
+    let is_name = rule::find(word).is_some() || profile::find(word).is_some();
+    if is_name || FAMILIES.iter().any(|family| family.has(word)) {
+        return Ok(None);
+    }
+    let path = path_or_id(word.into())?;
+    Ok((path.is_file() || is_stored(&path)).then_some(path))
+}
+
+/// The error with which the last request of a session failed.
+fn recorded(path: &Path) -> Result<String, String> {
+    let said = read(path, None, |source| last_error(&Reading::new(source)?));
+    let file = shown_word(path);
+    match said {
+        Ok(Some(said)) => Ok(said),
+        Ok(None) => Err(format!(
+            "{file}: its last request did not fail, or its agent records no errors. Pass the text of the error before the \
+             file: tailor explain 'ERROR TEXT' {file}; or check the file for everything: tailor scan {file}"
+        )),
+        Err(Stop::Failed(error)) => Err(describe_error(path, &error)),
+        Err(stop) => Err(format!("{file}: could not look for an error in it: {stop}")),
+    }
 }
 
 /// Takes the session out of the words of the command line. The others are one text.

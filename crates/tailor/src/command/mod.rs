@@ -29,6 +29,7 @@ pub(crate) mod status;
 mod strays;
 pub(crate) mod top;
 pub(crate) mod undo;
+mod unread;
 pub(crate) mod watch;
 
 use crate::args::{FileLayout, Json, Listing, ReportFormat, ResultArgs};

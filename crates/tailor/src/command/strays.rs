@@ -32,7 +32,7 @@ impl Strays {
             return;
         }
         let unread = ListedSession::unknown(candidate);
-        if session.is_none_or(|session| session.messages.all == 0) {
+        if session.is_none_or(|session| session.messages.all == 0 && !session.state.is_unread()) {
             self.emptied.extend(session.unwrap_or(&unread).emptied());
         }
         let agent = session.and_then(|session| session.agent).or(unread.agent);

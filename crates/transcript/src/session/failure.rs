@@ -6,6 +6,7 @@ use crate::model::entry::{Entry, Kind, Role, Service, StopReason};
 use crate::model::overflow::{Cause, classify};
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan::Reading;
+use crate::refusal;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use spans::json;
@@ -21,6 +22,8 @@ pub struct Failure {
     pub at: u64,
     /// Why.
     pub cause: Cause,
+    /// Whether the provider refused the request itself, and would again: no limit, no account, no overload.
+    pub is_refusal: bool,
 }
 
 /// How the last turn of a transcript failed; `None` if it did not, or the format keeps no errors, or is unknown. A user
@@ -120,13 +123,17 @@ pub(crate) fn failure_in(
     found: &Entry,
 ) -> Result<Option<Failure>, Fault> {
     let Some(doc) = json::parse(source, found.span)? else { return Ok(None) };
-    let cause = match (format.broken)(&doc) {
+    let (cause, is_refusal) = match (format.broken)(&doc) {
         None => return Ok(None),
-        Some(Broken::CutOff) => Cause::OutputCutOff,
-        Some(Broken::TooLong(_)) => Cause::ContextOverflow,
-        Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| classify(&text_of(said))),
+        Some(Broken::CutOff) => (Cause::OutputCutOff, false),
+        Some(Broken::TooLong(_)) => (Cause::ContextOverflow, true),
+        Some(Broken::Error(None)) => (Cause::Other, false),
+        Some(Broken::Error(Some(said))) => {
+            let said = text_of(said);
+            (classify(&said), refusal::is_of_request(&said))
+        }
     };
-    Ok(Some(Failure { line: found.line, at: found.span.start, cause }))
+    Ok(Some(Failure { line: found.line, at: found.span.start, cause, is_refusal }))
 }
 
 /// Whether the model has answered, without failing, in an entry that begins at byte `from` or later.
@@ -188,6 +195,25 @@ mod tests {
         );
         failure("not a transcript\n", None);
         failure("", None);
+    }
+
+    #[test]
+    fn only_what_would_be_refused_again_is_a_refusal() {
+        for (said, expected) in [
+            ("400 messages.3.content.0: Input should be a valid dictionary", true),
+            ("400 something that nobody has seen yet", true),
+            ("422 Unprocessable Entity", true),
+            ("prompt is too long", true),
+            ("429 Too Many Requests", false),
+            ("529 overloaded", false),
+            ("500 Internal server error", false),
+            ("400 Your credit balance is too low to access the Anthropic API", false),
+            ("Connection error.", false),
+        ] {
+            let text = pi(&[ASKED, &FAILED.replace("prompt is too long", said)]);
+            let found = last_failure(&Reading::new(&text.as_bytes()).unwrap()).unwrap();
+            assert_eq!(found.map(|failure| failure.is_refusal), Some(expected), "{said}");
+        }
     }
 
     #[test]
