@@ -206,7 +206,9 @@ impl DatasetDialect {
 }
 
 fn vote(doc: &Doc, dialect: &DatasetDialect) -> Vote {
-    let Some(messages) = dialect.conversation(doc).filter(|_| only_keys(doc, dialect.keys)) else {
+    let known = only_keys(doc, dialect.keys);
+    // A row may have columns of its own beside the conversation; an event is no row.
+    let Some(messages) = dialect.conversation(doc).filter(|_| known || doc.get("type").is_none()) else {
         return Vote::Silent;
     };
     // The first message that is certainly of this dialect decides, or the first that certainly is not.
@@ -216,10 +218,12 @@ fn vote(doc: &Doc, dialect: &DatasetDialect) -> Vote {
             Vote::Own => said = Vote::Own,
             Vote::Fits if said == Vote::Silent => said = Vote::Fits,
             Vote::Fits => {}
-            Vote::Silent | Vote::Corrupted | Vote::Foreign => return Vote::Silent,
+            Vote::Silent | Vote::Like | Vote::FitsLike | Vote::Corrupted | Vote::Foreign => {
+                return Vote::Silent;
+            }
         }
     }
-    said
+    if said == Vote::Own && !known { Vote::Like } else { said }
 }
 
 /// Reads a line. It is a whole conversation and not an entry of one, so it has no parts to show.
