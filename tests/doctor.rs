@@ -319,6 +319,35 @@ fn what_the_provider_refused_is_explained() {
 }
 
 #[test]
+fn an_error_that_nobody_knows_ends_with_what_is_stuck() {
+    let dir = home();
+    let run = dir.tailor(&["explain", "wibble", "wobble", "frobnicated"]);
+    assert_eq!(run.status, 2);
+    assert!(run.text().starts_with("Of 4 sessions here, these are stuck:"), "{}", run.text());
+    assert!(run.text().contains("tailor fix --select P1 ~/.claude/"), "{}", run.text());
+    // One word is a code with a slip.
+    assert_eq!(dir.tailor(&["explain", "wibble"]).text(), "");
+}
+
+#[test]
+fn the_id_in_an_error_is_the_session() {
+    let dir = home();
+    let id = |n: u8| format!("7e57aaaa-1a2b-4c3d-8e4f-5a6b7c8d9e{n:02}");
+    let at = |n: u8| format!(".claude/projects/-w-shop/{}.jsonl", id(n));
+    let whole = claude("/w");
+    let (first, rest) = whole.split_once('\n').unwrap();
+    put(&dir, &at(1), &format!("{}\n{rest}", &first[..60]), 9);
+    put(&dir, &at(2), &"\0".repeat(99), 9);
+    for (n, said) in
+        [(1, "To repair it, run: tailor fix"), (2, "99 NUL bytes"), (3, "No session here is called")]
+    {
+        let run = dir.tailor(&["explain", &format!("No conversation found with session ID: {}", id(n))]);
+        assert!(run.text().contains(said), "{n}: {} {}", run.text(), run.stderr);
+        assert!(!run.text().contains("Not found in this file"), "{}", run.text());
+    }
+}
+
+#[test]
 fn the_command_repairs_that_session_and_no_other() {
     let dir = home();
     let before = sessions(&dir, &[]);

@@ -144,7 +144,7 @@ pub(crate) fn describe_error(path: &Path, error: &keeper::Error) -> String {
         return no_such_session(path);
     }
     // As everything else names it.
-    let text = error.to_string();
+    let text = error.to_string().replace("FILE", &shown_word(path));
     match text.strip_prefix(&*path.to_string_lossy()) {
         Some(rest) => portable_text(path) + rest,
         None => text,
@@ -355,7 +355,7 @@ impl ListedSession {
         let candidate = Candidate::of(found)?;
         let text = describe_error(path, error);
         let text = text.strip_prefix(&format!("{}: ", portable_text(path))).unwrap_or(&text);
-        let trouble = Some(text.replace("FILE", &shown_word(path)));
+        let trouble = Some(text.to_string());
         Some(Self { state: SessionState::Unreadable, trouble, ..Self::unknown(&candidate) })
     }
 

@@ -7,6 +7,7 @@ use super::strays::{self, Strays};
 use super::{BATCH_FILES, CommandResult, databases, ended, output_closed, unread};
 use crate::amount::{grouped, plural};
 use crate::args::DoctorArgs;
+use crate::config::Loaded;
 use crate::output::Output;
 use crate::place::{self, portable_text};
 use crate::say::{is_quiet, is_verbose};
@@ -107,6 +108,29 @@ fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> CommandResult {
     let status = ended(printed.map_err(|error| output_closed("standard output", &error)));
     interrupt.obey();
     Ok(status)
+}
+
+/// Prints which sessions on this machine are stuck, for a user whose error nobody knows.
+pub(super) fn print_stuck(config: &Loaded) -> io::Result<()> {
+    let (all, errors) = candidates_and_errors(&[]);
+    let looks = Looks::new(config, &[]);
+    let look = |candidate: &Candidate| match looks.session(candidate, true) {
+        Ok(session) => unread::see(candidate, session, &all),
+        Err(error) => ListedSession::unreadable(&error),
+    };
+    let mut sessions: Vec<ListedSession> = all.par_iter().filter_map(look).collect();
+    sessions.extend(errors.iter().filter_map(ListedSession::unreadable));
+    let all = sessions.len() as u64;
+    let count = plural(all, "session");
+    sessions.retain(|session| session.state.is_stuck());
+    let mut out = Output::stdout();
+    if sessions.is_empty() && all > 0 {
+        writeln!(out, "None of {count} here is stuck.")?;
+    } else if all > 0 {
+        writeln!(out, "Of {count} here, these are stuck:")?;
+        DoctorList::new(&sessions, false).print(&mut out)?;
+    }
+    out.finish()
 }
 
 /// What to print if nothing is listed, given the number of sessions and how many of them match `--agent` and

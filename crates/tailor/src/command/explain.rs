@@ -3,7 +3,7 @@
 
 use super::resume::in_folder;
 use super::search::{ErrorSearch, Fit, is_length};
-use super::{CommandResult, ended};
+use super::{CommandResult, doctor, ended, output_closed, unread};
 use crate::amount::{age, grouped, percent, plural};
 use crate::args::ExplainArgs;
 use crate::place::{portable_text, shown, shown_word};
@@ -15,7 +15,9 @@ use crate::status::ExitStatus;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
-use keeper::{Policies, Stop, Vault, is_same, is_stored, known_roots, read, read_to_examine, recovered_from};
+use keeper::{
+    Policies, Stop, Vault, is_same, is_stored, known_roots, read, read_to_examine, recovered_from, store_file,
+};
 use serde::Serialize;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -332,7 +334,9 @@ fn unknown(known: Option<&'static Family>, what: &str, ask: &mut Ask<'_>) -> Com
     if let Some(known) = known {
         ask.answer.what = Some(known.what);
         ask.answer.remedy = Some(known.advice.to_string());
-        ask.say(&paragraphs(&[known.what, known.advice]));
+        // A database is asked itself.
+        let advice = if file.is_some_and(|file| store_file(file).is_some()) { "" } else { known.advice };
+        ask.say(&paragraphs(&[known.what, advice]));
     } else if what.trim().is_empty() {
         eprint_message("the text is empty: pass the whole text of an error");
     // A text with a space is not a name.
@@ -365,6 +369,9 @@ fn unknown(known: Option<&'static Family>, what: &str, ask: &mut Ask<'_>) -> Com
                 _ => Advice::default(),
             },
         )?;
+    } else if !ask.is_json() && (known.is_some() || what.contains(char::is_whitespace)) {
+        let printed = doctor::print_stuck(&ask.explain.config.load()?);
+        printed.map_err(|error| output_closed("standard output", &error))?;
     }
     Ok(ExitStatus::Error)
 }
@@ -408,7 +415,11 @@ fn error(known: &'static Family, text: &str, ask: &mut Ask<'_>) -> CommandResult
             &searched
         }
     };
-    let is_about = |finding: &Finding| known.codes.contains(&finding.rule.code());
+    // Whatever is wrong with the session that is said to be missing may be why.
+    let is_lost = known.name == "lost" && session_ids(text).next().is_some();
+    let is_about = |finding: &Finding| {
+        known.codes.contains(&finding.rule.code()) || is_lost && finding.severity >= Severity::Warning
+    };
     if is_length(text) {
         return too_long(path, text, ask, &is_about);
     }
@@ -474,6 +485,12 @@ fn by_id(known: &Family, text: &str, ask: &Ask<'_>, folder: Option<&PathBuf>) ->
     let paths: Vec<PathBuf> = folder.into_iter().cloned().collect();
     let found = candidates(&paths).into_iter().find(|session| ids.iter().any(|id| session.has_id(id)));
     match found {
+        Some(file) if let Some(empty) = unread::no_session(&file) => {
+            let trouble = empty.trouble.unwrap_or_default();
+            ask.say(&format!("The session that the error names: {}", plain(&shown(file.path()))));
+            ask.say(&plain(&trouble));
+            Named::Missing
+        }
         Some(session) => {
             ask.say(&format!("The session that the error names: {}", plain(&shown(session.path()))));
             Named::Here(session.path().to_path_buf())

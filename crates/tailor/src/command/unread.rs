@@ -42,7 +42,7 @@ fn namesake<'a>(own: &Candidate, id: &str, all: &'a [Candidate]) -> Option<&'a P
 }
 
 /// A file of an agent in which there is not one character, or one that is no database although its name says so.
-fn no_session(candidate: &Candidate) -> Option<ListedSession> {
+pub(super) fn no_session(candidate: &Candidate) -> Option<ListedSession> {
     let path = candidate.path();
     let file = ListedSession::unknown(candidate);
     file.agent?;
