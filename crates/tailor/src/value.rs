@@ -157,11 +157,16 @@ const UNITS: &[(&str, f64)] = &[
     ("ms", 0.001),
     ("s", 1.0),
     ("sec", 1.0),
+    ("second", 1.0),
     ("m", 60.0),
     ("min", 60.0),
+    ("minute", 60.0),
     ("h", 3_600.0),
+    ("hour", 3_600.0),
     ("d", 86_400.0),
+    ("day", 86_400.0),
     ("w", 604_800.0),
+    ("week", 604_800.0),
 ];
 
 /// A length of time; without a unit in seconds.
@@ -178,7 +183,9 @@ pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
 
 fn length_of_time(text: &str) -> Option<Duration> {
     let (number, unit) = number_and_unit(text);
-    let (_, seconds) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    // `1 hour` and `2 hours`, but not `2 hs`.
+    let is_named = |name: &str| name == unit || name.len() > 2 && unit.strip_suffix('s') == Some(name);
+    let (_, seconds) = UNITS.iter().find(|(name, _)| is_named(name))?;
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
 }
 
@@ -265,10 +272,17 @@ mod tests {
             ("1h", 3_600.0),
             ("7d", 604_800.0),
             ("1w", 604_800.0),
+            ("1 hour", 3_600.0),
+            ("2 hours", 7_200.0),
+            ("90 seconds", 90.0),
         ] {
             assert_eq!(duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
         }
-        assert!(["", "h", "-1s", "5 lightyears", "1e400d", "NaN"].iter().all(|text| duration(text).is_err()));
+        assert!(
+            ["", "h", "-1s", "5 lightyears", "2 hs", "1e400d", "NaN"]
+                .iter()
+                .all(|text| duration(text).is_err())
+        );
         assert_eq!(long_duration("7d"), duration("7d"));
         assert_eq!(long_duration("0"), Ok(Duration::ZERO));
         assert!(long_duration("7").is_err());
