@@ -293,6 +293,9 @@ fn what_cannot_be_read_is_listed_and_ends_with_2() {
         put(&young, ".openclaw/agents/main/agent/openclaw-agent.sqlite", &damaged, 1);
         let run = young.tailor(&["doctor"]);
         assert!(run.status == 2 && run.text().contains("unreadable"), "{}", run.text());
+        // An id is looked up in databases before the threads are prepared.
+        let run = young.tailor(&["scan", PI_WHOLE]);
+        assert!(run.status == 0, "{}", run.stderr);
     }
 }
 
@@ -338,6 +341,8 @@ fn the_id_in_an_error_is_the_session() {
     let (first, rest) = whole.split_once('\n').unwrap();
     put(&dir, &at(1), &format!("{}\n{rest}", &first[..60]), 9);
     put(&dir, &at(2), &"\0".repeat(99), 9);
+    let run = dir.tailor(&["explain", "No", "conversation", "found", "with", "session", "ID:", &id(1)]);
+    assert!(run.text().contains("To repair it, run: tailor fix"), "{}", run.text());
     for (n, said) in
         [(1, "To repair it, run: tailor fix"), (2, "99 NUL bytes"), (3, "No session here is called")]
     {

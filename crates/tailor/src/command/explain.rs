@@ -416,7 +416,8 @@ fn error(known: &'static Family, text: &str, ask: &mut Ask<'_>) -> CommandResult
         }
     };
     // Whatever is wrong with the session that is said to be missing may be why.
-    let is_lost = known.name == "lost" && session_ids(text).next().is_some();
+    let is_named = given.as_ref().is_some_and(|file| !file.is_dir()) || session_ids(text).next().is_some();
+    let is_lost = known.name == "lost" && is_named;
     let is_about = |finding: &Finding| {
         known.codes.contains(&finding.rule.code()) || is_lost && finding.severity >= Severity::Warning
     };

@@ -90,11 +90,11 @@ impl Actor {
 
     /// Acts as this user from now on.
     pub(crate) fn act(&self) -> io::Result<Acting> {
-        // Their threads stay whoever starts them.
-        rayon::current_num_threads();
         if geteuid() == self.user {
             return Ok(Acting::nobody_else());
         }
+        // Their threads stay whoever starts them.
+        rayon::current_num_threads();
         let before = Self::now()?;
         if before.user.is_root() {
             OURSELVES.get_or_init(|| before.clone());
