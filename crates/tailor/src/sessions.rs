@@ -85,6 +85,7 @@ pub(crate) fn candidates_and_errors(paths: &[PathBuf]) -> (Vec<Candidate>, Vec<k
 }
 
 /// The sessions below these paths with sidechains, which fill a disk like any other.
+#[cfg(feature = "interactive")]
 pub(crate) fn with_sidechains(paths: &[PathBuf]) -> Vec<Candidate> {
     found(paths).0
 }
