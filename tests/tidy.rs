@@ -424,6 +424,8 @@ const REACHED_BY_PATH: &[(&str, &str)] = &[
     ("keeper/src/ask/gate/codex.rs", "Codex's locks, as the owner of the session"),
     ("keeper/src/ask/gate/copilot.rs", "lists names, as the owner of the session"),
     ("keeper/src/ask/gate/openclaw.rs", "the lock beside a session, as the owner of the session"),
+    ("keeper/src/ask/gate/grok.rs", "Grok's lock, as the owner of the session"),
+    ("keeper/src/ask/gate/target.rs", "what an agent keeps about a session, as the owner of the session"),
     ("keeper/src/places/roots.rs", "lists folders"),
     (
         "keeper/src/stores/database.rs",
@@ -477,6 +479,13 @@ fn reaches_by_path(text: &str) -> bool {
         "WalkBuilder::new",
         "WalkDir::new",
         "create_private(",
+        "open_note(",
+        "open_lock(",
+        "fs::*",
+        "fs as ",
+        "UnixStream::connect",
+        ".read_dir()",
+        ".read_link()",
     ];
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let code = code.split("#[cfg(test)]\npub(super) mod tests").next().unwrap_or_default();
