@@ -65,7 +65,7 @@ fn a_session_that_one_provider_wrote_another_refuses() {
     assert_eq!(objections(&whole, "openai-chat"), []);
     assert_eq!(objections(&whole, "kimi"), [("may-be-refused", "reasoning", 2)]);
     assert_eq!(objections(&whole, "anthropic"), [("refused", "call-ids", 2)]);
-    assert_eq!(objections(&whole, "gemini"), []);
+    assert_eq!(objections(&whole, "gemini"), [("may-be-refused", "earlier-call-signatures", 2)]);
     let mistral = [("may-be-refused", "call-ids", 2), ("may-be-refused", "user-after-result", 4)];
     assert_eq!(objections(&whole, "mistral"), mistral);
     // Since the user last spoke there is no call.
@@ -104,6 +104,31 @@ fn the_id_of_an_item_begins_with_its_kind() {
         let found = objections(&CODEX.replace("ID", id), "codex");
         assert_eq!(found.contains(&("may-be-refused", "item-ids", 3)), refused, "{id}: {found:?}");
     }
+}
+
+#[test]
+fn arguments_that_are_no_json_by_design_are_no_objection() {
+    let call = |kind: &str, key: &str| {
+        let head = CODEX.lines().take(2).collect::<Vec<_>>().join("\n");
+        let call = format!(
+            r#"{{"timestamp":"2026-11-01T10:00:02.000Z","type":"response_item","payload":{{"type":"{kind}","call_id":"c1","name":"apply_patch","{key}":"*** Begin Patch"}}}}"#
+        );
+        let output = format!(
+            r#"{{"timestamp":"2026-11-01T10:00:03.000Z","type":"response_item","payload":{{"type":"{kind}_output","call_id":"c1","output":"ok"}}}}"#
+        );
+        objections(&[head, call, output, String::new()].join("\n"), "anthropic")
+    };
+    assert_eq!(call("custom_tool_call", "input"), []);
+    assert_eq!(call("function_call", "arguments"), [("refused", "arguments", 3)]);
+}
+
+#[test]
+fn an_image_that_is_none_is_not_what_pi_takes_out_for_text_models() {
+    let session = r#"{"type":"session","version":3,"id":"s","cwd":"/w"}
+{"type":"message","id":"aaaa1","parentId":null,"message":{"role":"user","content":[{"type":"text","text":"go"},{"type":"image","data":"PGh0bWw+","mimeType":"image/png"}]}}
+"#;
+    assert_eq!(objections(session, "anthropic"), [("refused", "images", 2)]);
+    assert_eq!(objections(session, "deepseek"), [("mended", "no-images", 2)]);
 }
 
 #[test]

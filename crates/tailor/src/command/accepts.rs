@@ -60,7 +60,7 @@ fn outcome(verdict: &Verdict) -> &'static str {
     match (has(Reaction::Refuses), has(Reaction::MayRefuse)) {
         (true, _) => "refused",
         (false, true) => "may-be-refused",
-        (false, false) => "accepted",
+        (false, false) => "no-objection",
     }
 }
 
@@ -69,7 +69,7 @@ fn print(path: &Path, target: &Target<'_>, verdict: &Verdict) {
     let what = match outcome(verdict) {
         "refused" => "would refuse this session",
         "may-be-refused" => "may refuse this session",
-        _ => "would accept this session",
+        _ => "has no known objection to this session",
     };
     out(format_args!("{path}: {} {what} ({} messages)\n", target.contract.title, verdict.messages));
     let own = |recorded: &Recorded| recorded.contract != Some(target.contract.name);

@@ -197,6 +197,8 @@ pub enum Term {
     ReasoningWithCalls,
     /// The first call of a turn is signed, since the last message of the user; this stands for a lost signature.
     CallsSigned(&'static str),
+    /// The first call of an earlier turn is signed, too.
+    EarlierCallsSigned,
     /// A request has at most so many bytes.
     RequestBytes(u64),
 }
@@ -224,11 +226,13 @@ impl Term {
             Self::NeedsUser => "no-user",
             Self::NoUserAfterResult => "user-after-result",
             Self::NoSystemInside => "system-inside",
-            Self::Images(_) | Self::NoImages => "images",
+            Self::Images(_) => "images",
+            Self::NoImages => "no-images",
             Self::NoImagesInResults => "images-in-results",
             Self::ImageBytes(_) => "image-size",
             Self::ReasoningWithCalls => "reasoning",
             Self::CallsSigned(_) => "call-signatures",
+            Self::EarlierCallsSigned => "earlier-call-signatures",
             Self::RequestBytes(_) => "request-size",
         }
     }
@@ -263,6 +267,7 @@ impl Term {
             Self::CallsSigned(placeholder) => {
                 format!("first call of a turn signed, or `{placeholder}` in place of the signature")
             }
+            Self::EarlierCallsSigned => "the same in earlier turns".into(),
             Self::RequestBytes(most) => format!("requests of at most {most} bytes"),
         }
     }

@@ -22,12 +22,16 @@ pub(super) const CONTRACT: Contract = Contract {
             Term::ResultsHaveCalls,
             "\"function response turn comes immediately after a function call turn\"",
         ),
-        Clause::known(Term::Alternates, "gemini-cli-core 0.61.0 historyHardening.js"),
-        Clause::known(Term::BeginsWithUser, "gemini-cli-core 0.61.0 historyHardening.js"),
+        Clause::believed(Term::Alternates, "gemini-cli-core 0.61.0 mends it, if asked to"),
+        Clause::reported(Term::BeginsWithUser, "\"function call turn comes immediately after a user turn\""),
         Clause::believed(Term::NoEmptyMessage, "\"required oneof field 'data'\""),
         Clause::known(
             Term::CallsSigned("skip_thought_signature_validator"),
             "gemini-cli-core 0.61.0 geminiChat.js; pydantic-ai 2.68.0, live",
+        ),
+        Clause::reported(
+            Term::EarlierCallsSigned,
+            "snow-cli #104; Gemini CLI signs only since the user last spoke",
         ),
         Clause::known(
             Term::Images(&["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"]),

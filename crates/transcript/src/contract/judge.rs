@@ -145,7 +145,8 @@ impl<'j> Judge<'j, '_> {
                 self.images(clause);
             }
             Term::ReasoningWithCalls => self.reasoning(clause),
-            Term::CallsSigned(_) => self.signatures(clause),
+            Term::CallsSigned(_) => self.signatures(clause, self.last_spoken(), usize::MAX),
+            Term::EarlierCallsSigned => self.signatures(clause, 0, self.last_spoken()),
             Term::RequestBytes(most) => {
                 if self.outline.bytes > most {
                     self.object(
@@ -367,11 +368,14 @@ impl<'j> Judge<'j, '_> {
         }
     }
 
-    /// First calls of the model's messages since the user last spoke that have no signature.
-    fn signatures(&mut self, clause: &'static Clause) {
-        let outline = self.outline;
-        let spoke = outline.messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
-        for message in &outline.messages[spoke..] {
+    /// Where the user last spoke.
+    fn last_spoken(&self) -> usize {
+        self.outline.messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0)
+    }
+
+    /// First calls of the model's messages in this stretch that have no signature.
+    fn signatures(&mut self, clause: &'static Clause, from: usize, to: usize) {
+        for message in self.messages().take(to).skip(from) {
             let first = message.parts.iter().find(|part| matches!(part.what, What::Call { .. }));
             if let Some(part) = first.filter(|part| matches!(part.what, What::Call { signed: false, .. })) {
                 self.object(clause, part.entry, "a call without its thought signature".to_string());

@@ -15,7 +15,7 @@ pub const MENDS: &[Mends] = &[
     Mends {
         format: "pi",
         agent: "pi 0.74.2",
-        about: &["call-ids", "item-ids", "open-call", "reasoning", "images"],
+        about: &["call-ids", "item-ids", "open-call", "reasoning", "no-images"],
     },
     Mends { format: "opencode", agent: "OpenCode 47767a7", about: &["reasoning"] },
     Mends { format: "kimi-code", agent: "Kimi Code d723cc4", about: &["call-ids", "repeated-call-id"] },

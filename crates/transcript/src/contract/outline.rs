@@ -204,6 +204,8 @@ impl Writer<'_, '_> {
         let is_in_result = |at: Span| results.iter().any(|block| block.contains(at));
         let thinking = transcript.thinking_of(entry).iter().map(|_| What::Thinking);
         parts.extend(thinking.map(|what| Part { entry, what }));
+        let kind = doc.get("payload").and_then(|payload| payload.get("type"));
+        let is_free = kind.is_some_and(|kind| kind.is("custom_tool_call"));
         let mut calls: Range<usize> = transcript.calls_of(entry);
         let mut told: Vec<(usize, Option<Given>)> = Vec::new();
         (session.format.parts)(&doc, &mut |part| match part {
@@ -219,7 +221,12 @@ impl Writer<'_, '_> {
         self.outline.bytes += parts.iter().map(|part| part.what.bytes()).sum::<u64>();
         told.extend(calls.map(|call| (call, None)));
         for (index, given) in told {
-            let arguments = given.map_or(Ok(Arguments::Missing), |given| given.read(session.source))?;
+            let arguments = match given {
+                // What is no JSON by design is sent elsewhere as an argument of its own.
+                Some(_) if is_free => Arguments::Object,
+                Some(given) => given.read(session.source)?,
+                None => Arguments::Missing,
+            };
             let signed = is_signed(session, index)?;
             self.outline.bytes += session.call(index as u32).sent_bytes;
             parts.push(Part { entry, what: What::Call { index, arguments, signed } });

@@ -34,8 +34,12 @@ pub fn recorded(session: &Session<'_>) -> Result<Vec<Recorded>, Fault> {
         if let Some(doc) = provider_doc(session, entry)? {
             provider = doc;
         }
-        let model =
-            String::from_utf8_lossy(session.transcript.id_text(session.entry(entry).model)).into_owned();
+        let model = session.transcript.id_text(session.entry(entry).model);
+        // `<synthetic>`: the agent wrote the message itself.
+        if model.starts_with(b"<") {
+            continue;
+        }
+        let model = String::from_utf8_lossy(model).into_owned();
         let line = session.entry(entry).line;
         match all.last_mut() {
             Some(last) if model.is_empty() || (last.model == model && last.provider == provider) => {
