@@ -1,6 +1,6 @@
 //! docs/contracts.md and `tailor scan --for`.
 
-use crate::support::{as_written, root};
+use crate::support::{Dir, as_written, root};
 use std::fmt::Write;
 use transcript::Reading;
 use transcript::contract::{CONTRACTS, Clause, Contract, Reaction, Target, judge};
@@ -49,7 +49,8 @@ fn the_page_lists_each_contract() {
 /// What a provider objects to in a session: group, what it is about, line.
 fn objections(text: &str, provider: &str) -> Vec<(&'static str, &'static str, u64)> {
     let target = Target::read(provider).unwrap();
-    let verdict = judge(&Reading::new(&text.as_bytes()).unwrap(), &target).unwrap().unwrap();
+    let verdict = judge(&Reading::new(&text.as_bytes()).unwrap(), &target).unwrap();
+    let verdict = verdict.unwrap_or_else(|| panic!("no session: {text}"));
     verdict.objections.iter().map(|own| (own.reaction.word(), own.about, own.line)).collect()
 }
 
@@ -163,4 +164,112 @@ fn what_the_agent_leaves_out_is_no_objection() {
 {"type":"message","id":"aaaa2","parentId":"aaaa1","message":{"role":"assistant","content":[{"type":"text","text":" "}],"stopReason":"stop"}}
 "#;
     assert_eq!(objections(pi, "anthropic"), [("mended", "blank-text", 3), ("mended", "empty-message", 3)]);
+}
+
+const USER: &str = r#"{"role":"user","content":"go"}"#;
+const ASKS: &str = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]}"#;
+const GIVES: &str = r#"{"role":"tool","tool_call_id":"a","content":"a.txt"}"#;
+const SAYS: &str = r#"{"role":"assistant","content":"ok"}"#;
+const RULES: &str = r#"{"role":"system","content":"be brief"}"#;
+const SHOWS: &str = r#"{"role":"tool","tool_call_id":"a","content":[{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lGODlhAQABAAAAACw="}}]}"#;
+
+#[test]
+fn pairs_order_and_names_are_judged() {
+    let dotted = ASKS.replace("\"ls\"", "\"fs.ls\"");
+    let long = ASKS.replace("\"ls\"", &format!("{:?}", "l".repeat(65)));
+    let twice =
+        ASKS.replace("]}", r#",{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]}"#);
+    for (lines, provider, wanted) in [
+        (&[USER, ASKS, USER][..], "anthropic", ("may-be-refused", "open-call", 2)),
+        (&[USER, GIVES, SAYS], "anthropic", ("may-be-refused", "lone-result", 2)),
+        (&[USER, ASKS, GIVES, GIVES, SAYS], "openai-chat", ("may-be-refused", "lone-result", 4)),
+        (&[USER, ASKS, GIVES, ASKS, GIVES], "anthropic", ("refused", "repeated-call-id", 4)),
+        (&[USER, &twice, GIVES, GIVES], "anthropic", ("refused", "repeated-call-id", 2)),
+        (&[USER, &dotted, GIVES], "anthropic", ("refused", "tool-names", 2)),
+        (&[USER, &long, GIVES], "openai-chat", ("refused", "tool-names", 2)),
+        (&[ASKS, GIVES, USER], "gemini", ("may-be-refused", "first-message", 1)),
+        (&[USER, USER], "gemini", ("may-be-refused", "same-role-again", 2)),
+        (&[USER, SAYS, RULES, USER], "mistral", ("refused", "system-inside", 3)),
+        (&[RULES, ASKS, GIVES], "qwen", ("may-be-refused", "no-user", 1)),
+        (&[USER, ASKS, SHOWS], "openai-chat", ("refused", "images-in-results", 3)),
+        (&[USER, ASKS, SHOWS], "xai", ("refused", "images", 3)),
+    ] {
+        let text = [&lines.join("\n"), "\n"].concat();
+        let found = objections(&text, provider);
+        assert!(found.contains(&wanted), "{provider} {wanted:?}: {found:?}\n{text}");
+        let about = |line: &[&str]| objections(&[&line.join("\n"), "\n"].concat(), provider);
+        assert!(about(&[RULES, USER, SAYS]).is_empty() && about(&[USER, SAYS]).is_empty(), "{provider}");
+    }
+}
+
+#[test]
+fn a_call_that_the_agent_answers_itself_is_not_open() {
+    let pi = r#"{"type":"session","version":3,"id":"s","cwd":"/w"}
+{"type":"message","id":"aaaa1","parentId":null,"message":{"role":"user","content":"go"}}
+{"type":"message","id":"aaaa2","parentId":"aaaa1","message":{"role":"assistant","content":[{"type":"toolCall","id":"toolu_1","name":"ls","arguments":{}}],"stopReason":"toolUse"}}
+{"type":"message","id":"aaaa3","parentId":"aaaa2","message":{"role":"user","content":"on"}}
+"#;
+    assert_eq!(objections(pi, "anthropic"), []);
+}
+
+#[test]
+fn scan_for_a_provider_prints_the_groups_and_fails_if_one_is_certain() {
+    let dir = Dir::new();
+    let file = dir.path("s.jsonl");
+    std::fs::write(&file, CALL.replace("ARGUMENTS", "[]")).unwrap();
+    let file = file.to_str().unwrap();
+    let refused = dir.tailor(&["scan", "--for", "anthropic/claude-opus-5", file]);
+    assert_eq!(refused.status, 1, "{}", refused.stderr);
+    let text = refused.text();
+    assert!(text.contains("Anthropic Messages would refuse this session (4 messages)"), "{text}");
+    assert!(text.contains("    line 2: arguments that are no JSON object ["), "{text}");
+    let chat = dir.tailor(&["scan", "--for", "openai-chat", "--json", file]);
+    let line: serde_json::Value = serde_json::from_str(&chat.text()).unwrap();
+    assert_eq!((chat.status, &line["outcome"]), (0, &"no-objection".into()));
+    let unknown = dir.tailor(&["scan", "--for", "nobody", file]);
+    assert!(
+        unknown.status == 2 && unknown.stderr.contains("known are anthropic, openai-chat"),
+        "{}",
+        unknown.stderr
+    );
+}
+
+#[test]
+fn what_is_too_large_is_refused() {
+    let image = |bytes: usize| {
+        let data = ["R0lGODlhAQABAAAAACw=", &"A".repeat(bytes - 20)].concat();
+        let image = format!(r#"{{"type":"image_url","image_url":{{"url":"data:image/gif;base64,{data}"}}}}"#);
+        format!("{{\"role\":\"user\",\"content\":[{image}]}}\n{SAYS}\n")
+    };
+    assert_eq!(objections(&image(5 << 20), "anthropic"), []);
+    assert_eq!(objections(&image((5 << 20) + 1), "anthropic"), [("may-be-refused", "image-size", 1)]);
+    let long = |bytes: usize| format!("{USER}\n{}\n", SAYS.replace("ok", &"a".repeat(bytes)));
+    assert_eq!(objections(&long(31 << 20), "anthropic"), []);
+    assert_eq!(objections(&long(33 << 20), "anthropic"), [("refused", "request-size", 1)]);
+}
+
+#[test]
+fn a_message_that_the_agent_wrote_itself_is_nobodys_answer() {
+    let row = |id: &str, parent: &str, role: &str, model: &str| {
+        let message = match role {
+            "user" => r#"{"role":"user","content":"go"}"#.to_string(),
+            _ => format!(
+                r#"{{"id":"m{id}","type":"message","role":"assistant","model":"{model}","content":[{{"type":"text","text":"ok"}}]}}"#
+            ),
+        };
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{role}","message":{message},"uuid":"{id}","timestamp":"2026-11-01T10:00:00.000Z","sessionId":"s","version":"2.1.330","cwd":"/w"}}"#
+        )
+    };
+    let rows = [
+        row("a", "null", "user", ""),
+        row("b", "\"a\"", "assistant", "claude-opus-4-6"),
+        row("c", "\"b\"", "user", ""),
+        row("d", "\"c\"", "assistant", "<synthetic>"),
+    ];
+    let text = [rows.join("\n"), "\n".to_string()].concat();
+    let target = Target::read("anthropic").unwrap();
+    let verdict = judge(&Reading::new(&text.as_bytes()).unwrap(), &target).unwrap().unwrap();
+    let who: Vec<_> = verdict.recorded.iter().map(|own| (own.model.as_str(), own.lines)).collect();
+    assert_eq!(who, [("claude-opus-4-6", [2, 2])]);
 }
