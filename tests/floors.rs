@@ -52,7 +52,7 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
     (
         "tailor",
         &[
-            &["amount", "status", "terminal", "packing", "threads"],
+            &["amount", "daemons", "status", "terminal", "packing", "threads"],
             &["say", "place", "table"],
             &["downscale", "remedy", "baseline", "output"],
             &["value"],
