@@ -87,6 +87,7 @@ mod tests {
     use super::*;
     use std::fs::{create_dir_all, write};
 
+    #[cfg(feature = "stores")]
     #[test]
     fn a_session_is_repaired_if_its_database_is_watched_and_the_daemon_may() {
         let root = |path: &str, state: &str| watch::RootStatus {

@@ -95,6 +95,7 @@ fn target<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spawned::spawn;
     use std::process::Command;
 
     #[test]
@@ -117,7 +118,7 @@ mod tests {
     fn a_named_pipe_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(spawn(Command::new("mkfifo").arg(&path)).wait().unwrap().success());
         let facts = transcript::examine(&&b""[..], &transcript::Policy::default()).unwrap().facts;
         assert!(!is_in_use(&path, &facts));
     }

@@ -17,13 +17,14 @@ pub fn has_ended(pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spawned::spawn;
     use std::process::Command;
 
     #[test]
     fn a_process_is_there_until_it_has_ended() {
         assert!(!has_ended(std::process::id()));
         assert!(!has_ended(starter()));
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = spawn(Command::new("sleep").arg("60"));
         assert!(!has_ended(child.id()));
         child.kill().unwrap();
         child.wait().unwrap();

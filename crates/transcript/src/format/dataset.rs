@@ -206,9 +206,7 @@ impl DatasetDialect {
 }
 
 fn vote(doc: &Doc, dialect: &DatasetDialect) -> Vote {
-    let known = only_keys(doc, dialect.keys);
-    // A row may have columns of its own beside the conversation; an event is no row.
-    let Some(messages) = dialect.conversation(doc).filter(|_| known || doc.get("type").is_none()) else {
+    let Some(messages) = dialect.conversation(doc).filter(|_| only_keys(doc, dialect.keys)) else {
         return Vote::Silent;
     };
     // The first message that is certainly of this dialect decides, or the first that certainly is not.
@@ -223,7 +221,7 @@ fn vote(doc: &Doc, dialect: &DatasetDialect) -> Vote {
             }
         }
     }
-    if said == Vote::Own && !known { Vote::Like } else { said }
+    said
 }
 
 /// Reads a line. It is a whole conversation and not an entry of one, so it has no parts to show.

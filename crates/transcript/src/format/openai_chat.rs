@@ -49,7 +49,8 @@ pub(super) const BARE: Format = Format {
     vote: |doc| match is_bare(doc) {
         true => Vote::Own,
         false if is_corrupted_bare(doc) => Vote::Corrupted,
-        false if is_dialect(doc) => Vote::Like,
+        false if is_dialect(doc) && (is_of_known_fields(doc) || has_pair(doc)) => Vote::Like,
+        false if is_dialect(doc) => Vote::FitsLike,
         false => Vote::Foreign,
     },
     read: |doc, draft| {
@@ -279,6 +280,16 @@ fn is_bare(doc: &Doc) -> bool {
 /// Whether it is one but for fields that gateways and other programs add.
 fn is_dialect(doc: &Doc) -> bool {
     has_message(doc) && !has_key_like(doc, NOT_KEYS) && corrupted(doc.root(), KEYS, ROLES).is_none()
+}
+
+/// Whether gateways and SDKs are known to add what it has beside a bare message.
+fn is_of_known_fields(doc: &Doc) -> bool {
+    only_keys(doc, &[KEYS, DIALECT_KEYS].concat())
+}
+
+/// Whether it calls a tool or answers a call. Roles alone occur in any chat.
+fn has_pair(doc: &Doc) -> bool {
+    ["tool_calls", "tool_call_id"].iter().any(|key| doc.get(key).is_some())
 }
 
 /// Whether it has the fields of a bare message, and nothing of another dialect.
