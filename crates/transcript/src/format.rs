@@ -113,8 +113,6 @@ pub(crate) struct Head {
     nodes: usize,
     /// Formats with a vote of [`Vote::Own`].
     own: Bits,
-    /// Formats with a vote of [`Vote::Like`].
-    like: Bits,
     /// Formats that are ruled out.
     foreign: Bits,
     /// Objects that no format calls its own, but one might if a damaged name in them were whole.
@@ -137,13 +135,11 @@ impl Head {
     pub(crate) fn add(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
-        let (mut own, mut like, mut fits, mut fits_like, mut corrupted) = (0, 0, 0, 0, false);
+        let (mut own, mut fits, mut corrupted) = (0, 0, false);
         for (n, format) in FORMATS.iter().enumerate() {
             match vote(format, doc) {
                 Vote::Own => own |= 1 << n,
-                Vote::Like => like |= 1 << n,
                 Vote::Fits => fits |= 1 << n,
-                Vote::FitsLike => fits_like |= 1 << n,
                 Vote::Corrupted => corrupted = true,
                 Vote::Foreign => self.foreign |= 1 << n,
                 Vote::Silent => {}
@@ -151,12 +147,9 @@ impl Head {
         }
         if own != 0 {
             self.foreign |= !(own | fits);
-        } else if like != 0 {
-            self.foreign |= !(like | fits | fits_like);
         }
         self.corrupted += usize::from(corrupted && own == 0);
         self.own |= own;
-        self.like |= like;
     }
 
     /// Whether the votes so far decide the format.
@@ -166,8 +159,7 @@ impl Head {
 
     /// The format by the votes so far: the only one that claims the file, if most of its objects are whole.
     pub(crate) fn format(&self) -> Option<&'static Format> {
-        let claimed =
-            Some(self.own & !self.foreign).filter(|own| *own != 0).unwrap_or(self.like & !self.foreign);
+        let claimed = self.own & !self.foreign;
         let whole = self.corrupted == 0 || self.corrupted * 2 < self.objects;
         if claimed.is_power_of_two() && whole {
             FORMATS.get(claimed.trailing_zeros() as usize).copied()
@@ -185,14 +177,12 @@ fn vote(format: &Format, doc: &Doc) -> Vote {
     }
     let mut mended = doc.clone();
     names::mend(format.names, &mut mended, &mut names::SoundKeys::default());
-    if matches!((format.vote)(&mended), Vote::Own | Vote::Like | Vote::Fits) { Vote::Corrupted } else { vote }
+    if matches!((format.vote)(&mended), Vote::Own | Vote::Fits) { Vote::Corrupted } else { vote }
 }
 
 #[cfg(test)]
 mod tests {
     use super::common::{later, written_ms};
-    use alloc::format;
-    use alloc::string::String;
     use spans::json;
     use spans::source::Span;
 
@@ -261,8 +251,11 @@ mod tests {
             r#"{"rule":["user"],"content":"go"}"#,
             r#"{"ruled":"user","content":"go"}"#,
             r#"{"role":"narrator","content":"go"}"#,
-            // Two overwritten names.
+            r#"{"role":"user","content":"go","né":1}"#,
+            r#"{"role":"user","content":"go","x#y":1}"#,
+            // Two overwritten names, or one beside something unknown.
             r#"{"role":"us#r","c#ntent":"go"}"#,
+            r#"{"r#le":"user","content":"go","time":1}"#,
             // Records of their own.
             r#"{"version":1,"session":"s"}"#,
             r#"{"content":"go"}"#,
@@ -278,34 +271,6 @@ mod tests {
             assert_eq!(detected(&[&CHAT[..], &[line]].concat()), None, "{line}");
             assert_eq!(detected(&[&MESSAGES[..], &[line]].concat()), None, "{line}");
         }
-    }
-
-    #[test]
-    fn a_field_more_makes_no_message_unknown() {
-        let fields = [
-            r#""reasoning_details":[{"type":"reasoning.text","text":"hm"}]"#,
-            r#""thinking_blocks":[{"type":"thinking","thinking":"hm","signature":"s"}]"#,
-            r#""provider_specific_fields":{}"#,
-            r#""extra_content":{"google":{"thought_signature":"s"}}"#,
-            r#""cache_control":{"type":"ephemeral"}"#,
-            r#""timestamp":"2026-07-01T10:00:00Z""#,
-            r#""id":"m1""#,
-            r#""seq":4"#,
-            r#""né":1"#,
-            r#""x#y":1"#,
-        ];
-        for field in fields {
-            let line = format!("{{\"role\":\"user\",\"content\":\"go\",{field}}}");
-            assert_eq!(detected(&[&CHAT[..], &[&line]].concat()), Some("openai-chat"), "{field}");
-            assert_eq!(detected(&[&MESSAGES[..], &[&line]].concat()), Some("anthropic"), "{field}");
-            let every = CHAT.map(|line| line.replacen('{', &format!("{{{field},"), 1));
-            assert_eq!(detected(&every.each_ref().map(String::as_str)), Some("openai-chat"), "{field}");
-            let every = MESSAGES.map(|line| line.replacen('{', &format!("{{{field},"), 1));
-            assert_eq!(detected(&every.each_ref().map(String::as_str)), Some("anthropic"), "{field}");
-        }
-        assert_eq!(detected(&[&CHAT[..], &[r#"{"role":"assistant"}"#]].concat()), Some("openai-chat"));
-        let custom = r#"{"role":"assistant","tool_calls":[{"id":"d","type":"custom","custom":{"name":"sh","input":"ls"}}]}"#;
-        assert_eq!(detected(&[CHAT[0], custom]), Some("openai-chat"));
     }
 
     #[test]

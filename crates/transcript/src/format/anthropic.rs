@@ -8,8 +8,8 @@ use super::base::{
 };
 use super::claude_code::{blocks, spoken};
 use super::common::{
-    broken_by_stop_reason, content_parts, corrupted, has_block, has_key_like, items, note_corrupted,
-    note_unknown_fields, only_keys, says_any, summary_message,
+    broken_by_stop_reason, content_parts, corrupted, has_block, items, note_corrupted, only_keys, says_any,
+    summary_message,
 };
 use super::kinds::{self, Kinds};
 use super::names::{FieldNames, Form, has, needs, text};
@@ -22,33 +22,6 @@ use spans::marker::MISSING_RESULT;
 
 const KEYS: &[&str] =
     &["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "usage", "container"];
-/// Fields that gateways and programs with histories of their own add. None of them says which messages are sent.
-const DIALECT_KEYS: &[&str] = &[
-    "cache_control",
-    "timestamp",
-    "created_at",
-    "createdAt",
-    "metadata",
-    "name",
-    "stop_details",
-    "context_management",
-    "provider_specific_fields",
-];
-/// Fields by which a line is something else: an event, a record around a message, or another dialect.
-const NOT_KEYS: &[&str] = &[
-    "type",
-    "kind",
-    "event",
-    "message",
-    "messages",
-    "data",
-    "payload",
-    "parts",
-    "uuid",
-    "parentUuid",
-    "tool_calls",
-    "tool_call_id",
-];
 const ROLES: &[&str] = &["user", "assistant", "system"];
 /// Names of which a message needs at least one.
 const NEEDED: &[&str] = &["role", "content", "user", "assistant", "system"];
@@ -122,22 +95,17 @@ fn vote(doc: &Doc) -> Vote {
         && says_any(doc, "role", ROLES)
         && doc.get("type").is_none_or(|kind| kind.is("message"));
     let holds = |types: &[&str]| has_block(doc.get("content"), types);
-    let other = || has_key_like(doc, NOT_KEYS) || holds(AISDK);
-    let is_message = doc.get("content").is_some() && says_any(doc, "role", ROLES);
     match fits {
         true if holds(AISDK) => Vote::Foreign,
         true if holds(BLOCKS) || doc.get("stop_reason").is_some() => Vote::Own,
         true => Vote::Fits,
         false if corrupted(doc.root(), KEYS, ROLES).is_some() && !holds(AISDK) => Vote::Corrupted,
-        false if is_message && !other() && holds(BLOCKS) => Vote::Like,
-        false if is_message && !other() => Vote::FitsLike,
         false => Vote::Foreign,
     }
 }
 
 fn read(doc: &Doc, draft: &mut Draft<'_>) {
     doc.root().into_iter().for_each(|root| message(root, draft));
-    note_unknown_fields(doc, &[KEYS, DIALECT_KEYS], draft);
     if (draft.entry.kind == Kind::Opaque || doc.get("content").is_none())
         && let Some(name) = corrupted(doc.root(), KEYS, ROLES)
     {

@@ -190,8 +190,7 @@ impl Format {
 
     /// Whether a whole object in a damaged line is a record.
     pub(crate) fn is_record(&self, doc: &Doc) -> bool {
-        self.is_record
-            .map_or_else(|| matches!((self.vote)(doc), Vote::Own | Vote::Like | Vote::Fits), |is| is(doc))
+        self.is_record.map_or_else(|| matches!((self.vote)(doc), Vote::Own | Vote::Fits), |is| is(doc))
     }
 }
 
@@ -559,13 +558,8 @@ pub struct Lost<'a> {
 pub enum Vote {
     /// The file is of this format, unless another object contradicts.
     Own,
-    /// The file is of this format, unless another format calls the object its own: it has fields that the format does not know,
-    /// or that several programs add.
-    Like,
     /// It may be: such objects occur in this format, and in others.
     Fits,
-    /// It may be, unless another format calls the object its own.
-    FitsLike,
     /// It may be, if some bytes of a name in the object were overwritten. That does not rule the format out while most
     /// objects are whole.
     Corrupted,

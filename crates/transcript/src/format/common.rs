@@ -201,24 +201,6 @@ pub(super) fn only_keys(doc: &Doc, names: &[&str]) -> bool {
     fields.map(|(key, _)| key).all(|key| is_any(key, names))
 }
 
-/// Whether a field has one of these names, or had one before some bytes of it were overwritten.
-pub(super) fn has_key_like(doc: &Doc, names: &'static [&'static str]) -> bool {
-    let fields = doc.root().into_iter().flat_map(Value::fields);
-    fields
-        .map(|(key, _)| key)
-        .any(|key| is_any(key, names) || most_like(key, &mut names.iter().copied()).is_some())
-}
-
-/// Notes the fields of a message that none of these lists names: they may be anything, such as a place in an order.
-pub(super) fn note_unknown_fields(doc: &Doc, known: &[&'static [&'static str]], draft: &mut Draft<'_>) {
-    let names = || known.iter().flat_map(|names| names.iter().copied());
-    for (key, _) in doc.root().into_iter().flat_map(Value::fields) {
-        if !names().any(|name| key.is(name)) && most_like(key, &mut names()).is_none() {
-            draft.issue(ContentIssueKind::UnknownField, key.span());
-        }
-    }
-}
-
 /// An RFC 3339 timestamp one millisecond later; the same text if it is not a timestamp.
 pub(super) fn later(timestamp: &[u8]) -> String {
     let text = String::from_utf8_lossy(timestamp);

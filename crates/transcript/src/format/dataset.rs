@@ -216,9 +216,7 @@ fn vote(doc: &Doc, dialect: &DatasetDialect) -> Vote {
             Vote::Own => said = Vote::Own,
             Vote::Fits if said == Vote::Silent => said = Vote::Fits,
             Vote::Fits => {}
-            Vote::Silent | Vote::Like | Vote::FitsLike | Vote::Corrupted | Vote::Foreign => {
-                return Vote::Silent;
-            }
+            Vote::Silent | Vote::Corrupted | Vote::Foreign => return Vote::Silent,
         }
     }
     said

@@ -11,8 +11,8 @@ use super::base::{
     SupportLevel, Vote,
 };
 use super::common::{
-    answered, asked, content_parts, corrupted, has_block, has_key_like, is_reminder, is_string, items,
-    listed_calls, note_corrupted, note_unknown_fields, only_keys, says, says_any, summary_message,
+    answered, asked, content_parts, corrupted, has_block, is_reminder, is_string, items, listed_calls,
+    note_corrupted, only_keys, says, says_any, summary_message,
 };
 use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
@@ -49,13 +49,7 @@ pub(super) const BARE: Format = Format {
     vote: |doc| match is_bare(doc) {
         true => Vote::Own,
         false if is_corrupted_bare(doc) => Vote::Corrupted,
-        false if is_dialect(doc) && (is_of_known_fields(doc) || has_pair(doc)) => Vote::Like,
-        false if is_dialect(doc) => Vote::FitsLike,
         false => Vote::Foreign,
-    },
-    read: |doc, draft| {
-        message(doc.root(), draft);
-        note_unknown_fields(doc, &[KEYS, DIALECT_KEYS], draft);
     },
     ..CHAT
 };
@@ -101,7 +95,6 @@ pub(super) const VIBE: Format = Format {
         let own = is_string(doc.get("message_id")) || injected;
         vote(doc, own && is_message(doc) && doc.get("type").is_none())
     },
-    read: CHAT.read,
     ..BARE
 };
 
@@ -114,8 +107,7 @@ pub(super) const PICOCLAW: Format = Format {
     counted: Some(OutsideCount::Lines("the .meta.json beside it (skip, count)")),
     roots: &[Root { env: None, home: ".picoclaw/workspace", below: "sessions" }],
     // Dumps of other chats have times too, and ids.
-    vote: |doc| vote(doc, is_string(doc.get("created_at")) && has_message(doc) && !is_of_a_table(doc)),
-    read: CHAT.read,
+    vote: |doc| vote(doc, is_string(doc.get("created_at")) && is_message(doc) && !is_of_a_table(doc)),
     ..BARE
 };
 
@@ -184,7 +176,6 @@ fn vote(doc: &Doc, own: bool) -> Vote {
     match own {
         true => Vote::Own,
         false if is_bare(doc) => Vote::Fits,
-        false if is_dialect(doc) => Vote::FitsLike,
         false => Vote::Silent,
     }
 }
@@ -200,52 +191,6 @@ const KEYS: &[&str] = &[
     "annotations",
     "audio",
     "reasoning_content",
-];
-/// Fields that gateways, SDKs and programs with histories of their own add: OpenRouter, `LiteLLM`, Google's door for OpenAI's API,
-/// vLLM, Ollama, `DeepSeek`, Moonshot, tuning. None of them says which messages are sent.
-const DIALECT_KEYS: &[&str] = &[
-    "reasoning",
-    "reasoning_details",
-    "reasoning_items",
-    "thinking",
-    "thinking_blocks",
-    "provider_specific_fields",
-    "extra_content",
-    "cache_control",
-    "images",
-    "prefix",
-    "partial",
-    "weight",
-    "tool_name",
-    "parsed",
-    "id",
-    "model",
-    "timestamp",
-    "created",
-    "created_at",
-    "createdAt",
-    "is_error",
-    "status",
-    "usage",
-    "finish_reason",
-    "logprobs",
-    "metadata",
-];
-/// Fields by which a line is something else: an event, a record around a message, or another dialect.
-const NOT_KEYS: &[&str] = &[
-    "type",
-    "_type",
-    "kind",
-    "event",
-    "message",
-    "messages",
-    "data",
-    "payload",
-    "parts",
-    "toolInvocations",
-    "uuid",
-    "parentUuid",
-    "experimental_attachments",
 ];
 /// Arguments are a text that holds JSON. Reasonix has no `function` around it.
 pub(super) const ARGUMENTS: Arguments =
@@ -269,7 +214,7 @@ fn is_of_a_table(doc: &Doc) -> bool {
 
 /// Whether there are calls without a `function` around their name, as Reasonix writes.
 fn is_flat(calls: Option<Value<'_>>) -> bool {
-    items(calls).any(|call| call.get("function").is_none() && call.get("custom").is_none())
+    items(calls).any(|call| call.get("function").is_none())
 }
 
 /// Whether an object is a message of the bare dialect.
@@ -277,30 +222,13 @@ fn is_bare(doc: &Doc) -> bool {
     only_keys(doc, KEYS) && has_message(doc)
 }
 
-/// Whether it is one but for fields that gateways and other programs add.
-fn is_dialect(doc: &Doc) -> bool {
-    has_message(doc) && !has_key_like(doc, NOT_KEYS) && corrupted(doc.root(), KEYS, ROLES).is_none()
-}
-
-/// Whether gateways and SDKs are known to add what it has beside a bare message.
-fn is_of_known_fields(doc: &Doc) -> bool {
-    only_keys(doc, &[KEYS, DIALECT_KEYS].concat())
-}
-
-/// Whether it calls a tool or answers a call. Roles alone occur in any chat.
-fn has_pair(doc: &Doc) -> bool {
-    ["tool_calls", "tool_call_id"].iter().any(|key| doc.get(key).is_some())
-}
-
 /// Whether it has the fields of a bare message, and nothing of another dialect.
 fn has_message(doc: &Doc) -> bool {
-    let empty = || says(doc, "role", "assistant") && only_keys(doc, KEYS);
     is_message(doc)
-        && (doc.get("content").is_some() || doc.get("tool_calls").is_some() || empty())
+        && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
         && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
         && !is_flat(doc.get("tool_calls"))
         && !has_block(doc.get("content"), NOT_PARTS)
-        && items(doc.get("content")).all(|part| part.get("type").is_some())
 }
 
 /// Whether it would be one if not for an overwritten name. The value under that name must then be in order as well.
@@ -400,14 +328,6 @@ fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     listed_calls(doc.get("tool_calls"), each);
 }
 
-/// The name and the arguments of a call, of a tool that takes JSON or of one that takes any text.
-fn called(call: Value<'_>) -> [Option<Value<'_>>; 2] {
-    if let Some(custom) = call.get("custom") {
-        return custom.pick(["name", "input"]);
-    }
-    call.get("function").unwrap_or(call).pick(["name", "arguments"])
-}
-
 /// Reads a message of this dialect.
 pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else { return };
@@ -427,7 +347,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
                 draft.shows();
             }
             for call in items(calls) {
-                let [name, arguments] = called(call);
+                let [name, arguments] = call.get("function").unwrap_or(call).pick(["name", "arguments"]);
                 draft.call(call, call.get("id"), name, arguments.is_none_or(Value::is_null));
             }
             if items(calls).next().is_some() {

@@ -318,9 +318,7 @@ impl Scanner<'_> {
     /// When the source cannot be read.
     pub fn finish_whole(self, source: &dyn Source) -> Result<Scanned, Fault> {
         let mut read = self.finish(source.len());
-        // A whole object on one line is a row, of which there is only one.
-        let is_row = read.transcript.lines == 1 && read.transcript.damage.is_empty();
-        if !is_row && may_be_document(&read) && json::is_document(source)? {
+        if may_be_document(&read) && json::is_document(source)? {
             let mut document = Scanned::default();
             let Transcript { bytes, lines, is_document, .. } = &mut document.transcript;
             (*bytes, *lines, *is_document) = (read.transcript.bytes, read.transcript.lines, true);

@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
         code: CODE,
         name: "unknown-kind",
         help: Help {
-            what: "A record or a block is of a kind that Tailor does not know, or a bare message has a field that no known dialect has.",
+            what: "A record or a block is of a kind that Tailor does not know.",
             why: "The agent is newer than this Tailor, or another program wrote to its file. The record may be a message, \
                   or may change which messages the agent sends, so a repair of the conversation could be a guess.",
             fix: "None. Oversized results are shortened and damaged lines are repaired as ever, but repairs that add, remove or \
@@ -42,7 +42,7 @@ const CODE: &str = "V2";
 /// Whether some records are of unknown kinds, and the user did not say that this does not matter.
 pub(crate) fn is_in_doubt(session: &Session<'_>) -> bool {
     !session.policy.selection.allows(CODE)
-        && session.transcript.issues().iter().any(|issue| noun(issue.kind).is_some())
+        && session.transcript.issues().iter().any(|issue| issue.kind == ContentIssueKind::Unknown)
 }
 
 /// Whether a fix could be a wrong guess because of records of unknown kinds. Shortened texts and whole bytes never are.
@@ -61,31 +61,22 @@ pub(crate) fn depends_on_all(finding: &Finding) -> bool {
 
 /// One finding for each kind, at its first record.
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
-    let mut kinds = BTreeMap::<(&str, String), (u32, u64)>::new();
+    let mut kinds = BTreeMap::<String, (u32, u64)>::new();
     for issue in session.transcript.issues() {
-        if let Some(noun) = noun(issue.kind) {
+        if issue.kind == ContentIssueKind::Unknown {
             let name = name_at(session, issue.block)?;
-            kinds.entry((noun, name)).or_insert((issue.entry, 0)).1 += 1;
+            kinds.entry(name).or_insert((issue.entry, 0)).1 += 1;
         }
     }
-    for ((noun, name), (entry, count)) in kinds {
+    for (name, (entry, count)) in kinds {
         let writer =
             writer_of(session, entry)?.map_or_else(String::new, |writer| format!(", written by {writer}"));
         let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
         let message =
-            format!("the {noun} {name}{writer}, is not known{times}; repairs of the conversation are held");
+            format!("the kind {name}{writer}, is not known{times}; repairs of the conversation are held");
         out.push(about(&RULE, session, entry, Severity::Note, message));
     }
     Ok(())
-}
-
-/// What is not known, in a word; `None` for any other issue.
-fn noun(issue: ContentIssueKind) -> Option<&'static str> {
-    match issue {
-        ContentIssueKind::Unknown => Some("kind"),
-        ContentIssueKind::UnknownField => Some("field"),
-        _ => None,
-    }
 }
 
 /// The name of a kind, as it is in the file.
