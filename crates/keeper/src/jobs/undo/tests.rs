@@ -256,28 +256,107 @@ fn a_text_that_quotes_a_cut_is_no_place_for_what_was_cut() {
     }
 }
 
+/// A call without a result.
+fn open_call(id: &str) -> String {
+    pair(id, 40).lines().next().unwrap().to_string() + "\n" + HELLO
+}
+
+impl FileAndVault {
+    /// Puts in missing results, and cuts what is too long.
+    fn repair(&self, chars_max: u64) -> String {
+        let selection = Selection { allow: vec!["P1".into()], ..Selection::default() };
+        let policy = Policy { selection, result_chars_max: chars_max, ..Policy::default() };
+        let options = Options { policy: policy.into(), ..self.options(chars_max) };
+        maintain(&self.path(), None, &options).unwrap().run.unwrap()
+    }
+}
+
 /// What a repair put in belongs together: if somebody has changed a part of it, the rest stays as well, whatever may be undone.
 #[test]
 fn half_of_a_repair_is_not_undone() {
-    let call = |id: &str| pair(id, 40).lines().next().unwrap().to_string() + "\n" + HELLO;
-    let text = HELLO.to_string() + &call("a") + &call("b");
+    let text = HELLO.to_string() + &open_call("a") + &open_call("b");
     let place = FileAndVault::new(&text);
-    let selection = Selection { allow: vec!["P1".into()], ..Selection::default() };
-    let policy = Policy { selection, ..Policy::default() };
-    let options = Options { policy: policy.into(), ..place.options(200) };
-    let run = maintain(&place.path(), None, &options).unwrap().run.unwrap();
+    let run = place.repair(200);
     let fixed = place.text();
     let added: Vec<&str> = fixed.lines().filter(|line| line.contains("tool_call_id")).collect();
     assert_eq!(added.len(), 2, "{fixed}");
     let changed = fixed.replace(added[1], &pair("b", 40).lines().nth(1).unwrap().replace("row", "own"));
     fs::write(place.path(), &changed).unwrap();
     for extent in [Extent::Whole, Extent::Possible] {
-        let ending = undo(&place.path(), None, &options, Some(&run), extent).unwrap().ending;
+        let ending = undo(&place.path(), None, &place.options(200), Some(&run), extent).unwrap().ending;
         assert!(matches!(ending, Ending::Refused(Refusal::ChangedSince { .. })), "{ending:?}");
         assert_eq!(place.text(), changed);
     }
     fs::write(place.path(), fixed).unwrap();
     assert_eq!((place.undo(Some(&run)), place.text()), (Ending::Undone, text));
+}
+
+/// A repair is whole although a cut of the same run is not.
+#[test]
+fn a_repair_is_undone_beside_a_cut_that_somebody_changed() {
+    let (text, end) = (session(&[900]), open_call("a"));
+    let place = FileAndVault::new(&(text.clone() + &end));
+    place.repair(200);
+    let changed = place.text().replace("omitted", "OMITTED");
+    fs::write(place.path(), &changed).unwrap();
+    assert_eq!(place.undo_partly(None), (Ending::Undone, 1, 1));
+    let cut = changed.lines().nth(2).unwrap();
+    assert_eq!(place.text(), text.replace(text.lines().nth(2).unwrap(), cut) + &end);
+}
+
+/// What a repair put in has no marker by which it could be found: only the records of later runs say where it is, whether those
+/// cut what comes before it, cut it again, or put it back.
+#[test]
+fn a_repair_is_found_behind_what_later_runs_did() {
+    let text = session(&[900, 700]) + &open_call("a");
+    for (limits, undone) in [(&[600, 200][..], 0), (&[200], 1), (&[600, 200], 1), (&[600, 200], 2)] {
+        let mut place = FileAndVault::new(&text);
+        let repair = place.repair(5_000);
+        for &chars_max in limits {
+            place.fix(chars_max).unwrap();
+        }
+        for _ in 0..undone {
+            assert_eq!(place.undo(None), Ending::Undone);
+        }
+        let more = place.append_pair(30);
+        assert_eq!(place.undo(Some(&repair)), Ending::Undone, "{limits:?}, {undone} undone");
+        while place.undo(None) == Ending::Undone {}
+        assert_eq!(place.text(), text.clone() + &more, "{limits:?}, {undone} undone");
+    }
+}
+
+/// What an earlier run took out, and what a later one cuts in it once it is back, is text that the repair has never seen.
+#[test]
+fn a_repair_is_found_behind_what_came_back_since() {
+    let text = session(&[900, 700]) + &open_call("a");
+    for is_cut_again in [false, true] {
+        let place = FileAndVault::new(&text);
+        let first = place.fix(200).unwrap();
+        let repair = place.repair(5_000);
+        assert_eq!(place.undo(Some(&first)), Ending::Undone);
+        if is_cut_again {
+            place.fix(400).unwrap();
+        }
+        assert_eq!(place.undo(Some(&repair)), Ending::Undone, "{is_cut_again}");
+        assert_eq!(place.undo(None) == Ending::Undone, is_cut_again);
+        assert_eq!(place.text(), text, "{is_cut_again}");
+    }
+}
+
+/// A copy has runs of its own, which are later than the one that it took along.
+#[test]
+fn a_run_of_the_original_is_found_behind_those_of_a_copy() {
+    let text = session(&[900, 700]) + &open_call("a");
+    let place = FileAndVault::new(&text);
+    let repair = place.repair(5_000);
+    let copy = place.folder.path().join("copy.jsonl");
+    fs::copy(place.path(), &copy).unwrap();
+    assert_eq!(maintain(&copy, None, &place.options(200)).unwrap().ending, Ending::Fixed);
+    for run in [Some(repair.as_str()), None] {
+        let ending = undo(&copy, None, &place.options(0), run, Extent::Whole).unwrap().ending;
+        assert_eq!(ending, Ending::Undone, "{run:?}");
+    }
+    assert_eq!(fs::read_to_string(&copy).unwrap(), text);
 }
 
 /// The run stays one of the original, whatever becomes of the copy.
