@@ -299,6 +299,19 @@ fn what_cannot_be_read_is_listed_and_ends_with_2() {
     }
 }
 
+/// A call of pi's and its result, which go on after the whole session.
+fn pi_result(text: &str) -> String {
+    let record = |id: &str, parent: &str, message: serde_json::Value| {
+        serde_json::json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2026-07-01T10:00:02.000Z", "message": message})
+            .to_string()
+            + "\n"
+    };
+    let call = serde_json::json!({"role": "assistant", "content": [{"type": "toolCall", "id": "t", "name": "ls", "arguments": {}}]});
+    let result = serde_json::json!({"role": "toolResult", "toolCallId": "t", "toolName": "ls", "isError": false,
+        "content": [{"type": "text", "text": text}]});
+    record("c1", "a1", call) + &record("r1", "c1", result)
+}
+
 #[test]
 fn what_the_provider_refused_is_explained() {
     let dir = Dir::new();
@@ -308,13 +321,27 @@ fn what_the_provider_refused_is_explained() {
         )
     };
     put(&dir, &at(1), &failed("400 `temperature` may only be set to 1 when thinking is enabled"), 1);
-    put(&dir, &at(2), &failed("400 messages.1: something that nobody has seen yet"), 2);
+    let refused = failed("400 messages.1: something that nobody has seen yet")
+        .replace("\"parentId\":\"a1\"", "\"parentId\":\"r1\"");
+    put(
+        &dir,
+        &at(2),
+        &refused.replacen(WHOLE, &(WHOLE.to_string() + &pi_result(&"a row\n".repeat(900))), 1),
+        2,
+    );
     put(&dir, &at(3), &failed("529 overloaded_error: Overloaded"), 3);
     put(&dir, &at(4), &failed("429 rate_limit_error"), 4);
     let found = sessions(&dir, &[]);
     assert_eq!(field(&found, "state"), ["ok", "refused", "ok", "ok"]);
     let command = found[1]["command"].as_str().unwrap();
     assert!(command.starts_with("tailor explain ~/.pi/"), "{command}");
+    // What was sent then is no longer in the file: the answer says nothing of it any more.
+    let fixed =
+        dir.tailor(&["fix", "--settle", "0", "--cut-results", "20", "0d0f6666-1a2b-4c3d-8e4f-5a6b7c8d9e02"]);
+    assert_eq!(fixed.status, 0, "{} {}", fixed.text(), fixed.stderr);
+    assert_eq!(field(&sessions(&dir, &[]), "state"), ["ok"; 4]);
+    assert_eq!(dir.tailor(&["undo", "--settle", "0", "0d0f6666-1a2b-4c3d-8e4f-5a6b7c8d9e02"]).status, 0);
+    assert_eq!(field(&sessions(&dir, &[]), "state"), ["ok", "refused", "ok", "ok"]);
     let run = paste(&dir, command);
     assert!(run.stderr.contains("I don't recognise this error message"), "{} {}", run.text(), run.stderr);
     let run = dir.tailor(&["explain", "0d0f6666-1a2b-4c3d-8e4f-5a6b7c8d9e04"]);

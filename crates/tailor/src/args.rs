@@ -125,8 +125,8 @@ pub(crate) enum Command {
         tailor doctor --json | jq -r 'select(.state == \"broken\").command'\n\
         States: ok; bloated: a repair would save much; broken: the agent or the API refuses it; too long: it does not fit \
         into the model's context window; nearly full: it fills 90% of that; refused: the provider refused the last request; empty, unreadable: \
-        there is nothing to read (exit code 2); in use: an agent is at work on it; ?: not looked at yet.\n\
-        Exit codes: 0 whatever is found, 2 an error."
+        there is nothing to read; in use: an agent is at work on it; ?: not looked at yet.\n\
+        Exit codes: 0 whatever else is found, 2 an error, or a session that is empty or unreadable."
     )]
     Doctor(DoctorArgs),
     /// Repair a session, and start its agent on it.

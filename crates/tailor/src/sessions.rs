@@ -145,11 +145,7 @@ pub(crate) fn describe_error(path: &Path, error: &keeper::Error) -> String {
         return no_such_session(path);
     }
     // As everything else names it.
-    let text = error.to_string().replace("FILE", &shown_word(path));
-    match text.strip_prefix(&*path.to_string_lossy()) {
-        Some(rest) => portable_text(path) + rest,
-        None => text,
-    }
+    format!("{}: {}", portable_text(error.path()), error.reason(&shown_word(error.path())))
 }
 
 /// The error for an id that more than one session has.
@@ -354,9 +350,7 @@ impl ListedSession {
         let path = error.path();
         let found = FoundFile { path: path.to_path_buf(), root: None, written: None };
         let candidate = Candidate::of(found)?;
-        let text = describe_error(path, error);
-        let text = text.strip_prefix(&format!("{}: ", portable_text(path))).unwrap_or(&text);
-        let trouble = Some(text.to_string());
+        let trouble = Some(error.reason(&shown_word(path)));
         Some(Self { state: SessionState::Unreadable, trouble, ..Self::unknown(&candidate) })
     }
 

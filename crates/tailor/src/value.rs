@@ -184,7 +184,7 @@ pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
 fn length_of_time(text: &str) -> Option<Duration> {
     let (number, unit) = number_and_unit(text);
     // `1 hour` and `2 hours`, but not `2 hs`.
-    let is_named = |name: &str| name == unit || name.len() > 2 && unit.strip_suffix('s') == Some(name);
+    let is_named = |name: &str| name == unit || (name.len() > 2 && unit.strip_suffix('s') == Some(name));
     let (_, seconds) = UNITS.iter().find(|(name, _)| is_named(name))?;
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
 }

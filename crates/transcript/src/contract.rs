@@ -25,7 +25,7 @@ mod sglang;
 mod xai;
 mod zai;
 
-pub use base::{Clause, Contract, Door, Letters, Sure, Term, Variant};
+pub use base::{Clause, Contract, Letters, Sure, Term, Variant};
 pub use judge::{Objection, Reaction, Verdict, judge};
 pub use mends::{MENDS, Mends};
 pub use recorded::{Recorded, recorded};

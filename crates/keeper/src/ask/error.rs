@@ -5,6 +5,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Stands for the file in the commands of a way out.
+const FILE: &str = "FILE";
+
 /// A file could not be dealt with; it is as it was. Reads `<path>: could not <verb> …: <cause>`.
 #[derive(Debug)]
 pub struct Error {
@@ -73,22 +76,27 @@ pub fn is_hindrance(cause: &io::Error) -> bool {
     by_kind || will_pass(cause)
 }
 
+impl Error {
+    /// What could not be done, why, and what to do, without the path. Commands name the file by this word.
+    pub fn reason(&self, file: &str) -> String {
+        let way_out = match (self.way_out, self.cause.kind()) {
+            (Some(way_out), _) => way_out.replace(FILE, file),
+            (None, io::ErrorKind::PermissionDenied) => "run as the owner of the file, or as root".to_string(),
+            (None, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                "the file is unchanged; free some space and run again".to_string()
+            }
+            (None, io::ErrorKind::ReadOnlyFilesystem) => {
+                "pass --copy-to DIR to write the repaired text elsewhere".to_string()
+            }
+            (None, _) => return format!("could not {}: {}", self.verb, self.cause),
+        };
+        format!("could not {}: {} ({way_out})", self.verb, self.cause)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: could not {}: {}", self.path.display(), self.verb, self.cause)?;
-        if let Some(way_out) = self.way_out {
-            return write!(f, " ({way_out})");
-        }
-        match self.cause.kind() {
-            io::ErrorKind::PermissionDenied => f.write_str(" (run as the owner of the file, or as root)"),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                f.write_str(" (the file is unchanged; free some space and run again)")
-            }
-            io::ErrorKind::ReadOnlyFilesystem => {
-                f.write_str(" (pass --copy-to DIR to write the repaired text elsewhere)")
-            }
-            _ => Ok(()),
-        }
+        write!(f, "{}: {}", self.path.display(), self.reason(FILE))
     }
 }
 

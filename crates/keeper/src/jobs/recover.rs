@@ -278,9 +278,8 @@ pub fn recovered_since(vault: &Vault, path: &Path, failure: &Failure) -> Result<
 ///
 /// When the vault cannot be read.
 pub fn changed_since(vault: &Vault, path: &Path, failure: &Failure) -> Result<bool, Error> {
-    Ok(runs(vault, path, |purpose| !matches!(purpose, Some(Purpose::Merge | Purpose::Prune)))?
-        .first()
-        .is_some_and(|(end, _)| failure.at < *end))
+    let changes = runs(vault, path, |purpose| purpose != Some(Purpose::Prune))?;
+    Ok(changes.first().is_some_and(|(end, _)| failure.at < *end))
 }
 
 /// Whether a session was recovered after a failed request whose error names this number of tokens. `path` has no
@@ -311,7 +310,7 @@ fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, Purpose)>, Error> 
     Ok(found.into_iter().filter_map(|(end, purpose)| Some((end, purpose?))).collect())
 }
 
-/// The runs of a file for such a purpose that were not undone, as above.
+/// The runs of a file for such a purpose that were not undone and undo nothing, in the same way.
 fn runs(
     vault: &Vault,
     path: &Path,
@@ -322,7 +321,7 @@ fn runs(
     // How many bytes later runs have added before the place.
     let (mut grown, mut found) = (0_i128, Vec::new());
     for record in records.iter().rev().filter(|record| record.state != RunState::Kept) {
-        if is_meant(record.purpose) && !record.is_undone(&records) {
+        if is_meant(record.purpose) && record.can_be_undone(&records) {
             found.push((u64::try_from(i128::from(record.bytes_after) + grown).unwrap_or(0), record.purpose));
         }
         grown += i128::from(record.bytes_after) - i128::from(record.bytes_before);

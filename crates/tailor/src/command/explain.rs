@@ -419,7 +419,7 @@ fn error(known: &'static Family, text: &str, ask: &mut Ask<'_>) -> CommandResult
     let is_named = given.as_ref().is_some_and(|file| !file.is_dir()) || session_ids(text).next().is_some();
     let is_lost = known.name == "lost" && is_named;
     let is_about = |finding: &Finding| {
-        known.codes.contains(&finding.rule.code()) || is_lost && finding.severity >= Severity::Warning
+        known.codes.contains(&finding.rule.code()) || (is_lost && finding.severity >= Severity::Warning)
     };
     if is_length(text) {
         return too_long(path, text, ask, &is_about);

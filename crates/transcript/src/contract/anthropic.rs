@@ -1,19 +1,15 @@
 //! Anthropic Messages.
 
-use super::base::{BASE, Clause, Contract, Door, Letters, Term};
+use super::base::{BASE, Clause, Contract, Letters, Term};
 
 pub(super) const CONTRACT: Contract = Contract {
     name: "anthropic",
     title: "Anthropic Messages",
-    door: Door::Messages,
     providers: &["claude", "google-vertex-anthropic", "vertex-anthropic", "anthropic-vertex"],
     models: &["claude"],
     clauses: &[
         // Clients cut at 64; the API's own limit is not known.
-        Clause::known(
-            Term::CallIds(Letters { max: usize::MAX, ..Letters::word(0) }),
-            "litellm 1.110.2, pi-ai 0.74.2",
-        ),
+        Clause::known(Term::CallIds(Letters::word(usize::MAX)), "litellm 1.110.2, pi-ai 0.74.2"),
         Clause::known(Term::ToolNames(Letters::word(128)), "litellm 1.110.2"),
         Clause::known(Term::ArgumentsAreObject, "anthropic 2.14.0, tried with its types"),
         Clause::known(Term::NoBlankText, "litellm 1.110.2, pydantic-ai 2.68.0"),

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::mem::discriminant;
 
 /// What an API accepts as the history of a request. A contract is a constant in a file of its own; one line in
@@ -11,8 +12,6 @@ pub struct Contract {
     pub name: &'static str,
     /// What people call the API.
     pub title: &'static str,
-    /// How requests are written.
-    pub door: Door,
     /// Names of the provider in sessions, and in `--for`.
     pub providers: &'static [&'static str],
     /// How the names of models begin that this provider made, for sessions that record no provider.
@@ -26,31 +25,8 @@ pub struct Contract {
 }
 
 /// A contract that says nothing.
-pub(super) const BASE: Contract = Contract {
-    name: "",
-    title: "",
-    door: Door::Chat,
-    providers: &[],
-    models: &[],
-    clauses: &[],
-    over: None,
-    variants: &[],
-};
-
-/// How a request is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
-    /// Anthropic's Messages.
-    Messages,
-    /// Bedrock's Converse.
-    Converse,
-    /// `OpenAI`'s Chat Completions.
-    Chat,
-    /// `OpenAI`'s Responses.
-    Responses,
-    /// Gemini's `generateContent`.
-    Gemini,
-}
+pub(super) const BASE: Contract =
+    Contract { name: "", title: "", providers: &[], models: &[], clauses: &[], over: None, variants: &[] };
 
 /// What differs for models whose names begin like one of these.
 pub struct Variant {
@@ -112,8 +88,8 @@ impl Sure {
 /// The characters of an id or a name: letters of ASCII, digits, and some others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Letters {
-    /// What else may occur.
-    pub others: &'static str,
+    /// What else may occur; `None` for anything.
+    pub others: Option<&'static str>,
     /// How short it may be.
     pub min: usize,
     /// How long it may be.
@@ -125,16 +101,28 @@ pub struct Letters {
 impl Letters {
     /// Letters, digits, `_` and `-`.
     pub(super) const fn word(max: usize) -> Self {
-        Self { others: "_-", min: 1, max, begins_with_letter: false }
+        Self { others: Some("_-"), min: 1, max, begins_with_letter: false }
+    }
+
+    /// Any characters.
+    pub(super) const fn any(max: usize) -> Self {
+        Self { others: None, min: 0, max, begins_with_letter: false }
+    }
+
+    /// Nothing but letters and digits.
+    pub(super) const fn exactly(length: usize) -> Self {
+        Self { others: Some(""), min: length, max: length, begins_with_letter: false }
     }
 
     /// Whether a text is of these.
     pub fn take(&self, text: &[u8]) -> bool {
-        let fits = |byte: &u8| byte.is_ascii_alphanumeric() || self.others.as_bytes().contains(byte);
+        let fits = |others: &str| {
+            text.iter().all(|byte| byte.is_ascii_alphanumeric() || others.as_bytes().contains(byte))
+        };
         let begins = text.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
         (self.min..=self.max).contains(&text.len())
             && (!self.begins_with_letter || begins)
-            && (self.others.is_empty() && self.min == 0 || text.iter().all(fits))
+            && self.others.is_none_or(fits)
     }
 
     fn words(&self) -> String {
@@ -145,9 +133,9 @@ impl Letters {
         };
         let first = if self.begins_with_letter { ", a letter or `_` first" } else { "" };
         match self.others {
-            "" if self.min == 0 => format!("any characters, {lengths}"),
-            "" => format!("letters and digits, {lengths}{first}"),
-            others => format!("letters, digits and `{others}`, {lengths}{first}"),
+            None => format!("any characters, {lengths}"),
+            Some("") => format!("letters and digits, {lengths}{first}"),
+            Some(others) => format!("letters, digits and `{others}`, {lengths}{first}"),
         }
     }
 }
@@ -243,7 +231,7 @@ impl Term {
             Self::CallIds(letters) => format!("call ids: {}", letters.words()),
             Self::ItemIds(kinds) => {
                 let each = |(kind, prefix): &(&str, &str)| format!("{kind} `{prefix}`");
-                let kinds: alloc::vec::Vec<String> = kinds.iter().map(each).collect();
+                let kinds: Vec<String> = kinds.iter().map(each).collect();
                 format!("item ids: at most 64 characters, and begin by kind: {}", kinds.join(", "))
             }
             Self::ToolNames(letters) => format!("tool names: {}", letters.words()),
@@ -267,7 +255,7 @@ impl Term {
             Self::CallsSigned(placeholder) => {
                 format!("first call of a turn signed, or `{placeholder}` in place of the signature")
             }
-            Self::EarlierCallsSigned => "the same in earlier turns".into(),
+            Self::EarlierCallsSigned => "first call of an earlier turn signed, too".into(),
             Self::RequestBytes(most) => format!("requests of at most {most} bytes"),
         }
     }

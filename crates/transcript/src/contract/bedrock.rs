@@ -1,16 +1,15 @@
 //! Bedrock Converse.
 
-use super::base::{BASE, Clause, Contract, Door, Letters, Term, Variant};
+use super::base::{BASE, Clause, Contract, Letters, Term, Variant};
 
 pub(super) const CONTRACT: Contract = Contract {
     name: "bedrock-converse",
     title: "Bedrock Converse",
-    door: Door::Converse,
     providers: &["bedrock", "amazon-bedrock", "bedrock-converse-stream"],
     models: &["us.", "eu.", "apac.", "global."],
     clauses: &[
         Clause::known(
-            Term::CallIds(Letters { others: "_.:-", min: 1, max: 64, begins_with_letter: false }),
+            Term::CallIds(Letters { others: Some("_.:-"), min: 1, max: 64, begins_with_letter: false }),
             "botocore 1.44.8",
         ),
         Clause::known(Term::ToolNames(Letters::word(64)), "botocore 1.44.8"),
@@ -31,10 +30,7 @@ pub(super) const CONTRACT: Contract = Contract {
         Variant {
             models: &["mistral", "us.mistral", "eu.mistral", "apac.mistral"],
             clauses: &[
-                Clause::known(
-                    Term::CallIds(Letters { others: "", min: 9, max: 9, begins_with_letter: false }),
-                    "@ai-sdk/amazon-bedrock",
-                ),
+                Clause::known(Term::CallIds(Letters::exactly(9)), "@ai-sdk/amazon-bedrock"),
                 Clause::known(Term::BeginsWithUser, "pydantic-ai 2.68.0, live"),
                 Clause::known(Term::NoUserAfterResult, "pydantic-ai 2.68.0, live"),
             ],

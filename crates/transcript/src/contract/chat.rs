@@ -1,6 +1,6 @@
 //! `OpenAI` Chat Completions, and what providers who copy it share.
 
-use super::base::{BASE, Clause, Contract, Door, Letters, Term};
+use super::base::{BASE, Clause, Contract, Letters, Term};
 
 pub(super) const CONTRACT: Contract = Contract {
     name: "openai-chat",
@@ -9,7 +9,7 @@ pub(super) const CONTRACT: Contract = Contract {
     clauses: &[
         // pi cuts at 40, Kimi Code at 64: they disagree.
         Clause::believed(
-            Term::CallIds(Letters { others: "", min: 0, max: 40, begins_with_letter: false }),
+            Term::CallIds(Letters::any(40)),
             "pi-ai 0.74.2; \"string too long … maximum length 40\"",
         ),
         Clause::known(Term::NoImagesInResults, "openai-openapi f85dbe2, tried with its schema"),
@@ -26,7 +26,6 @@ pub(super) const CONTRACT: Contract = Contract {
 pub(super) const SHARED: Contract = Contract {
     name: "chat",
     title: "Every API of this shape",
-    door: Door::Chat,
     clauses: &[
         Clause::known(Term::ToolNames(Letters::word(64)), "openai-openapi f85dbe2"),
         Clause::known(Term::NoEmptyMessage, "openai-openapi f85dbe2, pydantic-ai 2.68.0"),

@@ -1,16 +1,15 @@
 //! Gemini's `generateContent`: AI Studio and Vertex.
 
-use super::base::{BASE, Clause, Contract, Door, Letters, Term};
+use super::base::{BASE, Clause, Contract, Letters, Term};
 
 pub(super) const CONTRACT: Contract = Contract {
     name: "gemini",
     title: "Gemini",
-    door: Door::Gemini,
     providers: &["google", "google-vertex", "vertex", "google-gemini-cli", "google-antigravity"],
     models: &["gemini"],
     clauses: &[
         Clause::known(
-            Term::ToolNames(Letters { others: "_.:-", min: 1, max: 128, begins_with_letter: true }),
+            Term::ToolNames(Letters { others: Some("_.:-"), min: 1, max: 128, begins_with_letter: true }),
             "google-genai 3.6.1",
         ),
         Clause::known(Term::ArgumentsAreObject, "google-genai 3.6.1, tried with its types"),

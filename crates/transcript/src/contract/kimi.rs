@@ -9,10 +9,7 @@ pub(super) const CONTRACT: Contract = Contract {
     providers: &["moonshot", "moonshotai", "moonshotai-cn", "kimi-coding"],
     models: &["kimi", "moonshot"],
     clauses: &[
-        Clause::known(
-            Term::CallIds(Letters { others: "", min: 0, max: 64, begins_with_letter: false }),
-            "kimi-code d723cc4",
-        ),
+        Clause::known(Term::CallIds(Letters::any(64)), "kimi-code d723cc4"),
         Clause::reported(Term::ArgumentsAreJson, "kimi-cli #2165, #1171"),
         Clause::reported(
             Term::ReasoningWithCalls,

@@ -14,7 +14,7 @@ pub struct Mends {
 pub const MENDS: &[Mends] = &[
     Mends {
         format: "pi",
-        agent: "pi 0.74.2",
+        agent: "pi 1.6.0",
         about: &["call-ids", "item-ids", "open-call", "reasoning", "no-images"],
     },
     Mends { format: "opencode", agent: "OpenCode 47767a7", about: &["reasoning"] },

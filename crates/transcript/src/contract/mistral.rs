@@ -10,10 +10,7 @@ pub(super) const CONTRACT: Contract = Contract {
     models: &["mistral", "devstral", "codestral", "magistral", "ministral", "pixtral"],
     clauses: &[
         // By tokenizer: 9 letters and digits up to v7, anything from v11 on. Which model has which is not known.
-        Clause::reported(
-            Term::CallIds(Letters { others: "", min: 9, max: 9, begins_with_letter: false }),
-            "mistral-common 1.13.1, v3 and v7",
-        ),
+        Clause::reported(Term::CallIds(Letters::exactly(9)), "mistral-common 1.13.1, v3 and v7"),
         Clause::known(Term::ToolNames(Letters::word(64)), "mistral-common 1.13.1, tried"),
         Clause::known(Term::CallsAnswered, "mistral-common 1.13.1, tried"),
         Clause::known(Term::ResultsHaveCalls, "mistral-common 1.13.1, tried"),

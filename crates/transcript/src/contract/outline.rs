@@ -204,8 +204,8 @@ impl Writer<'_, '_> {
         let is_in_result = |at: Span| results.iter().any(|block| block.contains(at));
         let thinking = transcript.thinking_of(entry).iter().map(|_| What::Thinking);
         parts.extend(thinking.map(|what| Part { entry, what }));
-        let kind = doc.get("payload").and_then(|payload| payload.get("type"));
-        let is_free = kind.is_some_and(|kind| kind.is("custom_tool_call"));
+        let item = session.format.item_at.and_then(|key| doc.get(key));
+        let is_free = item.and_then(|item| item.get("type")).is_some_and(|kind| kind.is("custom_tool_call"));
         let mut calls: Range<usize> = transcript.calls_of(entry);
         let mut told: Vec<(usize, Option<Given>)> = Vec::new();
         (session.format.parts)(&doc, &mut |part| match part {
@@ -238,7 +238,7 @@ impl Writer<'_, '_> {
             }
             self.outline.bytes += image.data.len();
         }
-        self.outline.items.extend(doc.get("payload").and_then(|payload| item(entry, payload)));
+        self.outline.items.extend(item.and_then(|item| stored_item(entry, item)));
         Ok(parts)
     }
 }
@@ -294,8 +294,8 @@ fn is_signed(session: &Session<'_>, call: usize) -> Result<bool, Fault> {
 }
 
 /// An item of Responses, if it has an id.
-fn item(entry: u32, payload: Value<'_>) -> Option<Item> {
-    let [kind, id] = payload.pick(["type", "id"]);
+fn stored_item(entry: u32, item: Value<'_>) -> Option<Item> {
+    let [kind, id] = item.pick(["type", "id"]);
     let (kind, id) = (kind?.text()?.into_owned(), id?.text()?.into_owned());
     Some(Item { entry, kind, id })
 }

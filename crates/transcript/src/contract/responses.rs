@@ -1,18 +1,14 @@
 //! `OpenAI` Responses, and Codex's door to it.
 
-use super::base::{BASE, Clause, Contract, Door, Letters, Term};
+use super::base::{BASE, Clause, Contract, Letters, Term};
 
 pub(super) const CONTRACT: Contract = Contract {
     name: "openai-responses",
     title: "OpenAI Responses",
-    door: Door::Responses,
     providers: &["openai", "openai-codex", "codex", "azure", "azure-openai-responses"],
     models: &["gpt-", "o1", "o3", "o4"],
     clauses: &[
-        Clause::known(
-            Term::CallIds(Letters { others: "", min: 0, max: 64, begins_with_letter: false }),
-            "openai-openapi f85dbe2",
-        ),
+        Clause::known(Term::CallIds(Letters::any(64)), "openai-openapi f85dbe2"),
         Clause::reported(
             Term::ItemIds(&[
                 ("message", "msg"),

@@ -95,6 +95,8 @@ pub struct Format {
     pub version_at: &'static [&'static [&'static str]],
     /// Where a header or a message of the model may name the provider that answers.
     pub provider_at: &'static [&'static [&'static str]],
+    /// Where a record may hold an item of `OpenAI`'s Responses.
+    pub item_at: Option<&'static str>,
 
     /// Votes on whether a file is of this format, given one of its first objects. It looks at structure alone and never
     /// guesses: a format that is silent about an object is ruled out once another one claims it.
@@ -167,6 +169,7 @@ pub(super) const BASE: Format = Format {
     kinds: &[],
     version_at: &[],
     provider_at: &[],
+    item_at: None,
     vote: |_| Vote::Silent,
     is_record: None,
     read: |_, _| {},

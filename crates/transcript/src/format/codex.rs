@@ -192,6 +192,7 @@ pub(super) const FORMAT: Format = Format {
     kinds: KINDS,
     version_at: &[&["payload", "cli_version"]],
     provider_at: &[&["payload", "model_provider"]],
+    item_at: Some("payload"),
     vote,
     read,
     parts,
