@@ -14,11 +14,11 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 20_075),
+    ("keeper", 20_080),
     ("python", 1_425),
     ("spans", 2_292),
-    ("tailor", 14_964),
-    ("transcript", 32_963),
+    ("tailor", 14_958),
+    ("transcript", 32_934),
     ("watch", 4_050),
 ];
 
