@@ -1021,11 +1021,11 @@ impl CheckArgs {
     }
 }
 
-/// A provider, or a provider and a model, that a contract is known of.
+/// A provider whose contract is known, perhaps with a model.
 fn provider(text: &str) -> Result<String, String> {
     let known = || {
         let names: Vec<&str> = CONTRACTS.iter().map(|contract| contract.name).collect();
-        format!("no contract of this provider is known (known are {})", names.join(", "))
+        format!("what this provider accepts is not known; known are {}", names.join(", "))
     };
     Target::read(text).map(|_| text.to_string()).ok_or_else(known)
 }
