@@ -1,6 +1,6 @@
 //! What each provider accepts as the history of a request, as data. Each API is one file; [`CONTRACTS`] lists them all.
 //!
-//! A contract knows no format, and a format no contract: [`outline`] is the conversation as it would be sent, and [`judge`]
+//! A contract knows no format, and a format no contract: an outline is the conversation as it would be sent, and [`judge`]
 //! compares the two.
 
 mod anthropic;
