@@ -242,6 +242,8 @@ def same_row(where, before, after, findings):
         if findings.touch(id, *DROPS_THINKING) or findings.mended("M4", *REWIRES):
             spared = [block for block in a if block.get("type") in THINKING]
             b = [block for block in b if block.get("type") not in THINKING or block in spared]
+        refused = findings.refused_blocks(id)
+        b = [block for block in b if block.get("type") not in refused]
         if len(b) != len(a):
             differ(where, [x.get("type") for x in b], [x.get("type") for x in a], "has other blocks")
         return sum(same_block(f"{where}.content[{i}]", id, *pair, findings) for i, pair in enumerate(zip(b, a)))

@@ -54,9 +54,16 @@ class Findings:
 
     def refused(self, entry):
         """The fields of an entry that the API's error names (E1), as the findings say."""
+        return self._named(entry, r"the field (\w+),")
+
+    def refused_blocks(self, entry):
+        """The kinds of an entry's blocks that the API's error names."""
+        return self._named(entry, r"a block of kind (\w+),")
+
+    def _named(self, entry, words):
         own = (f for f in self.applied if f["code"] == "E1" and f.get("entry") == entry)
-        said = (re.match(r"the field (\w+),", f["message"]) for f in own)
-        return {field[1] for field in said if field}
+        said = (re.match(words, f["message"]) for f in own)
+        return {name[1] for name in said if name}
 
     def calls(self, *codes):
         return {f["call"] for f in self.applied if f["code"] in codes and f.get("call")}
