@@ -120,6 +120,7 @@ def read_only(paths, at):
     run("doctor", ".", "--titles", at=at)
     run("report", ".", at=at)
     for path in paths:
+        run("scan", "--for", "gemini/gemini-3-pro", path, at=at, may_be_silent=True)
         run("chunk", path, "--max-message-chars", 100, at=at, may_be_silent=True)
         run("recover", path, "--dry-run", "--settle", "0", "--level", 2, at=at, may_be_silent=True)
         run("compact", path, "--dry-run", "--settle", "0", at=at, may_be_silent=True)
