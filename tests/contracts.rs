@@ -225,7 +225,7 @@ fn scan_for_a_provider_prints_the_groups_and_fails_if_one_is_certain() {
     assert!(text.contains("    line 2: arguments that are no JSON object ["), "{text}");
     let chat = dir.tailor(&["scan", "--for", "openai-chat", "--json", file]);
     let line: serde_json::Value = serde_json::from_str(&chat.text()).unwrap();
-    assert_eq!((chat.status, &line["outcome"]), (0, &"no-objection".into()));
+    assert_eq!((chat.status, &line["verdict"]), (0, &"no-objection".into()));
     let unknown = dir.tailor(&["scan", "--for", "nobody", file]);
     assert!(
         unknown.status == 2 && unknown.stderr.contains("known are anthropic, openai-chat"),

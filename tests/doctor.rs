@@ -273,7 +273,7 @@ fn what_cannot_be_read_is_listed_and_ends_with_2() {
     let empty: Vec<&str> = all
         .iter()
         .filter(|line| line["state"] == "empty")
-        .map(|line| line["message"].as_str().unwrap())
+        .map(|line| line["reason"].as_str().unwrap())
         .collect();
     assert!(empty.len() == 3 && empty[0].contains("another file has this id: ~/.pi/"), "{empty:?}");
     assert!(empty[1].starts_with("5,000 NUL bytes") && empty[2].starts_with("no bytes"), "{empty:?}");

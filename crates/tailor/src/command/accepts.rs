@@ -101,9 +101,9 @@ struct VerdictLine<'v> {
     path: String,
     contract: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    model: &'v str,
-    outcome: &'static str,
-    messages: usize,
+    asked_model: &'v str,
+    verdict: &'static str,
+    request_messages_total: usize,
     answered_by: Vec<AnswererLine<'v>>,
     objections: Vec<ObjectionLine<'v>>,
 }
@@ -146,9 +146,9 @@ impl<'v> VerdictLine<'v> {
         Self {
             path: portable_text(path),
             contract: target.contract.name,
-            model: target.model,
-            outcome: outcome(verdict),
-            messages: verdict.messages,
+            asked_model: target.model,
+            verdict: outcome(verdict),
+            request_messages_total: verdict.messages,
             answered_by: verdict.recorded.iter().map(answerer).collect(),
             objections: verdict.objections.iter().map(line).collect(),
         }

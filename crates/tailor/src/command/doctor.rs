@@ -190,7 +190,7 @@ struct DoctorLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a str>,
+    reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<String>,
 }
@@ -303,7 +303,7 @@ fn json(
             turns_left: session.turns_left,
             in_use: session.is_used,
             command: session.command.as_deref(),
-            message: session.trouble.as_deref(),
+            reason: session.trouble.as_deref(),
             resume: session.resume().map(|(words, _)| words.join(" ")),
         };
         writeln!(out, "{}", terminal::json(&serde_json::to_string(&line)?))?;
