@@ -134,7 +134,7 @@ const HEADER: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timesta
 #[test]
 fn no_session_costs_more_than_in_proportion_to_its_length() {
     if !is_thorough() {
-        skipped("a minute of valgrind, which TAILOR_THOROUGH=1 asks for, and .ci/run does");
+        skipped("a minute of valgrind, which TAILOR_THOROUGH=1 asks for, and .ci/long does");
         return;
     }
     let dir = Dir::new();

@@ -168,7 +168,7 @@ pub(crate) fn as_written(path: &Path, text: &str) {
     assert_eq!(differs(path, text), None);
 }
 
-/// Whether `TAILOR_THOROUGH` is set, as in `.ci/run`, so that slow tests run.
+/// Whether `TAILOR_THOROUGH` is set, as in `.ci/run` and `.ci/long`, so that slow tests run.
 pub(crate) fn is_thorough() -> bool {
     std::env::var_os("TAILOR_THOROUGH").is_some()
 }
