@@ -38,6 +38,7 @@ mod power; // `tailor fix` and a power cut: nothing is lost but what the disk lo
 mod profiles; // profiles/cases.md: its cases are in the tests; and the profiles on real transcripts.
 mod readme; // README.md and docs/: examples that run, links that work, a picture that is up to date.
 mod recover; // `tailor recover`, `compact` and `chunk`: a long session can continue, and undo restores every byte.
+mod repository; // `tailor.toml` at the root of a repository: what it sets below it, and what it may not set.
 mod rng; // Repeatable random numbers.
 mod scan; // `tailor scan`: exit codes, selection, its JSON.
 mod sent; // What agents send of a session, against what the real programs sent.

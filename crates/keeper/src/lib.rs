@@ -47,7 +47,7 @@ pub use base::refusal::Refusal;
 pub use base::shown::{is_shown_escaped, plain};
 pub use disk::folder::folder_of;
 pub use jobs::compact::{Compacting, closed, compact};
-pub use jobs::find::{DEPTH_MAX, LeftOut, find, find_without, is_candidate};
+pub use jobs::find::{DEPTH_MAX, FolderGlobs, LeftOut, find, find_without, is_candidate};
 pub use jobs::follow::{Remembered, follow};
 pub use jobs::leave::is_in_use;
 pub use jobs::maintain::{Stream, maintain, maintain_shown, maintain_stream, read, read_to_examine};

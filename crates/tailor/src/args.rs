@@ -18,11 +18,12 @@ pub(crate) use hook::{HookArgs, HookEvent};
 pub(crate) use lines::DataSet;
 pub(crate) use top::{ReportArgs, TopArgs};
 
+use crate::config::repository::FileIgnores;
 use crate::config::{Loaded, load};
 use crate::names;
 use crate::settings::{SettingEdit, Settings};
 use crate::value::{
-    ThinkingChoice, Tokenizer, count, duration, long_duration, millis, or_meant, rules, severity, size,
+    ThinkingChoice, Tokenizer, count, duration, glob, long_duration, millis, or_meant, rules, severity, size,
 };
 use clap::ValueHint::{AnyPath, FilePath};
 use clap::builder::{EnumValueParser, TypedValueParser};
@@ -863,7 +864,7 @@ pub(crate) struct ConfigAt {
 impl ConfigAt {
     /// Reads the configuration and applies the flags, or returns everything that is wrong with it.
     pub(crate) fn read(&self) -> Result<Loaded, Vec<String>> {
-        load(self.config.config.as_deref(), &self.flags(), self.roots())
+        load(self.config.places(), &self.flags(), self.roots())
     }
 
     /// Reads the configuration, or returns all errors in one text.
@@ -961,14 +962,12 @@ impl LimitFlags {
     }
 }
 
-fn glob(text: &str) -> Result<String, String> {
-    LeftOut { globs: vec![text.to_string()], ignored: false }.check().map(|()| text.to_string())
-}
-
 impl CheckArgs {
-    /// What is left out below the paths. Where agents keep their sessions, nothing is ignored unless it is asked for.
-    pub(crate) fn left_out(&self) -> LeftOut {
-        LeftOut { globs: self.exclude.clone(), ignored: !(self.no_ignore || self.paths.is_empty()) }
+    /// The files that are worked on. Where agents keep their sessions, nothing is ignored unless it is asked for.
+    fn files(&self, config: &Loaded) -> Result<FileChoice, String> {
+        let ignored = !(self.no_ignore || self.paths.is_empty());
+        let left_out = LeftOut { globs: self.exclude.clone(), ignored, elsewhere: config.exclude()? };
+        Ok(FileChoice { left_out, ignores: config.file_ignores()? })
     }
 
     /// The configuration's policies with the flags applied, at the current time.
@@ -1031,15 +1030,15 @@ fn provider(text: &str) -> Result<String, String> {
 }
 
 impl ScanArgs {
-    /// The options of the scan, and the place of the index of verdicts if it is to be used.
-    pub(crate) fn asked(&self) -> Result<(Options, Option<PathBuf>), String> {
+    pub(crate) fn asked(&self) -> Result<ScanInputs, String> {
         let budget = self.allowed.budget();
         self.shared.check_fail_on(&budget)?;
-        let config = self.shared.config.load()?;
+        let config = self.shared.config.load_below(&self.shared.paths)?;
         let policy = self.shared.policies(&config).map(|policy| policy.budget = budget);
         let wanted = self.cache || (!self.no_cache && !is_ci());
         let cache = if wanted { config.cache(self.cache) } else { None };
-        Ok((Options { policy, ..Options::default() }, cache))
+        let options = Options { policy, ..Options::default() };
+        Ok(ScanInputs { options, cache, files: self.shared.files(&config)? })
     }
 }
 
@@ -1048,18 +1047,35 @@ fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
+/// Which files `scan` and `fix` work on, and what differs for some.
+#[derive(Clone)]
+pub(crate) struct FileChoice {
+    pub(crate) left_out: LeftOut,
+    pub(crate) ignores: FileIgnores,
+}
+
+/// Everything that `scan` needs.
+pub(crate) struct ScanInputs {
+    pub(crate) options: Options,
+    /// The place of the index of verdicts, if it is to be used.
+    pub(crate) cache: Option<PathBuf>,
+    pub(crate) files: FileChoice,
+}
+
 /// Everything that `fix` needs.
+#[derive(Clone)]
 pub(crate) struct FixInputs {
     /// The mode is for files that are repaired in place.
     pub(crate) options: Options,
     /// How long originals are kept.
     pub(crate) keep: RunsToKeep,
+    pub(crate) files: FileChoice,
 }
 
 impl FixArgs {
     pub(crate) fn asked(&self) -> Result<FixInputs, String> {
         self.shared.check_fail_on(&Budget::default())?;
-        let config = self.shared.config.load()?;
+        let config = self.shared.config.load_below(&self.shared.paths)?;
         let policy = self.shared.policies(&config).map(|policy| {
             policy.spill.clone_from(&self.spill);
             if !self.allow.is_empty() {
@@ -1079,7 +1095,7 @@ impl FixArgs {
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
             worth: None,
         };
-        Ok(FixInputs { options, keep: config.keep() })
+        Ok(FixInputs { options, keep: config.keep(), files: self.shared.files(&config)? })
     }
 
     /// How long older history waits if no flag says so. If no agent is running, no prompt cache is worth waiting for.

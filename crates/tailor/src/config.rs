@@ -2,12 +2,14 @@
 //! do is decided elsewhere.
 
 mod file;
+pub(crate) mod repository;
 
 use crate::settings::{SETTINGS, Scalar, Scope, Settings};
 use crate::value::nearest;
 use file::FileSettings;
 use keeper::program::SYSTEM_CONFIG;
 use keeper::{Own, Policies, RunsToKeep, Vault, Verdicts, stated_windows};
+use repository::Owner;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -36,6 +38,8 @@ pub(crate) struct Loaded {
     /// All settings, including defaults.
     pub(crate) table: Table,
     pub(crate) files: Vec<PathBuf>,
+    /// The one of them that is a repository's.
+    repository: Option<PathBuf>,
     /// Unknown variables.
     pub(crate) strays: Vec<UnknownVariable>,
     /// Where in a file each root is named.
@@ -61,27 +65,29 @@ impl fmt::Display for UnknownVariable {
     }
 }
 
-/// Reads everything, or returns all errors. `named` is the file of `--config`; `flags` override everything else.
+/// Reads everything, or returns all errors. `flags` override everything else.
 pub(crate) fn load(
-    named: Option<&Path>,
+    places: Vec<(PathBuf, Owner)>,
     flags: &[String],
     roots: Option<Value>,
 ) -> Result<Loaded, Vec<String>> {
     let (mut table, mut files, mut strays, mut wrong) = <(Table, Vec<_>, Vec<_>, Vec<String>)>::default();
-    let mut roots_at = Vec::new();
+    let (mut roots_at, mut repository) = (Vec::new(), None);
     let mut take = |read: Result<Table, Vec<String>>| match read {
         Ok(over) => merge(&mut table, over),
         Err(errors) => wrong.extend(errors),
     };
-    for (path, is_named) in places(named) {
+    for (path, owner) in places {
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let name = path.display().to_string();
                 let named = roots_in(&text, &name);
-                take(and_also(parse(&text, &name), relative(&named)));
+                let read = parse(&text, &name).and_then(|table| allowed(table, owner, &name));
+                take(and_also(read, relative(&named)));
                 roots_at.extend(named);
+                repository = repository.or_else(|| (owner == Owner::Repository).then(|| path.clone()));
             }
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && !is_named => continue,
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && owner != Owner::Named => continue,
             Err(cause) => {
                 take(Err(vec![format!("{}: could not read the configuration: {cause}", path.display())]));
             }
@@ -98,9 +104,9 @@ pub(crate) fn load(
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let loaded = Loaded::new(table, files, strays).map(|loaded| Loaded { roots_at, ..loaded });
+    let loaded = Loaded::new(table, files, strays).map(|loaded| Loaded { repository, roots_at, ..loaded });
     let loaded = loaded.map_err(|error| vec![explain("configuration", &error, None)])?;
-    if let Some(key) = loaded.file.misplaced(Scope::Agent) {
+    if let Some(key) = loaded.file.first_key_for_all(&|setting| setting.scope == Scope::Agent) {
         return Err(vec![format!(
             "configuration: `{key}` is a setting of one agent; put it in `[agents.NAME]`"
         )]);
@@ -115,6 +121,15 @@ fn quoted(line: &str) -> Cow<'_, str> {
             format!("{key} = {}", Value::String(text.trim().to_string())).into()
         }
         _ => line.into(),
+    }
+}
+
+/// What was read, if all of it may be in such a file.
+fn allowed(table: Table, owner: Owner, name: &str) -> Result<Table, Vec<String>> {
+    let file: Result<FileSettings, _> = table.clone().try_into();
+    match file.ok().and_then(|file| owner.refusal(&file)) {
+        Some(why) => Err(vec![format!("{name}: {why}")]),
+        None => Ok(table),
     }
 }
 
@@ -155,13 +170,13 @@ pub(crate) fn own_file() -> Option<PathBuf> {
     Own::Config.folder().map(|folder| folder.join("config.toml"))
 }
 
-/// The files to read, and whether each must exist.
-fn places(named: Option<&Path>) -> Vec<(PathBuf, bool)> {
+/// The files to read, and whose they are. `named` is the file of `--config`.
+pub(crate) fn places(named: Option<&Path>) -> Vec<(PathBuf, Owner)> {
     let named = named.map(Path::to_path_buf).or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
     if let Some(path) = named {
-        return vec![(path, true)];
+        return vec![(path, Owner::Named)];
     }
-    SYSTEM_CONFIG.map(PathBuf::from).into_iter().chain(own_file()).map(|path| (path, false)).collect()
+    SYSTEM_CONFIG.map(PathBuf::from).into_iter().chain(own_file()).map(|path| (path, Owner::User)).collect()
 }
 
 impl Loaded {
@@ -173,7 +188,7 @@ impl Loaded {
         let file: FileSettings = table.clone().try_into()?;
         let settings = file.over(&Settings::default());
         fill(&mut table, &mut settings.clone());
-        Ok(Self { file, settings, table, files, strays, roots_at: Vec::new() })
+        Ok(Self { file, settings, table, files, strays, repository: None, roots_at: Vec::new() })
     }
 
     /// The policies.
@@ -250,7 +265,11 @@ impl Loaded {
 
     /// What the daemon is asked to do.
     pub(crate) fn daemon(&self) -> Result<Config, String> {
-        let wrong = self.senseless();
+        let mut wrong = self.senseless();
+        let of_checks = self.file.first_key_for_all(&|setting| setting.scope == Scope::Repository);
+        wrong.extend(of_checks.map(|key| {
+            format!("configuration: `{key}` is for `scan` and `fix`; the daemon leaves nothing out")
+        }));
         if !wrong.is_empty() {
             return Err(wrong.join("; "));
         }

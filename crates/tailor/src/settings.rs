@@ -34,6 +34,7 @@ mod tests {
             Scope::All => "all",
             Scope::Each => "all, one",
             Scope::Agent => "one",
+            Scope::Repository => "repository",
             // The `[tools]` table is documented as a whole.
             Scope::Flag => "",
         };

@@ -1,7 +1,9 @@
 //! Parses values as people write them, on the command line and in configuration files, and suggests corrections.
 
 use clap::ValueEnum;
+use keeper::FolderGlobs;
 use serde::Deserialize;
+use std::path::Path;
 use std::time::Duration;
 use transcript::Severity;
 use transcript::policy::{Downscale, SignedThinking};
@@ -91,6 +93,11 @@ pub(crate) fn code(text: &str) -> Result<String, String> {
         return Ok(rule.code().to_string());
     }
     Err(or_meant("no such rule (tailor explain lists them)".to_string(), text, &rules()))
+}
+
+/// A glob in the notation of `.gitignore`.
+pub(crate) fn glob(text: &str) -> Result<String, String> {
+    FolderGlobs::new(Path::new(""), &[text.to_string()]).map(|_| text.to_string())
 }
 
 /// The digits of a number, and its unit: `1.5GiB`, `90 s`, `200,000`.

@@ -5,7 +5,7 @@ use crate::jobs::stored;
 use crate::places::found::FoundFile;
 use crate::places::roots::is_home;
 use crate::places::store;
-use ignore::overrides::{Override, OverrideBuilder};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use std::fs::FileType;
 use std::io;
@@ -21,38 +21,71 @@ const PACKED_END: &str = ".jsonl.zst";
 pub const DEPTH_MAX: usize = 32;
 
 /// What is left out below a folder. A path that is named is not.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct LeftOut {
     /// Files and folders that match one of these globs, in the notation of `.gitignore`.
     pub globs: Vec<String>,
     /// Also what `.gitignore` and `.ignore` name in the folder and below it, and hidden folders other than those of agents.
     pub ignored: bool,
+    /// Files and folders that match globs of another folder.
+    pub elsewhere: Option<FolderGlobs>,
+}
+
+/// Globs in the notation of `.gitignore`, for what lies below a folder.
+#[derive(Clone, Debug)]
+pub struct FolderGlobs {
+    folder: PathBuf,
+    globs: Gitignore,
+}
+
+impl FolderGlobs {
+    /// An error if a glob cannot be read.
+    pub fn new(folder: &Path, globs: &[String]) -> Result<Self, String> {
+        let mut all = GitignoreBuilder::new(folder);
+        all.allow_unclosed_class(false);
+        for glob in globs {
+            all.add_line(None, glob).map_err(|error| error.to_string())?;
+        }
+        let globs = all.build().map_err(|error| error.to_string())?;
+        Ok(Self { folder: folder.to_path_buf(), globs })
+    }
+
+    /// Whether a path below the folder matches, or a folder around it.
+    pub fn match_path(&self, path: &Path) -> bool {
+        let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let Ok(whole) = folder.canonicalize().map(|folder| folder.join(name)) else { return false };
+        let below = whole.strip_prefix(&self.folder);
+        below.is_ok_and(|below| self.globs.matched_path_or_any_parents(below, whole.is_dir()).is_ignore())
+    }
 }
 
 impl LeftOut {
-    /// An error if a glob cannot be read.
-    pub fn check(&self) -> Result<(), String> {
-        self.overrides(Path::new("")).map(drop)
-    }
-
-    fn overrides(&self, root: &Path) -> Result<Override, String> {
-        let mut all = OverrideBuilder::new(root);
-        for glob in &self.globs {
-            // There, a glob says what is wanted, and with this mark what is not.
-            all.add(&format!("!{glob}")).map_err(|error| error.to_string())?;
-        }
-        all.build().map_err(|error| error.to_string())
+    /// Whether nothing is left out.
+    pub fn is_nothing(&self) -> bool {
+        self.globs.is_empty() && !self.ignored && self.elsewhere.is_none()
     }
 
     fn walk(&self, root: &Path) -> ignore::Walk {
         let mut walk = WalkBuilder::new(root);
         walk.standard_filters(false).max_depth(Some(DEPTH_MAX)).sort_by_file_name(Ord::cmp);
-        // They have been checked.
-        walk.overrides(self.overrides(root).unwrap_or_else(|_| Override::empty()));
-        if self.ignored && !is_at_home(root) {
-            walk.ignore(true).git_ignore(true).require_git(false).filter_entry(|entry| !is_hidden(entry));
+        let ignores = self.ignored && !is_at_home(root);
+        if ignores {
+            walk.ignore(true).git_ignore(true).require_git(false);
         }
+        let globs = self.globs_below(root);
+        walk.filter_entry(move |entry| {
+            let is_out = |globs: &FolderGlobs| entry.depth() > 0 && globs.match_path(entry.path());
+            !(ignores && is_hidden(entry) || globs.iter().any(is_out))
+        });
         walk.build()
+    }
+
+    fn globs_below(&self, root: &Path) -> Vec<FolderGlobs> {
+        let own = root.canonicalize().ok().filter(|_| !self.globs.is_empty());
+        // They have been checked.
+        let own = own.and_then(|root| FolderGlobs::new(&root, &self.globs).ok());
+        own.into_iter().chain(self.elsewhere.clone()).collect()
     }
 }
 

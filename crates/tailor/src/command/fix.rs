@@ -5,7 +5,7 @@ use super::{
     over_files,
 };
 use crate::amount::plural;
-use crate::args::{FileLayout, FixArgs};
+use crate::args::{FileLayout, FixArgs, FixInputs};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::{FailPolicy, FileReport};
@@ -41,7 +41,7 @@ pub(crate) fn run(fix: &FixArgs) -> CommandResult {
         return stream(fix, &asked.options, &judge);
     }
     let asks = fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.copy_to.is_some());
-    let wanted = if asks { ask(fix, &asked.options, &judge)? } else { Wanted::All };
+    let wanted = if asks { ask(fix, &asked, &judge)? } else { Wanted::All };
     let until = fix.wait.and_then(|wait| Instant::now().checked_add(wait));
     if let Some(pid) = fix.after.filter(|pid| !ends(*pid, until)) {
         return Err(format!("nothing was changed: process {pid} has not ended").into());
@@ -52,8 +52,8 @@ pub(crate) fn run(fix: &FixArgs) -> CommandResult {
         settle(&fix.shared.paths, vault);
     }
     let output = OutputOptions::new(&fix.shared.results, &asked.options.policy);
-    let repair = fixing(fix, &asked.options, &judge, until);
-    let status = over_files(&fix.shared.paths, &fix.shared.left_out(), &output, |found| {
+    let repair = fixing(fix, &asked, &judge, until);
+    let status = over_files(&fix.shared.paths, &asked.files.left_out, &output, |found| {
         if wanted.holds(&found.path) { repair(found) } else { None }
     })?;
     if let Some(Err(error)) = asked.options.vault.as_ref().map(|vault| vault.gc_if_due(asked.keep)) {
@@ -78,7 +78,7 @@ impl Wanted {
 }
 
 /// Lists what a repair of all known sessions would change, and asks which of them to repair. It is an error if it is none.
-fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<Wanted, CommandError> {
+fn ask(fix: &FixArgs, asked: &FixInputs, judge: &FailPolicy<'_>) -> Result<Wanted, CommandError> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Err(CommandError::from(
             "no PATH: this would repair the sessions of all agents. Name files or folders, or pass --all; \
@@ -86,10 +86,12 @@ fn ask(fix: &FixArgs, options: &Options, judge: &FailPolicy<'_>) -> Result<Wante
         ));
     }
     let (sessions, broken) = (AtomicUsize::new(0), Mutex::new(HashSet::new()));
-    let dry = Options { mode: Mode::DryRun, ..options.clone() };
-    let output = OutputOptions::new(&fix.shared.results, &options.policy).laid_out(FileLayout::Question);
+    let options = Options { mode: Mode::DryRun, ..asked.options.clone() };
+    let dry = FixInputs { options, ..asked.clone() };
+    let output =
+        OutputOptions::new(&fix.shared.results, &asked.options.policy).laid_out(FileLayout::Question);
     let look = fixing(fix, &dry, judge, None);
-    let status = over_files(&[], &fix.shared.left_out(), &output, |found| {
+    let status = over_files(&[], &asked.files.left_out, &output, |found| {
         let report = look(found)?;
         let would_fix = report.outcome == "would-fix";
         let is_broken = report.findings().iter().any(|finding| finding.severity == Severity::Error);
@@ -151,11 +153,13 @@ fn ends(pid: u32, until: Option<Instant>) -> bool {
 /// Repairs a file. Retries it as long as it is deferred, until this time.
 fn fixing(
     fix: &FixArgs,
-    options: &Options,
+    asked: &FixInputs,
     judge: &FailPolicy<'_>,
     until: Option<Instant>,
 ) -> impl Fn(&FoundFile) -> Option<FileReport> + Sync {
     move |found| {
+        let own = asked.files.ignores.options(&found.path, &asked.options);
+        let options = own.as_ref().unwrap_or(&asked.options);
         let copying = fix
             .copy_to
             .as_ref()

@@ -112,11 +112,7 @@ fn over_files(
 ) -> CommandResult {
     let files = find_without(&roots(paths), left_out);
     if files.is_empty() && !output.if_any {
-        return Err(if *left_out == LeftOut::default() {
-            nothing_found(paths)
-        } else {
-            nothing_left(left_out)
-        });
+        return Err(if left_out.is_nothing() { nothing_found(paths) } else { nothing_left(left_out) });
     }
     let mut printer = output.printer()?;
     let (interrupt, progress) = (Interrupt::watch(), Progress::new(&files));
@@ -153,6 +149,9 @@ fn finish(printer: Printer) -> CommandResult {
 
 fn nothing_left(left_out: &LeftOut) -> CommandError {
     let mut out = Vec::from_iter((!left_out.globs.is_empty()).then_some("what --exclude names"));
+    out.extend(
+        left_out.elsewhere.as_ref().map(|_| "what `exclude` names in tailor.toml (--no-config reads it)"),
+    );
     out.extend(
         left_out.ignored.then_some("what .gitignore names and hidden folders (--no-ignore reads them)"),
     );

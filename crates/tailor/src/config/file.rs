@@ -1,6 +1,6 @@
 //! Parses a configuration file: the keys of the [settings](SETTINGS).
 
-use crate::settings::{SETTINGS, Scope, SettingEdit, SettingKind, Settings};
+use crate::settings::{SETTINGS, Scope, Setting, SettingEdit, SettingKind, Settings};
 use crate::value::nearest;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
@@ -24,9 +24,14 @@ impl FileSettings {
         settings
     }
 
-    /// The first key that is not allowed outside a given scope.
-    pub(super) fn misplaced(&self, scope: Scope) -> Option<&'static str> {
-        let mut keys = self.edits.keys().map(|row| &SETTINGS[*row]).filter(|setting| setting.scope == scope);
+    /// The first key, for all agents or for one, that is such a setting; of a table its name.
+    pub(super) fn first_key(&self, is_one: &dyn Fn(&Setting) -> bool) -> Option<&'static str> {
+        self.first_key_for_all(is_one)
+            .or_else(|| self.agents.values().find_map(|own| own.0.first_key(is_one)))
+    }
+
+    pub(super) fn first_key_for_all(&self, is_one: &dyn Fn(&Setting) -> bool) -> Option<&'static str> {
+        let mut keys = self.edits.keys().map(|row| &SETTINGS[*row]).filter(|setting| is_one(setting));
         keys.next().map(|setting| setting.key.split('.').next().unwrap_or(setting.key))
     }
 }
@@ -138,7 +143,8 @@ impl TryFrom<FileSettings> for AgentSettings {
 
     fn try_from(own: FileSettings) -> Result<Self, String> {
         let nested = (!own.agents.is_empty()).then_some("agents");
-        match own.misplaced(Scope::All).or(nested) {
+        let is_for_all = |setting: &Setting| matches!(setting.scope, Scope::All | Scope::Repository);
+        match own.first_key_for_all(&is_for_all).or(nested) {
             None => Ok(Self(own)),
             Some(key) => Err(format!(
                 "`{key}` in the table of an agent applies to all agents; move it before the first table"

@@ -1,12 +1,13 @@
 //! The kinds of values that settings have: how each is read from a file, a flag and a variable, and how it is printed.
 
 use super::values::Settings;
-use super::written::{Code, Tools, age, bytes, profile_name, span, text, value, whole};
+use super::written::{Code, Glob, Tools, age, bytes, profile_name, span, text, value, whole};
 use crate::names::profiles;
 use crate::value::{Oversized, ThinkingChoice, count, duration, millis, size, tool_limit};
 use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,10 @@ pub(crate) enum SettingKind {
     Codes(At<Vec<String>>),
     /// Names of tools: a key replaces all, a flag adds one.
     Names(At<Vec<String>>),
+    /// Globs of files and folders.
+    Globs(At<Vec<String>>),
+    /// Globs, each with rules.
+    GlobCodes(At<Vec<(String, Vec<String>)>>),
     /// The limits of another system. They replace all earlier limits.
     Profile,
     Images,
@@ -137,6 +142,15 @@ impl<'de> DeserializeSeed<'de> for SettingKind {
                 SettingEdit::set(at, codes.into_iter().map(|code| code.0).collect())
             }
             Self::Names(at) => SettingEdit::set(at, Vec::deserialize(from)?),
+            Self::Globs(at) => {
+                let globs = Vec::<Glob>::deserialize(from)?;
+                SettingEdit::set(at, globs.into_iter().map(|glob| glob.0).collect())
+            }
+            Self::GlobCodes(at) => {
+                let all = BTreeMap::<Glob, Vec<Code>>::deserialize(from)?.into_iter();
+                let plain = |codes: Vec<Code>| codes.into_iter().map(|code| code.0).collect();
+                SettingEdit::set(at, all.map(|(glob, codes)| (glob.0, plain(codes))).collect())
+            }
             Self::Profile => profile_edit(text(from, profile_name)?),
             Self::Images => images_edit(Oversized::deserialize(from)?.built_in().map_err(D::Error::custom)?),
             Self::Thinking => thinking_edit(ThinkingChoice::deserialize(from)?),
@@ -203,7 +217,13 @@ impl SettingKind {
             | Self::Profile
             | Self::Images
             | Self::Thinking => Some(Scalar::Text),
-            Self::Codes(_) | Self::Names(_) | Self::ToolLimit | Self::Tools | Self::Agents => None,
+            Self::Codes(_)
+            | Self::Names(_)
+            | Self::Globs(_)
+            | Self::GlobCodes(_)
+            | Self::ToolLimit
+            | Self::Tools
+            | Self::Agents => None,
         }
     }
 

@@ -127,6 +127,9 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
             thinking, or ignore it [default: keep; of `recover` and `compact`: strip]";
     Each "select" Codes(policy.selection.select) "Only these rules";
     Each "ignore" Codes(policy.selection.ignore) "Skip these rules";
+    Repository "exclude" Globs(exclude) "Of `scan` and `fix`: leave out files and folders that match, as in .gitignore";
+    Repository "per-file-ignores" GlobCodes(file_ignores)
+        "Of `scan` and `fix`: a table of globs, each with the rules to skip in the files that match";
     Each "allow" Codes(policy.selection.allow) "Also make the guarded fixes of these rules";
     Each "tools" Tools "A table for each tool with its own `result_chars_max`; `keep` and `only` list tools";
 };

@@ -10,7 +10,7 @@ use transcript::profile::PROFILES;
 
 /// The schema of a whole file.
 pub(crate) fn schema() -> Value {
-    let mut file = table(|setting| matches!(setting.scope, Scope::All | Scope::Each));
+    let mut file = table(|setting| matches!(setting.scope, Scope::All | Scope::Each | Scope::Repository));
     file["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     file["title"] = json!("Configuration of Tailor");
     file["$defs"] = json!({ "agent": table(|setting| matches!(setting.scope, Scope::Each | Scope::Agent)) });
@@ -51,7 +51,10 @@ fn kind_schema(kind: SettingKind) -> Value {
         SettingKind::Days(_) => json!({ "type": "number", "minimum": 0 }),
         SettingKind::Truth(_) => json!({ "type": "boolean" }),
         SettingKind::Path(_) | SettingKind::Listen(_) => json!({ "type": "string" }),
-        SettingKind::Paths(_) | SettingKind::Codes(_) | SettingKind::Names(_) => names,
+        SettingKind::Paths(_) | SettingKind::Codes(_) | SettingKind::Names(_) | SettingKind::Globs(_) => {
+            names
+        }
+        SettingKind::GlobCodes(_) => json!({ "type": "object", "additionalProperties": names }),
         SettingKind::Mode(_) | SettingKind::OtherMode(_) => {
             let modes = [watch::WatchMode::Observe, watch::WatchMode::Enforce].map(watch::WatchMode::name);
             json!({ "enum": modes })
@@ -98,7 +101,7 @@ mod tests {
         for setting in SETTINGS.iter().filter(|setting| setting.scope != Scope::Flag) {
             let is_there = |table| at(table, setting.key).is_object();
             let wanted = match setting.scope {
-                Scope::All => (true, false),
+                Scope::All | Scope::Repository => (true, false),
                 Scope::Each => (true, true),
                 Scope::Agent | Scope::Flag => (false, true),
             };

@@ -24,6 +24,8 @@ pub(crate) enum Scope {
     Each,
     /// Only in the table of one agent.
     Agent,
+    /// In the `tailor.toml` of a repository.
+    Repository,
     /// Nowhere by itself: its table is parsed as a whole.
     Flag,
 }
@@ -56,6 +58,12 @@ impl Setting {
             }
             _ => self.help.to_string(),
         }
+    }
+
+    /// Whether the `tailor.toml` of a repository may have it: which rules, limits and files count, and nothing that acts.
+    pub(crate) fn is_for_repositories(&self) -> bool {
+        let acts = ["allow", "thinking"].contains(&self.key);
+        matches!(self.scope, Scope::Each | Scope::Repository) && !acts
     }
 
     /// Whether `config print` prints it if it is absent. What happens to stale results is up to the profile.

@@ -27,6 +27,9 @@ pub(crate) struct Settings {
     pub(crate) keep: RunsToKeep,
     pub(crate) cache: bool,
     pub(crate) reloads: bool,
+    pub(crate) exclude: Vec<String>,
+    /// Globs, and the codes of the rules that are skipped in files that match.
+    pub(crate) file_ignores: Vec<(String, Vec<String>)>,
 }
 
 impl Default for Settings {
@@ -50,6 +53,8 @@ impl Default for Settings {
             keep: RunsToKeep::default(),
             cache: true,
             reloads: false,
+            exclude: Vec::new(),
+            file_ignores: Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The syntax of values in a configuration file.
 
-use crate::value::{code, count, days, duration, long_duration, profile, size};
+use crate::value::{code, count, days, duration, glob, long_duration, profile, size};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -105,6 +105,19 @@ impl TryFrom<String> for Code {
 
     fn try_from(text: String) -> Result<Self, String> {
         code(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
+    }
+}
+
+/// A glob in the notation of `.gitignore`.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Glob(pub(super) String);
+
+impl TryFrom<String> for Glob {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        glob(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
     }
 }
 
