@@ -409,9 +409,15 @@ fn one_document_is_told_as_that() {
         assert_eq!(run.status, 2);
     }
     // Several values, an incomplete one, or nothing that holds records.
-    for other in
-        ["{\"a\":1}\n{\"b\":2}\n", "{\"a\":\n{\"b\":2}\n", "[1],\"b\":[2]", "[1]]", "7\n", "{\"a\":1}}"]
-    {
+    for other in [
+        "{\"a\":1}\n",
+        "{\"a\":1}\n{\"b\":2}\n",
+        "{\"a\":\n{\"b\":2}\n",
+        "[1],\"b\":[2]",
+        "[1]]",
+        "7\n",
+        "{\"a\":1}}",
+    ] {
         let dir = Dir::new();
         dir.write("s.jsonl", other);
         let run = dir.tailor(&["scan", "--json", "s.jsonl"]);

@@ -16,6 +16,7 @@ mod dataset;
 mod droid;
 #[cfg(test)]
 mod example;
+pub(crate) mod fields;
 mod gemini_cli;
 mod gemini_contents;
 mod grok_build;
@@ -111,7 +112,7 @@ impl<'de> Deserialize<'de> for &'static Format {
 pub(crate) struct Head {
     objects: usize,
     nodes: usize,
-    /// Formats with a vote of [`Vote::Own`].
+    /// Formats with a vote of [`Vote::Own`] or [`Vote::Like`].
     own: Bits,
     /// Formats that are ruled out.
     foreign: Bits,
@@ -135,11 +136,13 @@ impl Head {
     pub(crate) fn add(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
-        let (mut own, mut fits, mut corrupted) = (0, 0, false);
+        let (mut own, mut like, mut fits, mut may_fit, mut corrupted) = (0, 0, 0, 0, false);
         for (n, format) in FORMATS.iter().enumerate() {
             match vote(format, doc) {
                 Vote::Own => own |= 1 << n,
+                Vote::Like => like |= 1 << n,
                 Vote::Fits => fits |= 1 << n,
+                Vote::MayFit => may_fit |= 1 << n,
                 Vote::Corrupted => corrupted = true,
                 Vote::Foreign => self.foreign |= 1 << n,
                 Vote::Silent => {}
@@ -147,6 +150,8 @@ impl Head {
         }
         if own != 0 {
             self.foreign |= !(own | fits);
+        } else if like != 0 {
+            (own, self.foreign) = (like, self.foreign | !(like | fits | may_fit));
         }
         self.corrupted += usize::from(corrupted && own == 0);
         self.own |= own;
@@ -177,12 +182,15 @@ fn vote(format: &Format, doc: &Doc) -> Vote {
     }
     let mut mended = doc.clone();
     names::mend(format.names, &mut mended, &mut names::SoundKeys::default());
-    if matches!((format.vote)(&mended), Vote::Own | Vote::Fits) { Vote::Corrupted } else { vote }
+    if matches!((format.vote)(&mended), Vote::Own | Vote::Like | Vote::Fits) { Vote::Corrupted } else { vote }
 }
 
 #[cfg(test)]
 mod tests {
     use super::common::{later, written_ms};
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec::Vec;
     use spans::json;
     use spans::source::Span;
 
@@ -251,8 +259,6 @@ mod tests {
             r#"{"rule":["user"],"content":"go"}"#,
             r#"{"ruled":"user","content":"go"}"#,
             r#"{"role":"narrator","content":"go"}"#,
-            r#"{"role":"user","content":"go","né":1}"#,
-            r#"{"role":"user","content":"go","x#y":1}"#,
             // Two overwritten names, or one beside something unknown.
             r#"{"role":"us#r","c#ntent":"go"}"#,
             r#"{"r#le":"user","content":"go","time":1}"#,
@@ -271,6 +277,52 @@ mod tests {
             assert_eq!(detected(&[&CHAT[..], &[line]].concat()), None, "{line}");
             assert_eq!(detected(&[&MESSAGES[..], &[line]].concat()), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_field_more_makes_no_message_unknown() {
+        let fields = [
+            r#""reasoning_details":[{"type":"reasoning.text","text":"hm"}]"#,
+            r#""thinking_blocks":[{"type":"thinking","thinking":"hm","signature":"s"}]"#,
+            r#""provider_specific_fields":{}"#,
+            r#""extra_content":{"google":{"thought_signature":"s"}}"#,
+            r#""cache_control":{"type":"ephemeral"}"#,
+            r#""timestamp":"2026-07-01T10:00:00Z""#,
+            r#""id":"m1""#,
+            r#""seq":4"#,
+            r#""né":1"#,
+            r#""x#y":1"#,
+        ];
+        for field in fields {
+            let line = format!("{{\"role\":\"user\",\"content\":\"go\",{field}}}");
+            assert_eq!(detected(&[&CHAT[..], &[&line]].concat()), Some("openai-chat"), "{field}");
+            assert_eq!(detected(&[&MESSAGES[..], &[&line]].concat()), Some("anthropic"), "{field}");
+            let every = CHAT.map(|line| line.replacen('{', &format!("{{{field},"), 1));
+            assert_eq!(detected(&every.each_ref().map(String::as_str)), Some("openai-chat"), "{field}");
+            let every = MESSAGES.map(|line| line.replacen('{', &format!("{{{field},"), 1));
+            assert_eq!(detected(&every.each_ref().map(String::as_str)), Some("anthropic"), "{field}");
+        }
+        assert_eq!(detected(&[&CHAT[..], &[r#"{"role":"assistant"}"#]].concat()), Some("openai-chat"));
+        let custom = r#"{"role":"assistant","tool_calls":[{"id":"d","type":"custom","custom":{"name":"sh","input":"ls"}}]}"#;
+        assert_eq!(detected(&[CHAT[0], custom]), Some("openai-chat"));
+    }
+
+    #[test]
+    fn rows_with_fields_of_their_own_are_messages_only_beside_calls() {
+        let row =
+            |role: &str, more: &str| format!("{{\"role\":\"{role}\",\"conversation_id\":\"c\",{more}}}");
+        let rows = [row("user", r#""content":"list""#), row("assistant", r#""content":"a.txt""#)];
+        assert_eq!(detected(&rows.each_ref().map(String::as_str)), None);
+        let call = r#""tool_calls":[{"id":"c","type":"function","function":{"name":"ls","arguments":"{}"}}]"#;
+        let rows = [&rows[..], &[row("assistant", call)]].concat();
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        assert_eq!(detected(&rows), Some("openai-chat"));
+        // The calls of one dialect and the results of another.
+        assert_eq!(detected(&[MESSAGES[0], MESSAGES[1], CHAT[2]]), None);
+        assert_eq!(detected(&[CHAT[0], CHAT[1], MESSAGES[2]]), None);
+        // A legacy session of Goose that lost its first line.
+        let goose = r#"{"role":"user","created":1750000000,"content":[{"type":"text","text":"list"}]}"#;
+        assert_eq!(detected(&[goose]), None);
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub(crate) use oversized_reply::shorten_message;
 pub(crate) use same_role_again::{RoleFlow, flow};
 pub(crate) use trim::most;
 pub(crate) use unacceptable_call_id::is_taken;
-pub(crate) use unknown_kind::{depends_on_all, is_in_doubt};
+pub(crate) use unknown_kind::Doubt;
 pub(crate) use unseen_title::Titles;
 
 /// All rules, in the order in which they run: pairing, sizes, ages, bytes, and at the end limits that the caller set

@@ -37,7 +37,7 @@ pub(crate) struct Survey<'s> {
     /// A running agent could sign its next thinking over a text that it still has in memory.
     memory_matters: bool,
     /// Records of unknown kinds may change what the agent sends.
-    in_doubt: bool,
+    doubt: rule::Doubt,
     /// The rule that is running, as an index into [`RULES`].
     rule: usize,
     lists: BTreeMap<ListKey, List>,
@@ -97,7 +97,7 @@ impl<'s> Survey<'s> {
             holds,
             thinking: ThinkingPass::begin(session, broken),
             memory_matters: thinking::memory_matters(session),
-            in_doubt: rule::is_in_doubt(session),
+            doubt: rule::Doubt::of(session),
             rule: 0,
             lists: BTreeMap::new(),
             fault: None,
@@ -153,7 +153,7 @@ impl<'s> Survey<'s> {
             && !settled::only_shortens(self.session, &finding.fix.ops)
         {
             finding.fix = Fix::held(Held::SettledOnly(why));
-        } else if self.in_doubt && rule::depends_on_all(finding) {
+        } else if self.doubt.bears_on(finding) {
             finding.fix = Fix::held(Held::UnknownKind);
         } else if self.session.policy.hold_history && finding.rule.rewrites_history {
             finding.fix = Fix::held(Held::RecentlyUsed);

@@ -60,13 +60,16 @@ pub(super) const MODEL: Format = Format {
 };
 
 fn model_vote(doc: &Doc) -> Vote {
-    let fits = only_keys(doc, KEYS) && says_any(doc, "role", ROLES) && doc.get("content").is_some();
+    let other = ["type", "parts", "tool_calls", "tool_call_id"].iter().any(|key| doc.get(key).is_some());
+    let fits = says_any(doc, "role", ROLES) && doc.get("content").is_some() && !other;
     let content = doc.get("content");
     let own = has_block(content, &["tool-call", "tool-result"]);
     let known = block_types(content).all(|kind| PARTS.has(kind));
     match fits && known {
-        true if own => Vote::Own,
-        true => Vote::Fits,
+        true if own && only_keys(doc, KEYS) => Vote::Own,
+        true if own => Vote::Like,
+        true if only_keys(doc, KEYS) => Vote::Fits,
+        true => Vote::MayFit,
         false => Vote::Silent,
     }
 }

@@ -8,8 +8,8 @@ use super::base::{
 };
 use super::claude_code::{blocks, spoken};
 use super::common::{
-    broken_by_stop_reason, content_parts, corrupted, has_block, items, note_corrupted, only_keys, says_any,
-    summary_message,
+    block_types, broken_by_stop_reason, content_parts, corrupted, has_block, has_key_like, items,
+    note_corrupted, only_keys, says_any, summary_message,
 };
 use super::kinds::{self, Kinds};
 use super::names::{FieldNames, Form, has, needs, text};
@@ -22,6 +22,21 @@ use spans::marker::MISSING_RESULT;
 
 const KEYS: &[&str] =
     &["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "usage", "container"];
+/// Fields by which a line is something else: an event, a record around a message, or another dialect.
+const NOT_KEYS: &[&str] = &[
+    "type",
+    "kind",
+    "event",
+    "message",
+    "messages",
+    "data",
+    "payload",
+    "parts",
+    "uuid",
+    "parentUuid",
+    "tool_calls",
+    "tool_call_id",
+];
 const ROLES: &[&str] = &["user", "assistant", "system"];
 /// Names of which a message needs at least one.
 const NEEDED: &[&str] = &["role", "content", "user", "assistant", "system"];
@@ -30,9 +45,11 @@ const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_think
 /// Parts of the AI SDK's messages.
 const AISDK: &[&str] = &["tool-call", "tool-result"];
 
+const BLOCK_KINDS: Kinds = kinds::blocks("", &["content", "*", "type"]);
+
 const KINDS: &[Kinds] = &[
     Kinds::at(&["role"]).sent("assistant user system"),
-    kinds::blocks("", &["content", "*", "type"]),
+    BLOCK_KINDS,
     kinds::blocks("", &["content", "*", "content", "*", "type"]),
 ];
 
@@ -80,6 +97,7 @@ pub(super) const FORMAT: Format = Format {
     estimate: Estimate { char: 327, ..Estimate::BASE },
     names: NAMES,
     kinds: KINDS,
+    fields: KEYS,
     vote,
     read,
     parts,
@@ -100,8 +118,20 @@ fn vote(doc: &Doc) -> Vote {
         true if holds(BLOCKS) || doc.get("stop_reason").is_some() => Vote::Own,
         true => Vote::Fits,
         false if corrupted(doc.root(), KEYS, ROLES).is_some() && !holds(AISDK) => Vote::Corrupted,
-        false => Vote::Foreign,
+        false if !is_dialect(doc) => Vote::Foreign,
+        false if holds(BLOCKS) => Vote::Like,
+        false => Vote::MayFit,
     }
+}
+
+/// Whether an object is a message but for fields that other programs add.
+fn is_dialect(doc: &Doc) -> bool {
+    let content = doc.get("content");
+    content.is_some()
+        && says_any(doc, "role", ROLES)
+        && !has_key_like(doc, NOT_KEYS)
+        && items(content).all(|block| block.get("type").is_some())
+        && block_types(content).all(|kind| BLOCK_KINDS.has(kind))
 }
 
 fn read(doc: &Doc, draft: &mut Draft<'_>) {

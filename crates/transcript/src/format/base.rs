@@ -98,11 +98,14 @@ pub struct Format {
     /// Where a record may hold an item of `OpenAI`'s Responses.
     pub item_at: Option<&'static str>,
 
+    /// The fields that its messages have in the API, if others are to be noted; see `fields`.
+    pub fields: &'static [&'static str],
+
     /// Votes on whether a file is of this format, given one of its first objects. It looks at structure alone and never
     /// guesses: a format that is silent about an object is ruled out once another one claims it.
     pub vote: fn(&Doc) -> Vote,
     /// Whether a whole object in a damaged line is a record, and not a part of one. The default is that `vote` returns
-    /// `Own` or `Fits`. A format needs its own function if that is too easy: a user's text may quote records.
+    /// `Own`, `Like` or `Fits`. A format needs its own function if that is too easy: a user's text may quote records.
     pub is_record: Option<fn(&Doc) -> bool>,
     /// Reads what an object means.
     pub read: fn(&Doc, &mut Draft<'_>),
@@ -170,6 +173,7 @@ pub(super) const BASE: Format = Format {
     version_at: &[],
     provider_at: &[],
     item_at: None,
+    fields: &[],
     vote: |_| Vote::Silent,
     is_record: None,
     read: |_, _| {},
@@ -193,7 +197,8 @@ impl Format {
 
     /// Whether a whole object in a damaged line is a record.
     pub(crate) fn is_record(&self, doc: &Doc) -> bool {
-        self.is_record.map_or_else(|| matches!((self.vote)(doc), Vote::Own | Vote::Fits), |is| is(doc))
+        self.is_record
+            .map_or_else(|| matches!((self.vote)(doc), Vote::Own | Vote::Like | Vote::Fits), |is| is(doc))
     }
 }
 
@@ -561,8 +566,12 @@ pub struct Lost<'a> {
 pub enum Vote {
     /// The file is of this format, unless another object contradicts.
     Own,
+    /// The file is of this format, unless another one calls the object its own: it has fields of other programs beside those of this one.
+    Like,
     /// It may be: such objects occur in this format, and in others.
     Fits,
+    /// It may be, but has such fields, and nothing in it tells its format for certain.
+    MayFit,
     /// It may be, if some bytes of a name in the object were overwritten. That does not rule the format out while most
     /// objects are whole.
     Corrupted,

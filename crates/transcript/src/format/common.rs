@@ -1,6 +1,7 @@
 //! Helpers that several formats share.
 
 use super::base::{Broken, Compaction, EntryPart};
+use super::fields;
 use super::writing::Writing;
 use crate::model::damaged_name::{Corrupted, most_like, was};
 use crate::model::draft::Draft;
@@ -159,18 +160,18 @@ pub(super) fn corrupted(
     keys: &'static [&'static str],
     roles: &'static [&'static str],
 ) -> Option<Corrupted> {
-    let fields = || message.into_iter().flat_map(Value::fields);
-    let known = |key: Value<'_>| is_any(key, keys);
+    let all = || message.into_iter().flat_map(Value::fields);
+    let known = |key: Value<'_>| fields::known(keys).any(|name| key.is(name));
     let wrong =
         |(key, value): &(Value<'_>, Value<'_>)| !known(*key) || (key.is("role") && !is_any(*value, roles));
-    let mut all_wrong = fields().filter(wrong);
+    let mut all_wrong = all().filter(wrong);
     let (key, value) = all_wrong.next().filter(|_| all_wrong.next().is_none())?;
     if known(key) {
         return most_like(value, &mut roles.iter().copied());
     }
     // A name that is present elsewhere in the object is not the overwritten one.
-    let there = |name: &&'static str| fields().any(|(key, _)| key.is(name));
-    most_like(key, &mut keys.iter().copied().filter(|name| !there(name)))
+    let there = |name: &&'static str| all().any(|(key, _)| key.is(name));
+    most_like(key, &mut fields::known(keys).filter(|name| !there(name)))
 }
 
 /// Notes an overwritten name if a message lacks something it needs: one of these names, or a role.
@@ -199,6 +200,12 @@ pub(super) fn written_over<'d>(
 pub(super) fn only_keys(doc: &Doc, names: &[&str]) -> bool {
     let fields = doc.root().into_iter().flat_map(Value::fields);
     fields.map(|(key, _)| key).all(|key| is_any(key, names))
+}
+
+/// Whether a field has one of these names, or had one before some bytes of it were overwritten.
+pub(super) fn has_key_like(doc: &Doc, names: &'static [&'static str]) -> bool {
+    let mut keys = doc.root().into_iter().flat_map(Value::fields).map(|(key, _)| key);
+    keys.any(|key| is_any(key, names) || most_like(key, &mut names.iter().copied()).is_some())
 }
 
 /// An RFC 3339 timestamp one millisecond later; the same text if it is not a timestamp.

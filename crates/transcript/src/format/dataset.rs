@@ -216,7 +216,9 @@ fn vote(doc: &Doc, dialect: &DatasetDialect) -> Vote {
             Vote::Own => said = Vote::Own,
             Vote::Fits if said == Vote::Silent => said = Vote::Fits,
             Vote::Fits => {}
-            Vote::Silent | Vote::Corrupted | Vote::Foreign => return Vote::Silent,
+            Vote::Like | Vote::MayFit | Vote::Silent | Vote::Corrupted | Vote::Foreign => {
+                return Vote::Silent;
+            }
         }
     }
     said

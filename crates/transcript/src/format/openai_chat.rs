@@ -1,9 +1,8 @@
 //! Messages of OpenAI's Chat Completions API, one per line: `role`, `content`, `tool_calls`, `tool_call_id`.
 //!
 //! One constant for bare messages, and one for each agent that adds lines or fields of its own. Many agents keep
-//! another file that counts the lines. Where none is known, lines are added or removed only when the user allows it. A
-//! field that neither the API nor one of these agents uses means that another program owns the file. Facts:
-//! docs/format-facts.md.
+//! another file that counts the lines. Where none is known, lines are added or removed only when the user allows it. Messages
+//! with fields that are not known count only beside calls or plain messages. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
 use super::base::{
@@ -11,9 +10,10 @@ use super::base::{
     SupportLevel, Vote,
 };
 use super::common::{
-    answered, asked, content_parts, corrupted, has_block, is_reminder, is_string, items, listed_calls,
-    note_corrupted, only_keys, says, says_any, summary_message,
+    answered, asked, block_types, content_parts, corrupted, has_block, has_key_like, is_reminder, is_string,
+    items, listed_calls, note_corrupted, only_keys, says, says_any, summary_message,
 };
+use super::fields;
 use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
@@ -49,8 +49,11 @@ pub(super) const BARE: Format = Format {
     vote: |doc| match is_bare(doc) {
         true => Vote::Own,
         false if is_corrupted_bare(doc) => Vote::Corrupted,
-        false => Vote::Foreign,
+        false if !is_dialect(doc) => Vote::Foreign,
+        false if is_certain(doc) => Vote::Like,
+        false => Vote::MayFit,
     },
+    fields: KEYS,
     ..CHAT
 };
 
@@ -95,6 +98,7 @@ pub(super) const VIBE: Format = Format {
         let own = is_string(doc.get("message_id")) || injected;
         vote(doc, own && is_message(doc) && doc.get("type").is_none())
     },
+    fields: &[],
     ..BARE
 };
 
@@ -107,7 +111,8 @@ pub(super) const PICOCLAW: Format = Format {
     counted: Some(OutsideCount::Lines("the .meta.json beside it (skip, count)")),
     roots: &[Root { env: None, home: ".picoclaw/workspace", below: "sessions" }],
     // Dumps of other chats have times too, and ids.
-    vote: |doc| vote(doc, is_string(doc.get("created_at")) && is_message(doc) && !is_of_a_table(doc)),
+    vote: |doc| vote(doc, is_string(doc.get("created_at")) && has_message(doc) && !is_of_a_table(doc)),
+    fields: &[],
     ..BARE
 };
 
@@ -176,6 +181,7 @@ fn vote(doc: &Doc, own: bool) -> Vote {
     match own {
         true => Vote::Own,
         false if is_bare(doc) => Vote::Fits,
+        false if is_dialect(doc) => Vote::MayFit,
         false => Vote::Silent,
     }
 }
@@ -191,6 +197,22 @@ const KEYS: &[&str] = &[
     "annotations",
     "audio",
     "reasoning_content",
+];
+/// Fields by which a line is something else: an event, a record around a message, or another dialect.
+const NOT_KEYS: &[&str] = &[
+    "type",
+    "_type",
+    "kind",
+    "event",
+    "message",
+    "messages",
+    "data",
+    "payload",
+    "parts",
+    "toolInvocations",
+    "uuid",
+    "parentUuid",
+    "experimental_attachments",
 ];
 /// Arguments are a text that holds JSON. Reasonix has no `function` around it.
 pub(super) const ARGUMENTS: Arguments =
@@ -214,7 +236,7 @@ fn is_of_a_table(doc: &Doc) -> bool {
 
 /// Whether there are calls without a `function` around their name, as Reasonix writes.
 fn is_flat(calls: Option<Value<'_>>) -> bool {
-    items(calls).any(|call| call.get("function").is_none())
+    items(calls).any(|call| call.get("function").is_none() && call.get("custom").is_none())
 }
 
 /// Whether an object is a message of the bare dialect.
@@ -222,13 +244,30 @@ fn is_bare(doc: &Doc) -> bool {
     only_keys(doc, KEYS) && has_message(doc)
 }
 
+/// Whether it is one but for fields that gateways and other programs add.
+fn is_dialect(doc: &Doc) -> bool {
+    has_message(doc)
+        && !has_key_like(doc, NOT_KEYS)
+        && block_types(doc.get("content")).all(|kind| PARTS.has(kind))
+        && corrupted(doc.root(), KEYS, ROLES).is_none()
+}
+
+/// Whether a message of the dialect cannot be a row of any other program: it calls a tool or holds a result as this API says it,
+/// or all its fields are known.
+fn is_certain(doc: &Doc) -> bool {
+    let pairs = items(doc.get("tool_calls")).next().is_some() || says(doc, "role", "tool");
+    pairs || doc.root().is_some_and(|message| fields::are_known(KEYS, message))
+}
+
 /// Whether it has the fields of a bare message, and nothing of another dialect.
 fn has_message(doc: &Doc) -> bool {
+    let is_hollow = || says(doc, "role", "assistant") && only_keys(doc, KEYS);
     is_message(doc)
-        && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
+        && (doc.get("content").is_some() || doc.get("tool_calls").is_some() || is_hollow())
         && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
         && !is_flat(doc.get("tool_calls"))
         && !has_block(doc.get("content"), NOT_PARTS)
+        && items(doc.get("content")).all(|part| part.kind() != Json::Object || part.get("type").is_some())
 }
 
 /// Whether it would be one if not for an overwritten name. The value under that name must then be in order as well.
@@ -243,16 +282,18 @@ fn is_corrupted_bare(doc: &Doc) -> bool {
     })
 }
 
+const PARTS: Kinds = Kinds::at(&["content", "*", "type"]).sent(
+    "text image_url input_audio file refusal think image audio video audio_url video_url \
+     input_text output_text input_image",
+);
+
 /// By the reference of the API, and the roles and parts of the agents that write it with lines of their own.
 const KINDS: &[Kinds] = &[
     Kinds::at(&["role"])
         .sent("assistant tool user system developer function")
         .steers("_checkpoint")
         .silent("_usage _system_prompt session_meta"),
-    Kinds::at(&["content", "*", "type"]).sent(
-        "text image_url input_audio file refusal think image audio video audio_url video_url \
-         input_text output_text input_image",
-    ),
+    PARTS,
     Kinds::at(&["tool_calls", "*", "type"]).sent("function custom"),
 ];
 
@@ -328,6 +369,14 @@ fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     listed_calls(doc.get("tool_calls"), each);
 }
 
+/// The name and the arguments of a call, of a tool that takes JSON or of one that takes any text.
+fn called(call: Value<'_>) -> [Option<Value<'_>>; 2] {
+    match call.get("custom") {
+        Some(custom) => custom.pick(["name", "input"]),
+        None => call.get("function").unwrap_or(call).pick(["name", "arguments"]),
+    }
+}
+
 /// Reads a message of this dialect.
 pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else { return };
@@ -347,7 +396,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
                 draft.shows();
             }
             for call in items(calls) {
-                let [name, arguments] = call.get("function").unwrap_or(call).pick(["name", "arguments"]);
+                let [name, arguments] = called(call);
                 draft.call(call, call.get("id"), name, arguments.is_none_or(Value::is_null));
             }
             if items(calls).next().is_some() {

@@ -397,6 +397,8 @@ pub enum ContentIssueKind {
     ServerResult(Id),
     /// The name of a kind that the format does not know; the block is its literal.
     Unknown,
+    /// The name of a field that the format does not know; the block is its literal.
+    UnknownField,
     /// Some bytes of a name in the record were overwritten; the original name, if only one fits. The block is its literal.
     Corrupted(Option<&'static str>),
 }

@@ -326,7 +326,7 @@ impl fmt::Display for Held {
             }
             Self::NothingElse => "only an image can be there, so no text can replace it",
             Self::UnknownKind => {
-                "records of an unknown kind may change what the agent sends (V2; --allow V2 makes it)"
+                "records of an unknown kind, or fields that are not known, may change what the agent sends (V2; --allow V2 makes it)"
             }
             Self::NextRun => {
                 return write!(f, "one run makes at most {STEPS_MAX} changes; run tailor fix again for the rest");

@@ -7,7 +7,7 @@
 
 use crate::format::kinds::KnownKinds;
 use crate::format::names::{self, SoundKeys};
-use crate::format::{self, Format, Head};
+use crate::format::{self, Format, Head, fields};
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Damage, DamageKind};
 use crate::model::transcript::Transcript;
@@ -318,7 +318,9 @@ impl Scanner<'_> {
     /// When the source cannot be read.
     pub fn finish_whole(self, source: &dyn Source) -> Result<Scanned, Fault> {
         let mut read = self.finish(source.len());
-        if may_be_document(&read) && json::is_document(source)? {
+        // A whole object on one line is a row, of which there is only one.
+        let is_row = read.transcript.lines == 1 && read.transcript.damage.is_empty();
+        if !is_row && may_be_document(&read) && json::is_document(source)? {
             let mut document = Scanned::default();
             let Transcript { bytes, lines, is_document, .. } = &mut document.transcript;
             (*bytes, *lines, *is_document) = (read.transcript.bytes, read.transcript.lines, true);
@@ -506,6 +508,7 @@ impl Entries<'_, '_> {
         (format.read)(doc, &mut draft);
         if let Some(root) = doc.root() {
             seen.kinds.note_unknown(format.kinds, root, &mut draft);
+            fields::note_unknown(format.fields, root, &mut draft);
         }
         draft.finish();
         let list = (format.records_in)(doc);

@@ -1,13 +1,15 @@
-//! V2: kinds of records or blocks that are not known, so that nobody knows what the agent makes of them.
+//! V2: kinds of records or blocks, and fields of messages, that are not known, so that nobody knows what the agent makes of them.
 
 use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about};
-use crate::model::entry::ContentIssueKind;
+use crate::model::entry::{ContentIssueKind, Kind, Role};
 use crate::model::finding::{Finding, Guard, Op, Safety, Severity};
 use crate::model::rule::Stage;
 use crate::session::Session;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
 use spans::json;
 use spans::source::{Fault, Span, read_span};
 
@@ -19,11 +21,12 @@ pub(super) static RULE: Rule = Rule {
         code: CODE,
         name: "unknown-kind",
         help: Help {
-            what: "A record or a block is of a kind that Tailor does not know.",
+            what: "A record or a block is of a kind that Tailor does not know, or a bare message has a field that no known dialect has.",
             why: "The agent is newer than this Tailor, or another program wrote to its file. The record may be a message, \
-                  or may change which messages the agent sends, so a repair of the conversation could be a guess.",
+                  or may change which messages the agent sends, so a repair of the conversation could be a guess. A field can say so \
+                  of its own message.",
             fix: "None. Oversized results are shortened and damaged lines are repaired as ever, but repairs that add, remove or \
-                  link messages are held; --allow V2 makes them. Update Tailor, or report the kind: it is a name in the agent's \
+                  link messages are held, of a field only in its turn and up to the next user message; --allow V2 makes them. Update Tailor, or report the kind: it is a name in the agent's \
                   format, not content.",
             source: "the kinds are those of the newest releases: `KINDS` in each format's file",
         },
@@ -39,14 +42,51 @@ pub(super) static RULE: Rule = Rule {
 
 const CODE: &str = "V2";
 
-/// Whether some records are of unknown kinds, and the user did not say that this does not matter.
-pub(crate) fn is_in_doubt(session: &Session<'_>) -> bool {
-    !session.policy.selection.allows(CODE)
-        && session.transcript.issues().iter().any(|issue| issue.kind == ContentIssueKind::Unknown)
+/// The entries about which repairs could be wrong guesses.
+pub(crate) struct Doubt {
+    /// Sorted ranges of entries.
+    entries: Vec<Range<u32>>,
+}
+
+impl Doubt {
+    /// Nothing, if the user said that what is not known does not matter.
+    pub(crate) fn of(session: &Session<'_>) -> Self {
+        let mut entries: Vec<Range<u32>> = Vec::new();
+        let issues = session.transcript.issues().iter();
+        for issue in issues.filter(|_| !session.policy.selection.allows(CODE)) {
+            match issue.kind {
+                ContentIssueKind::Unknown => {
+                    return Self { entries: core::iter::once(0..u32::MAX).collect() };
+                }
+                ContentIssueKind::UnknownField
+                    if entries.last().is_none_or(|last| last.end <= issue.entry) =>
+                {
+                    entries.push(turn_of(session, issue.entry));
+                }
+                _ => {}
+            }
+        }
+        Self { entries }
+    }
+
+    /// Whether a fix could be a wrong guess because of them.
+    pub(crate) fn bears_on(&self, finding: &Finding) -> bool {
+        let is_in = |entry| self.entries.iter().any(|range| range.contains(&entry));
+        !self.entries.is_empty() && depends_on_all(finding) && finding.entry.is_none_or(is_in)
+    }
+}
+
+/// The entries from the user message at or before one to the next user message, both included.
+fn turn_of(session: &Session<'_>, entry: u32) -> Range<u32> {
+    let asks = |entry: &u32| session.kind(*entry) == Kind::Message(Role::User);
+    let start = (0..=entry).rev().find(asks).unwrap_or(0);
+    let count = session.transcript.entries.len() as u32;
+    let end = (entry + 1..count).find(asks).map_or(count, |next| next + 1);
+    start..end
 }
 
 /// Whether a fix could be a wrong guess because of records of unknown kinds. Shortened texts and whole bytes never are.
-pub(crate) fn depends_on_all(finding: &Finding) -> bool {
+fn depends_on_all(finding: &Finding) -> bool {
     let rule = finding.rule;
     let is_in = |group| rule.groups.contains(&group);
     // What the API's error names is no guess.
@@ -61,19 +101,23 @@ pub(crate) fn depends_on_all(finding: &Finding) -> bool {
 
 /// One finding for each kind, at its first record.
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
-    let mut kinds = BTreeMap::<String, (u32, u64)>::new();
+    let mut unknown = BTreeMap::<(bool, String), (u32, u64)>::new();
     for issue in session.transcript.issues() {
-        if issue.kind == ContentIssueKind::Unknown {
+        let is_field = issue.kind == ContentIssueKind::UnknownField;
+        if is_field || issue.kind == ContentIssueKind::Unknown {
             let name = name_at(session, issue.block)?;
-            kinds.entry(name).or_insert((issue.entry, 0)).1 += 1;
+            unknown.entry((is_field, name)).or_insert((issue.entry, 0)).1 += 1;
         }
     }
-    for (name, (entry, count)) in kinds {
+    for ((is_field, name), (entry, count)) in unknown {
         let writer =
             writer_of(session, entry)?.map_or_else(String::new, |writer| format!(", written by {writer}"));
         let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
-        let message =
-            format!("the kind {name}{writer}, is not known{times}; repairs of the conversation are held");
+        let message = if is_field {
+            format!("the field {name} is not known{times}; repairs of the conversation near it are held")
+        } else {
+            format!("the kind {name}{writer}, is not known{times}; repairs of the conversation are held")
+        };
         out.push(about(&RULE, session, entry, Severity::Note, message));
     }
     Ok(())
@@ -153,6 +197,26 @@ mod tests {
         assert_eq!(held(&session("rewind"), &policy), [("S1", false), ("P1", true), ("V2", false)]);
         policy.selection.allow = ["V2".to_string()].into();
         assert_eq!(held(&session("rewind"), &policy), [("S1", false), ("P1", false), ("V2", false)]);
+    }
+
+    #[test]
+    fn an_unknown_field_holds_repairs_in_its_turn() {
+        let call = |id: &str| {
+            format!(
+                "{{\"role\":\"assistant\",\"content\":[{{\"type\":\"tool_use\",\"id\":\"{id}\",\"name\":\"ls\",\"input\":{{}}}}]}}\n"
+            )
+        };
+        let user = "{\"role\":\"user\",\"content\":\"go on\"}\n";
+        let odd = "{\"role\":\"assistant\",\"content\":\"well\",\"seq\":1}\n";
+        let plain = [user, &call("a"), user, &call("b"), user].concat();
+        assert_eq!(held(&plain, &Policy::default()), [("P1", false), ("P1", false)]);
+        let far = [user, &call("a"), user, &call("b"), user, odd, user].concat();
+        assert_eq!(held(&far, &Policy::default()), [("P1", false), ("P1", false), ("V2", false)]);
+        let near = [user, &call("a"), user, &call("b"), odd, user].concat();
+        assert_eq!(held(&near, &Policy::default()), [("P1", false), ("P1", true), ("V2", false)]);
+        let mut policy = Policy::default();
+        policy.selection.allow = ["V2".to_string()].into();
+        assert_eq!(held(&near, &policy), [("P1", false), ("P1", false), ("V2", false)]);
     }
 
     #[test]
