@@ -683,7 +683,12 @@ fn resume_repairs_and_starts_the_agent() {
     let said = dir.tailor(&["resume", "pi", &PI_BROKEN[..8], "--no-start"]);
     assert_eq!((said.status, said.text()), (0, format!("pi --session {PI_BROKEN}\n")));
     for (arguments, part) in [
-        (&["nobody"][..], "there are pi, Claude Code, Codex"),
+        (
+            &["nobody"][..],
+            "nobody: neither a session's id nor an agent that Tailor can resume; there are pi, Claude Code",
+        ),
+        (&["nobody", PI_BROKEN], "neither a session's id nor an agent"),
+        (&["0d0f"], "more than one session"),
         (&["qwen"], "has no session here"),
         (&["pi", "0d0f"], "more than one session"),
         (&["pi", "beef"], "has no session with the id beef"),
@@ -691,6 +696,74 @@ fn resume_repairs_and_starts_the_agent() {
         let done = resume(arguments);
         assert!(done.status == 2 && done.stderr.contains(part), "{arguments:?}: {}", done.stderr);
     }
+}
+
+#[test]
+fn resume_prefers_the_project_around_it_and_finds_the_agent_of_an_id() {
+    let dir = home();
+    let said = dir.tailor(&["resume", &PI_BROKEN[..8], "--no-start"]);
+    assert_eq!((said.status, said.text()), (0, format!("pi --session {PI_BROKEN}\n")), "{}", said.stderr);
+    // An older session of the folder where one is, or of one around it, comes before the newest.
+    let old = "01d01d01-1a2b-4c3d-8e4f-5a6b7c8d9e0f";
+    let here = dir.home().join("old/project");
+    fs::create_dir_all(here.join("src")).unwrap();
+    let text = claude(here.to_str().unwrap()).replace(CLAUDE, old);
+    put(&dir, &format!(".claude/projects/-w-old/{old}.jsonl"), &text, 90);
+    let of_home = "02d02d02-1a2b-4c3d-8e4f-5a6b7c8d9e0f";
+    let text = claude(dir.home().to_str().unwrap()).replace(CLAUDE, of_home);
+    put(&dir, &format!(".claude/projects/-w-home/{of_home}.jsonl"), &text, 80);
+    let resume = |folder: PathBuf| {
+        let mut command = dir.command();
+        let done = run(command.current_dir(folder).args(["resume", "claude", "--no-start"]), b"");
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        done.text() + &done.stderr
+    };
+    for folder in [here.clone(), here.join("src")] {
+        let said = resume(folder);
+        assert!(said.contains(&format!("claude --resume {old}")), "{said}");
+        assert!(said.contains("Claude Code in "), "{said}");
+    }
+    let said = resume(dir.home().join("old"));
+    assert!(said.contains(CLAUDE) && said.contains("Claude Code in ~/shop, "), "{said}");
+    // The home folder is around everything.
+    assert!(resume(dir.home()).contains(of_home));
+}
+
+#[test]
+fn what_no_agent_loads_is_counted_and_the_command_frees_as_much() {
+    let dir = home();
+    let message = |id: &str, parent: &str, role: &str, words: usize| {
+        let text = "word ".repeat(words);
+        let end = if role == "user" { "" } else { ",\"stopReason\":\"stop\"" };
+        format!(
+            "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":\"{parent}\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"message\":{{\"role\":\
+             \"{role}\",\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]{end}}}}}\n"
+        )
+    };
+    let rows = [
+        WHOLE.to_string(),
+        message("b1", "a1", "assistant", 1),
+        message("left", "b1", "user", 300_000),
+        message("left2", "left", "assistant", 3),
+        message("c1", "b1", "user", 3),
+        message("c2", "c1", "assistant", 3),
+    ];
+    let path = put(&dir, ".pi/agent/sessions/--w--/2026-07-01T10-00-00-000Z_dead.jsonl", &rows.concat(), 9);
+    let told = dir.tailor(&["doctor", "--json"]).json().pop().unwrap();
+    let before = fs::metadata(&path).unwrap().len();
+    let said = dir.tailor(&["doctor"]).text();
+    assert!(
+        said.contains(" is history that no agent loads any more:\n      tailor fix --only dead-weight\n"),
+        "{said}"
+    );
+    assert_eq!(said.lines().filter(|line| line.contains("1.5 MB of 1.5 MB")).count(), 1, "{said}");
+    let below = dir.tailor(&["doctor", path.to_str().unwrap()]).text();
+    assert!(below.contains("tailor fix --only dead-weight ~/.pi/"), "{below}");
+    assert!(!dir.tailor(&["doctor", "--agent", "claude"]).text().contains("dead-weight"));
+    let done = dir.tailor(&["fix", "--only", "dead-weight", path.to_str().unwrap()]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let saved = before - fs::metadata(&path).unwrap().len();
+    assert_eq!(told["dead_weight_bytes"], saved, "{}", done.text());
 }
 
 #[test]

@@ -324,19 +324,31 @@ fn the_short_help_is_short_and_begins_with_what_is_needed() {
     assert!(short.contains("Undo: tailor undo session.jsonl"), "{short}");
 }
 
-/// All commands, hidden ones aside.
+/// All commands, hidden ones aside, in the order of the help.
 fn commands(dir: &Dir) -> Vec<String> {
     let help = dir.tailor(&["help"]).text();
-    let (_, commands) = help.split_once("Commands:\n").unwrap();
-    let commands: Vec<String> = commands
-        .lines()
-        .map_while(|line| line.strip_prefix("  "))
-        .filter_map(|line| line.split_whitespace().next().filter(|_| !line.starts_with(' ')))
-        .filter(|name| *name != "help")
-        .map(str::to_string)
-        .collect();
-    assert!(commands.len() > 8, "{help}");
+    let (commands, _) = help.split_once("\nOptions:\n").unwrap();
+    let named = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("  "));
+    let commands: Vec<String> = named.map(|(name, _)| name.to_string()).collect();
+    assert!(commands.len() > 20, "{help}");
     commands
+}
+
+/// Two dozen commands are too many to read.
+#[test]
+fn the_help_begins_with_the_commands_of_an_ordinary_day() {
+    let dir = Dir::new();
+    let [short, long] = ["-h", "--help"].map(|help| dir.tailor(&[help]).text());
+    let (_, listed) = short.split_once("An ordinary day:\n").unwrap();
+    let (listed, more) = listed.split_once("\n\n").unwrap();
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, commands(&dir)[..10]);
+    assert!(more.starts_with("More, by tailor --help: compact, chunk, show, forget, gc, "), "{short}");
+    assert!(long.contains("\nSessions in databases:\n  export "), "{long}");
+    assert!(long.lines().all(|line| line.chars().count() <= 100), "{long}");
+    // What it says in colours is the same.
+    let seen = on_terminal(80, command(&dir, &["-h"], &[]));
+    assert!(seen.contains("\u{1b}[") && !short.contains('\u{1b}'), "{seen}");
 }
 
 /// Each command, hidden ones aside, has examples and exit codes in its help, and sends nobody to a page that a wheel or an npm

@@ -148,3 +148,28 @@ fn names_that_are_swapped_meanwhile_lead_root_nowhere() {
     }
     assert!(done.status.success(), "{said}");
 }
+
+/// Ids are looked up before anything else is read, also in databases of other users, which takes threads.
+#[cfg(feature = "stores")]
+#[test]
+fn root_finds_a_session_by_its_id_beside_another_users_database() {
+    if !is_root() {
+        skipped("only root can be root among strangers");
+        return;
+    }
+    let dir = Dir::new();
+    let put = |path: &str, text: &str| {
+        let path = dir.home().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    };
+    put(
+        ".pi/agent/sessions/--w--/2026-07-01T10-00-00-000Z_0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f.jsonl",
+        BROKEN,
+    );
+    let database = put(".data/opencode/opencode.db", "SQLite format 3\0");
+    std::os::unix::fs::chown(&database, Some(MALLORY), Some(MALLORY)).unwrap();
+    let done = dir.tailor(&["scan", "0d0f7b2c", "-j", "2"]);
+    assert_eq!((done.status, done.stderr.contains("thread")), (1, false), "{}", done.stderr);
+}

@@ -6,6 +6,7 @@ mod complete;
 mod doctor;
 mod file;
 mod flags;
+mod groups;
 mod hook;
 mod lines;
 mod top;
@@ -28,7 +29,7 @@ use crate::value::{
 use clap::ValueHint::{AnyPath, FilePath};
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use doctor::session;
 pub(crate) use file::ConfigFile;
 use flags::GivenValues;
@@ -87,7 +88,8 @@ pub(crate) fn build() -> Build {
 
 /// What was written on the command line; what cannot be read ends the program.
 pub(crate) fn parse() -> Args {
-    let args = Args::try_parse().unwrap_or_else(exit_with);
+    let read = groups::grouped(Args::command()).try_get_matches();
+    let args = read.and_then(|matches| Args::from_arg_matches(&matches)).unwrap_or_else(exit_with);
     if args.json && args.command.is_some() {
         let what = "--json goes after the command, as in: tailor scan --json";
         Args::command().error(ErrorKind::ArgumentConflict, what).exit()
@@ -132,9 +134,9 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Repair a session, and start its agent on it.
     ///
-    /// The newest session, or the one with this id.
+    /// The newest session of the folder where you are, else the newest of all; or the one with this id.
     #[command(
-        after_help = "Examples:\n  tailor resume claude\n  tailor resume codex 0d0f7b2c\n  tailor resume pi --no-start\n\
+        after_help = "Examples:\n  tailor resume claude\n  tailor resume 0d0f7b2c\n  tailor resume codex 0d0f7b2c\n  tailor resume pi --no-start\n\
         Exit codes: those of the agent; without it 0 ready, 1 not now, 2 an error."
     )]
     Resume(ResumeArgs),
@@ -224,7 +226,9 @@ pub(crate) enum Command {
         Exit codes: 0 it fits now, or it was not too long; 1 not now, not by this, or still too long; 2 an error."
     )]
     Recover(RecoverArgs),
-    /// Print a session from a database as JSON lines, as it is stored; changes nothing.
+    /// Print a session from a database as JSON lines.
+    ///
+    /// As it is stored. Changes nothing.
     #[command(
         after_help = "Examples:\n  tailor export '~/.local/share/opencode/opencode.db#ses_dfbac0375ffe' > session.jsonl\n  \
         tailor scan ~/.local/share/opencode/opencode.db   # lists the sessions\n\
@@ -232,7 +236,9 @@ pub(crate) enum Command {
         Exit codes: 0 all of it was printed, 1 some rows could not be read, 2 an error."
     )]
     Export(ExportArgs),
-    /// Compare two copies of a session record by record, such as a file and the database that it was moved to.
+    /// Compare two copies of a session record by record.
+    ///
+    /// Such as a file and the database that it was moved to.
     #[command(
         after_help = "Examples:\n  tailor diff old.jsonl '~/.openclaw/agents/main/agent/openclaw-agent.sqlite#s1'\n  \
         tailor diff before.jsonl after.jsonl --json\n\

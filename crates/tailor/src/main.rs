@@ -38,13 +38,13 @@ fn main() -> ExitCode {
         return code;
     }
     keeper::give_back();
-    let args = args::parse();
-    let args::Common { quiet, verbose, color, jobs } = args.common;
-    say::begin(quiet, verbose, color);
-    if let Err(error) = threads::prepare(jobs) {
+    if let Err(error) = threads::prepare(threads::asked(std::env::args_os())) {
         say::eprint_message(&error);
         return status::ExitStatus::Error.into();
     }
+    let args = args::parse();
+    let args::Common { quiet, verbose, color, .. } = args.common;
+    say::begin(quiet, verbose, color);
     let Some(command) = args.command else {
         return say::exit_status(command::ended(command::doctor::in_short(args.json))).into();
     };

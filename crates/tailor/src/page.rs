@@ -4,6 +4,7 @@
 //! makes text nodes of it. Its own script is let in by a number that no transcript can know.
 
 use crate::place::shown_word;
+use crate::remedy;
 use crate::report::{FindingReport, count};
 use crate::sessions::{SessionState, judged_apart, project};
 use crate::size_report::{Share, SizeReport, SizeTotals, ToolShare};
@@ -74,6 +75,7 @@ pub(crate) struct ScanResult {
     modified: Option<u64>,
     errors: u64,
     messages: Messages,
+    dead_weight: u64,
 }
 
 /// What of the text of transcripts the page shows.
@@ -116,6 +118,7 @@ impl ScanResult {
             modified: since.map(|since| since.as_secs()),
             errors: before.iter().filter(is_error).map(Finding::count).sum(),
             messages: mended.before.messages,
+            dead_weight: remedy::dead_weight(before),
             after: PartShares::from_shares(&after.parts),
             bytes_after: after.bytes,
             findings: before
@@ -237,10 +240,12 @@ struct SessionRow(
 type ToolData = (i64, u64, u64, u64);
 
 #[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Sums {
     sessions: u64,
     bytes: u64,
     after: u64,
+    dead_weight: u64,
     entries: u64,
     tokens: u64,
     exact: bool,
@@ -318,6 +323,7 @@ impl Page {
         sums.sessions += 1;
         sums.bytes += weighed.bytes;
         sums.after += looked.bytes_after;
+        sums.dead_weight += looked.dead_weight;
         sums.entries += weighed.entries as u64;
         sums.tokens += weighed.context.tokens;
         sums.findings += count(&looked.findings);

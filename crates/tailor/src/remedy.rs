@@ -6,6 +6,7 @@ use crate::terminal::shell_word;
 use std::path::Path;
 use transcript::Finding;
 use transcript::finding::{Guard, Held, Safety, Severity, Worse};
+use transcript::rule::Group;
 
 /// The command that undoes the newest change.
 pub(crate) fn undo(path: &Path) -> String {
@@ -51,6 +52,18 @@ pub(crate) fn command<'f>(
         if blamed && !error.is_empty() { format!("--error {} ", shell_word(error)) } else { String::new() };
     (!guarded.is_empty()).then(|| format!("tailor fix --select {codes} --allow {codes} {error}{path}"))
 }
+
+/// How many bytes are history that no agent loads any more, and that `fix --only dead-weight` takes out.
+pub(crate) fn dead_weight(findings: &[Finding]) -> u64 {
+    let may_go = |finding: &&Finding| {
+        finding.fix.safety == Safety::Guarded(Guard::History)
+            && Group::DeadWeight.codes().any(|code| code == finding.rule.code())
+    };
+    findings.iter().filter(may_go).filter_map(|finding| finding.saves_bytes).sum()
+}
+
+/// Less of it is not worth a line.
+pub(crate) const DEAD_WEIGHT_MIN: u64 = 1_000_000;
 
 /// The command that repairs one error; `None` if none does.
 pub(crate) fn next(finding: &Finding, path: &Path) -> Option<String> {

@@ -237,6 +237,7 @@ impl Looks {
         ListedSession {
             agent: format.map(|format| format.agent(&path.to_string_lossy())),
             format,
+            dead_weight: remedy::dead_weight(&looked.findings),
             headline: looked.headline,
             messages: looked.messages,
             bytes: looked.facts.bytes,
@@ -311,6 +312,8 @@ pub(crate) struct ListedSession {
     pub(crate) is_used: bool,
     /// The rules with findings, and their severity.
     pub(crate) found: BTreeSet<(&'static str, Severity)>,
+    /// How much of it no agent loads any more, and a fix takes out when asked.
+    pub(crate) dead_weight: u64,
     /// In about how many turns its agent will not load all of it any more, if that is near.
     pub(crate) turns_left: Option<u64>,
     /// The error of the last turn.
@@ -338,6 +341,7 @@ impl ListedSession {
             is_long: false,
             is_used: false,
             found: BTreeSet::new(),
+            dead_weight: 0,
             turns_left: None,
             failed: None,
             command: None,

@@ -18,7 +18,7 @@ pub(crate) struct Common {
     pub(crate) verbose: bool,
     /// How many threads read files [default: as many as there are processors]
     #[arg(short, long, global = true, value_name = "COUNT", display_order = LAST, hide_short_help = true)]
-    pub(crate) jobs: Option<NonZeroUsize>,
+    jobs: Option<NonZeroUsize>,
     /// When to use colours. `NO_COLOR` and `CLICOLOR_FORCE` are obeyed as well.
     #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto, display_order = LAST, hide_short_help = true)]
     pub(crate) color: ColorChoice,

@@ -35,10 +35,10 @@ pub(crate) struct DoctorArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct ResumeArgs {
-    /// The agent, such as claude, codex or pi.
-    #[arg(value_name = "AGENT", value_parser = agents(), hide_possible_values = true)]
+    /// The agent, such as claude, codex or pi; or the id of a session, or how it begins.
+    #[arg(value_name = "AGENT|ID", value_parser = agents(), hide_possible_values = true)]
     pub(crate) agent: String,
-    /// The session's id, or how it begins; by default the agent's newest session.
+    /// The session's id, or how it begins; by default the newest session of this folder, else of all.
     #[arg(value_name = "ID", value_hint = AnyPath)]
     pub(crate) id: Option<String>,
     /// Repair and print the command, but do not start the agent.

@@ -5,11 +5,12 @@ use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::strays::{self, Strays};
 use super::{BATCH_FILES, CommandResult, databases, ended, output_closed, unread};
-use crate::amount::{grouped, plural};
+use crate::amount::{grouped, plural, short_size};
 use crate::args::DoctorArgs;
 use crate::config::Loaded;
 use crate::output::Output;
 use crate::place::{self, portable_text};
+use crate::remedy;
 use crate::say::{is_quiet, is_verbose};
 use crate::sessions::row::{self, ListCells};
 use crate::sessions::{
@@ -94,7 +95,7 @@ fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> CommandResult {
     } else if sessions.is_empty() {
         writeln!(out, "{}", nothing(all_sessions, fitting))
     } else {
-        DoctorList::new(&sessions, short).print(&mut out)
+        DoctorList::new(&sessions, short, words(doctor)).print(&mut out)
     };
     let told = if as_json {
         Ok(())
@@ -128,9 +129,16 @@ pub(super) fn print_stuck(config: &Loaded) -> io::Result<()> {
         writeln!(out, "None of {count} here is stuck.")?;
     } else if all > 0 {
         writeln!(out, "Of {count} here, these are stuck:")?;
-        DoctorList::new(&sessions, false).print(&mut out)?;
+        DoctorList::new(&sessions, false, None).print(&mut out)?;
     }
     out.finish()
+}
+
+/// The paths as words after a command; `None` if only some of the sessions below them are asked for.
+fn words(doctor: &DoctorArgs) -> Option<String> {
+    let is_all = !doctor.broken && doctor.agent.is_none() && doctor.project.is_none();
+    let paths = doctor.paths.iter().map(|path| place::shown_word(path));
+    is_all.then(|| [String::new()].into_iter().chain(paths).collect::<Vec<_>>().join(" "))
 }
 
 /// What to print if nothing is listed, given the number of sessions and how many of them match `--agent` and
@@ -187,6 +195,7 @@ struct DoctorLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     turns_left: Option<u64>,
     in_use: bool,
+    dead_weight_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,6 +210,8 @@ struct DoctorLine<'a> {
 #[derive(Default)]
 pub(super) struct DoctorTotals {
     sessions: u64,
+    bytes: u64,
+    dead_weight_bytes: u64,
     states: States,
 }
 
@@ -231,6 +242,8 @@ impl DoctorTotals {
         let mut totals = Self::default();
         for session in sessions {
             totals.sessions += 1;
+            totals.bytes += session.bytes;
+            totals.dead_weight_bytes += session.dead_weight;
             *match session.state {
                 SessionState::Dead(_) => &mut totals.states.dead,
                 SessionState::Broken(_) => &mut totals.states.broken,
@@ -302,6 +315,7 @@ fn json(
             messages_in_context_after: known.then_some(session.messages.seen + session.messages.brought_back),
             turns_left: session.turns_left,
             in_use: session.is_used,
+            dead_weight_bytes: session.dead_weight,
             command: session.command.as_deref(),
             reason: session.trouble.as_deref(),
             resume: session.resume().map(|(words, _)| words.join(" ")),
@@ -317,13 +331,15 @@ fn json(
 struct DoctorList<'a> {
     sessions: &'a [ListedSession],
     short: bool,
+    /// What is asked for, as words after a command; `None` if that is not all below some paths.
+    paths: Option<String>,
     canvas: TableWriter,
     screen: Screen,
 }
 
 impl<'a> DoctorList<'a> {
-    fn new(sessions: &'a [ListedSession], short: bool) -> Self {
-        Self { sessions, short, canvas: TableWriter::of_stdout(), screen: Screen::of_stdout() }
+    fn new(sessions: &'a [ListedSession], short: bool, paths: Option<String>) -> Self {
+        Self { sessions, short, paths, canvas: TableWriter::of_stdout(), screen: Screen::of_stdout() }
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
@@ -366,6 +382,15 @@ impl<'a> DoctorList<'a> {
         out
     }
 
+    /// What can go, if that is worth it.
+    fn dead_weight(&self, totals: &DoctorTotals) -> Option<String> {
+        let paths = self.paths.as_ref().filter(|_| totals.dead_weight_bytes >= remedy::DEAD_WEIGHT_MIN)?;
+        let [dead, all] = [totals.dead_weight_bytes, totals.bytes].map(short_size);
+        let said = self.canvas.wrap(&format!("{dead} of {all} is history that no agent loads any more:"));
+        let command = format!("tailor fix --only dead-weight{paths}");
+        Some(format!("{said}\n      {}", self.screen.whole(&command)))
+    }
+
     /// The advice at the end.
     fn end(&self, shown: usize) -> String {
         let totals = DoctorTotals::from_sessions(self.sessions);
@@ -386,6 +411,7 @@ impl<'a> DoctorList<'a> {
             lines.push("An agent shows an error: tailor explain 'ERROR TEXT'".to_string());
             lines.push("All commands: tailor help".to_string());
         }
-        lines.iter().map(|line| self.canvas.wrap(line)).collect::<Vec<_>>().join("\n")
+        let lines = lines.iter().map(|line| self.canvas.wrap(line)).chain(self.dead_weight(&totals));
+        lines.collect::<Vec<_>>().join("\n")
     }
 }

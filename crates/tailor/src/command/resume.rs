@@ -4,7 +4,7 @@ use super::recover::{sentence, status};
 use super::{CommandError, CommandResult};
 use crate::amount::{age, plural};
 use crate::args::{RecoverArgs, ResumeArgs};
-use crate::place::{portable_text, shown_word};
+use crate::place::{portable_text, shown, shown_word};
 use crate::remedy;
 use crate::say::{eprint_message, hint, is_quiet, print_json};
 use crate::sessions::{Candidate, ListedSession, Looks, ambiguous, candidates, is_called};
@@ -16,8 +16,12 @@ use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
-use transcript::format::FORMATS;
+use std::time::{Duration, Instant};
+use transcript::format::{Agent, FORMATS, Format};
 use transcript::{Examination, Finding, Severity};
+
+/// How long sessions are read in search of one that is about this folder.
+const SEARCH_TIME: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(resume: &ResumeArgs) -> CommandResult {
     let session = find(resume)?;
@@ -27,9 +31,8 @@ pub(crate) fn run(resume: &ResumeArgs) -> CommandResult {
             eprint_message(&error.to_string());
         }
     }
-    let name = session.headline.title.as_deref().unwrap_or("(no title)");
     if !is_quiet() {
-        eprintln!("{}, {} ago: {}", session.agent_name(), age(session.age), plain(name));
+        announce(&session);
     }
     repair(&session, &options)?;
     shorten(&session, resume)?;
@@ -47,48 +50,90 @@ struct ResumeLine<'a> {
     resume: &'a str,
 }
 
-/// The agent's session with this id, or its newest one.
-fn find(resume: &ResumeArgs) -> Result<ListedSession, String> {
-    let agents = || {
-        let all = FORMATS.iter().flat_map(|format| format.agents.iter().map(move |agent| (*agent, *format)));
-        all.filter(|(agent, _)| agent.resume.is_some())
-    };
-    let is_meant = |name: &str| agents().any(|(agent, format)| is_called(Some(agent), Some(format), name));
-    if !is_meant(&resume.agent) {
-        let known: Vec<&str> = agents().map(|(agent, _)| agent.name).collect();
-        let known = known.join(", ");
-        return Err(format!("{}: no agent that Tailor can resume; there are {known}", resume.agent));
-    }
-    let looks = Looks::new(&resume.change.load()?, &[]);
-    let is_named = |candidate: &&Candidate| resume.id.as_ref().is_none_or(|id| candidate.has_id(id));
-    let (mut found, all): (Option<ListedSession>, _) = (None, candidates(&[]));
-    for candidate in all.iter().filter(is_named) {
-        // The path has most of the id; only a matching file is read.
-        let path = candidate.path().to_string_lossy();
-        if !agents().any(|(agent, format)| {
-            is_called(Some(agent), Some(format), &resume.agent) && agent.session_id(&path).is_some()
-        }) {
-            continue;
+/// The agent and the id that are asked for, of which one may be missing.
+struct Wanted<'a> {
+    agent: Option<&'a str>,
+    id: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    /// The only word is an agent, or an id.
+    fn new(resume: &'a ResumeArgs) -> Result<Self, String> {
+        let (word, id) = (resume.agent.as_str(), resume.id.as_deref());
+        let by_agent = Self { agent: Some(word), id };
+        if resumable().any(|(agent, format)| by_agent.is_of(Some(agent), Some(format))) {
+            return Ok(by_agent);
         }
-        let Some(session) = looks.session(candidate, true).map_err(|error| error.to_string())? else {
+        let by_id = Self { agent: None, id: Some(word) };
+        if id.is_none() && candidates(&[]).iter().any(|candidate| by_id.is_candidate(candidate)) {
+            return Ok(by_id);
+        }
+        let known: Vec<&str> = resumable().map(|(agent, _)| agent.name).collect();
+        let known = known.join(", ");
+        Err(format!("{word}: neither a session's id nor an agent that Tailor can resume; there are {known}"))
+    }
+
+    fn is_of(&self, agent: Option<Agent>, format: Option<&Format>) -> bool {
+        self.agent.is_none_or(|name| is_called(agent, format, name))
+    }
+
+    /// Whether a file may be meant: its path has most of the id, and only then is it read.
+    fn is_candidate(&self, candidate: &Candidate) -> bool {
+        let path = candidate.path().to_string_lossy();
+        let has_name = |(agent, format): (Agent, &'static Format)| {
+            self.is_of(Some(agent), Some(format)) && agent.session_id(&path).is_some()
+        };
+        self.id.is_none_or(|id| candidate.has_id(id)) && resumable().any(has_name)
+    }
+}
+
+/// The agents that have a command for it.
+fn resumable() -> impl Iterator<Item = (Agent, &'static Format)> {
+    let all = FORMATS.iter().flat_map(|format| format.agents.iter().map(move |agent| (*agent, *format)));
+    all.filter(|(agent, _)| agent.resume.is_some())
+}
+
+/// The session with this id; without one the newest of the project around us, else the newest of all.
+fn find(resume: &ResumeArgs) -> Result<ListedSession, String> {
+    let wanted = Wanted::new(resume)?;
+    let looks = Looks::new(&resume.change.load()?, &[]);
+    let (mut found, begun): (Option<ListedSession>, _) = (None, Instant::now());
+    for candidate in candidates(&[]).iter().filter(|candidate| wanted.is_candidate(candidate)) {
+        let may_read = found.is_none() || wanted.id.is_some() || begun.elapsed() < SEARCH_TIME;
+        let Some(session) = looks.session(candidate, may_read).map_err(|error| error.to_string())? else {
             continue;
         };
-        if !is_called(session.agent, session.format, &resume.agent) || session.id().is_none() {
+        if !wanted.is_of(session.agent, session.format) || session.id().is_none() {
             continue;
         }
-        match (&found, &resume.id) {
-            (None, None) => return Ok(session),
-            (None, Some(_)) => found = Some(session),
-            (Some(first), _) => {
-                let id = resume.id.as_deref().unwrap_or_default();
-                return Err(ambiguous(id, &first.path, &session.path));
-            }
+        match (&found, wanted.id) {
+            (Some(first), Some(id)) => return Err(ambiguous(id, &first.path, &session.path)),
+            (_, None) if is_here(&session) => return Ok(session),
+            (None, _) => found = Some(session),
+            (Some(_), None) => {}
         }
     }
-    let which = resume.id.as_ref().map(|id| format!(" with the id {id}")).unwrap_or_default();
+    let which = wanted.id.map(|id| format!(" with the id {id}")).unwrap_or_default();
     found.ok_or_else(|| {
-        format!("{} has no session{which} here; tailor doctor lists all sessions", resume.agent)
+        let agent = wanted.agent.unwrap_or("this machine");
+        format!("{agent} has no session{which} here; tailor doctor lists all sessions")
     })
+}
+
+/// Whether a session is about the folder where we are, or one around it other than the home folder.
+fn is_here(session: &ListedSession) -> bool {
+    let (Some(folder), Ok(here)) = (&session.headline.folder, std::env::current_dir()) else { return false };
+    let folder = Path::new(folder);
+    let is_project = folder.parent().is_some() && Some(folder) != std::env::home_dir().as_deref();
+    here == folder || (is_project && here.starts_with(folder))
+}
+
+/// Says which session it is, and where.
+fn announce(session: &ListedSession) {
+    let name = session.headline.title.as_deref().unwrap_or("(no title)");
+    let folder = session.headline.folder.as_ref().map(|folder| format!(" in {}", shown(Path::new(folder))));
+    let (agent, age, folder) = (session.agent_name(), age(session.age), folder.unwrap_or_default());
+    eprintln!("{agent}{}, {age} ago: {}", plain(&folder), plain(name));
 }
 
 /// Makes the safe repairs. It is an error if the session cannot be resumed.

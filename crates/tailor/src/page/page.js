@@ -462,9 +462,10 @@ function drawAll(main) {
   const t = data.totals;
   const rest = [t.unsupported && `and ${plural(t.unsupported, "other file")}`, t.refused && `${t.refused} refused`, t.errors && `${t.errors} could not be read`];
   const errors = sum(sessions.map((session) => session.errors)), broken = sessions.filter((session) => session.errors).length;
+  const dead = t.deadWeight < 1e6 ? [] : [["Can go", size(t.deadWeight), "history that no agent loads any more: tailor fix --only dead-weight"]];
   main.append(
     make("p", { class: "short" }, short()),
-    tiles([["Sessions", grouped(t.sessions), rest.filter(Boolean).join(", ")], ["Size", size(t.bytes), `${grouped(t.entries)} entries`],
+    tiles([...dead, ["Sessions", grouped(t.sessions), rest.filter(Boolean).join(", ")], ["Size", size(t.bytes), `${grouped(t.entries)} entries`],
       ["After a fix", size(t.after), `${size(Math.max(0, t.bytes - t.after))} less`],
       ["In contexts", grouped(t.tokens) + " tokens", t.exact ? "exact" : "estimated"],
       ["Errors", grouped(errors), `in ${plural(broken, "session")}`], ["Findings", grouped(t.findings), `in ${plural(t.ailing, "session")}`]]),
