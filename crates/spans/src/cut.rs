@@ -310,7 +310,7 @@ fn tail(
         return Ok(CutPoint { at: span.end, units: 0, line: false });
     }
     let mut back = search_bytes(budget) as u64;
-    let stretch = span.len().min(back + DOUBT_BYTES);
+    let stretch = span.len().min(back.saturating_add(DOUBT_BYTES));
     let mut room = [0; HELD_BYTES];
     let source = &HeldSource::new(source, Span::new(span.end - stretch, span.end), &mut room)?;
     let hard = loop {
@@ -411,7 +411,7 @@ fn advance_at_least(source: &dyn Source, unit: Unit, span: Span, wanted: u64) ->
         walk(source, Span::new(place.at, span.end), |at, piece| {
             place =
                 CutPoint { at: at + piece.raw as u64, units: place.units + piece.length(unit), line: false };
-            place.units < wanted
+            false
         })?;
     }
     Ok(place)
@@ -602,6 +602,24 @@ mod tests {
                     assert!(cut.out.end <= raw.len() as u64);
                 }
             }
+        }
+    }
+
+    /// Which half of what may stay the line break is in, and that it is not the first of what stays after the cut.
+    #[test]
+    fn a_line_that_ends_inside_is_cut_at_its_end() {
+        let cut_inside = |raw: &str, head, tail| {
+            let measure = Measure::counted(Span::new(0, raw.len() as u64), 80, Unit::Chars);
+            let cut = cut(&raw.as_bytes(), &measure, Keep { head, tail }, CutLines::Inside).unwrap();
+            cut.head + cut.tail
+        };
+        for (before, stays) in [(4, 10), (5, 10), (6, 7), (8, 9), (9, 10), (10, 10)] {
+            let raw = "x".repeat(before) + "\\n" + &"y".repeat(79 - before);
+            assert_eq!(cut_inside(&raw, 10, 0), stays, "{raw}");
+        }
+        for (before, stays) in [(0, 10), (1, 8), (4, 5), (5, 10), (9, 10)] {
+            let raw = "x".repeat(70 + before) + "\\n" + &"y".repeat(9 - before);
+            assert_eq!(cut_inside(&raw, 0, 10), stays, "{raw}");
         }
     }
 

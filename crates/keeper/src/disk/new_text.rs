@@ -124,7 +124,7 @@ pub(crate) fn same_bytes(
         // Where zeros were, a hole may be.
         if is_empty {
             let hole = |file: &File, at| holes::data_from(file, at).map_or(0, |data| data - at);
-            let both = hole(one, start).min(hole(other, there)).min(span.end - start);
+            let both = hole(one, start).min(hole(other, there));
             if both > 0 {
                 start += both;
                 continue;
@@ -184,12 +184,34 @@ mod tests {
             let span = Span::new(0, length as u64);
             let same = same_bytes(&file(&text), span, &file(&other), 0, &|| false).unwrap();
             assert_eq!(same, Some(at as u64));
+            let before = Span::new(0, at as u64);
+            let same = same_bytes(&file(&text), before, &file(&other), 0, &|| false).unwrap();
+            assert_eq!(same, Some(before.end));
             let hash = |bytes: &[u8]| hash_of(&file(bytes), &[span], &|| false).unwrap();
             assert!(hash(&text) == hash(&text) && hash(&text) != hash(&other));
         }
         let shorter = same_bytes(&file(&text), Span::new(5, 50), &file(&text[..20]), 0, &|| false).unwrap();
         assert_eq!(shorter, Some(20));
         assert_eq!(same_bytes(&file(&text), Span::new(0, 9), &file(&text), 0, &|| true).unwrap(), None);
+    }
+
+    /// Behind a hole in both, as behind zeros in one of them.
+    #[test]
+    fn what_differs_behind_a_hole_is_found() {
+        let hole = 3 * PIECE_BYTES as u64;
+        let sparse = |end: &[u8]| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(hole).unwrap();
+            file.write_all_at(end, hole).unwrap();
+            file
+        };
+        let zeros = file(&[vec![0; hole as usize], b"one".to_vec()].concat());
+        for (other, same) in [(sparse(b"one"), 3), (sparse(b"two"), 0), (sparse(b"ore"), 1), (zeros, 3)] {
+            let found = same_bytes(&sparse(b"one"), Span::new(0, hole + 3), &other, 0, &|| false).unwrap();
+            assert_eq!(found, Some(hole + same));
+            let before = same_bytes(&sparse(b"one"), Span::new(0, hole - 9), &other, 0, &|| false).unwrap();
+            assert_eq!(before, Some(hole - 9));
+        }
     }
 
     #[test]

@@ -72,10 +72,10 @@ fn was_pruned(path: &Path, vault: &Vault) -> bool {
 ///
 /// When the vault cannot be read.
 pub fn gone_sessions(path: &Path, vault: &Vault) -> Result<Vec<PathBuf>, Error> {
-    if store_file(path) != Some(path) || !path.is_file() {
+    let Some(file) = store_file(path).filter(|file| *file == path).and_then(|file| real_path(file).ok())
+    else {
         return Ok(Vec::new());
-    }
-    let file = real_path(path).unwrap_or_else(|_| path.to_path_buf());
+    };
     let listed: Result<HashSet<PathBuf>, Error> =
         stored::sessions(&file, None).into_iter().map(|found| Ok(found?.path)).collect();
     // What hinders a look at them is said when they are undone.

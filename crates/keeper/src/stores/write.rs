@@ -171,7 +171,7 @@ impl Stored {
         }
         let mut changes = Vec::new();
         for (rows, new) in regions {
-            self.place(mend, rows, new, texts, &mut changes)?;
+            changes.extend(self.place(mend, rows, new, texts.old)?);
         }
         Ok(changes)
     }
@@ -196,46 +196,20 @@ impl Stored {
         Ok(())
     }
 
-    /// Finds the row of each line of the new text.
+    /// Notes what becomes of rows: one gets the new text, and several can only go. No plan for rows brings a line, or moves one.
     fn place(
         &self,
         mend: &Mend,
         rows: Range<usize>,
         new: Span,
-        texts: &Replacing<'_>,
-        changes: &mut Vec<RowChange>,
-    ) -> Result<(), Stop> {
-        let mut push = |row: usize, new| {
-            changes.push(RowChange { key: self.rows[row].0, old: self.line(row, texts.old), new });
-        };
-        if rows.len() == 1 && !new.is_empty() {
-            push(rows.start, Some(Span::new(new.start, new.end - 1)));
-            return Ok(());
-        }
-        let bytes = self.bytes(texts.new, new)?;
-        let mut lines: Vec<Span> = Vec::new();
-        let mut at = 0;
-        for end in memchr::memchr_iter(b'\n', &bytes) {
-            lines.push(Span::new(new.start + at as u64, new.start + end as u64));
-            at = end + 1;
-        }
-        if at < bytes.len() || lines.len() > rows.len() || mend.links.is_none() && lines.len() < rows.len() {
+        old: &dyn Source,
+    ) -> Result<Vec<RowChange>, Stop> {
+        let fits = if new.is_empty() { mend.links.is_some() } else { rows.len() == 1 };
+        if !fits {
             return Err(beyond());
         }
-        let mut lines = lines.into_iter().peekable();
-        for row in rows.clone() {
-            let goes = lines.len() < rows.end - row;
-            let is_it = |line: &Span| -> Result<bool, Stop> {
-                let own = name(&self.bytes(texts.old, self.line(row, texts.old))?);
-                Ok(own.is_some() && own == name(&self.bytes(texts.new, *line)?))
-            };
-            let stays = match lines.peek() {
-                Some(line) => !goes || is_it(line)?,
-                None => false,
-            };
-            push(row, if stays { lines.next() } else { None });
-        }
-        if lines.next().is_some() { Err(beyond()) } else { Ok(()) }
+        let new = Some(new).filter(|new| !new.is_empty()).map(|new| Span::new(new.start, new.end - 1));
+        Ok(rows.map(|row| RowChange { key: self.rows[row].0, old: self.line(row, old), new }).collect())
     }
 
     /// Whether a row is a settled result and only its texts differ.
@@ -555,11 +529,6 @@ impl EditBatch<'_> {
         self.bytes = 0;
         connection.execute_batch("COMMIT").map_err(|error| work.fail(error))
     }
-}
-
-/// The id of an entry.
-fn name(record: &[u8]) -> Option<String> {
-    serde_json::from_slice::<Value>(record).ok()?.get("id")?.as_str().map(str::to_string)
 }
 
 /// Where the JSON of a row is in its old and in its new record; `None` if anything else differs, but for blanks at the end.

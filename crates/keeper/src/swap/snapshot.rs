@@ -129,7 +129,7 @@ impl Snapshot {
         if now.len() == self.bytes() {
             return Ok(Stamp::from_metadata(&now) == Stamp::from_metadata(&self.metadata));
         }
-        if now.len() < self.bytes() || !self.ends_line() {
+        if !self.ends_line() {
             return Ok(false);
         }
         self.known().holds(&self.file).map_err(fail)
@@ -191,5 +191,52 @@ fn open_patiently(place: &Place, flags: OFlags) -> io::Result<File> {
             }
             other => return other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{OpenOptions, write};
+
+    type Act = fn(&Path, &str);
+
+    fn append(path: &Path, text: &str) {
+        io::Write::write_all(&mut OpenOptions::new().append(true).open(path).unwrap(), text.as_bytes())
+            .unwrap();
+    }
+
+    /// More may come behind a whole line; nothing else may happen to a file that was read.
+    #[test]
+    fn a_file_begins_as_read_if_whole_lines_came_after_whole_lines() {
+        let rewrite: Act = |path, text| write(path, text).unwrap();
+        let cases: [(_, Act, _, _); 6] = [
+            ("{}\n", append, "", true),
+            ("{}\n", append, "{}\n", true),
+            ("{}\n{", append, "}\n", false),
+            ("{}\n", rewrite, "{\n", false),
+            ("{}\n{}\n", rewrite, "{}\n", false),
+            ("{}\n", rewrite, "[]\n{}\n", false),
+        ];
+        for (before, act, text, expected) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("s.jsonl");
+            write(&path, before).unwrap();
+            let snapshot = Snapshot::open(&path, None).unwrap();
+            act(&path, text);
+            assert_eq!(snapshot.begins_as_read().unwrap(), expected, "{before:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_another_tailor_has_locked_is_seen_and_not_locked_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        write(&path, "{}\n").unwrap();
+        let [one, other] = [(); 2].map(|()| Snapshot::open(&path, None).unwrap());
+        assert!(!other.is_locked() && one.lock().unwrap() && other.is_locked());
+        assert!(matches!(other.lock(), Err(Stop::Deferred(Deferral::OtherTailor))));
+        drop(one);
+        assert!(!other.is_locked() && other.lock().unwrap());
     }
 }

@@ -470,8 +470,8 @@ impl Examination {
 #[cfg(test)]
 mod tests {
     use super::{
-        Depth, Examination, Fault, Held, Mended, Repair, Safety, Source, Terms, Worse, examine, look_at_all,
-        mend, mend_from,
+        Cow, Depth, Examination, Fault, Held, MadeFix, Mended, Plan, Repair, Safety, Source, Stage, Terms,
+        Tried, Worse, examine, look_at_all, mend, mend_from,
     };
     use crate::examine::context::Messages;
     use crate::format::FORMATS;
@@ -496,6 +496,22 @@ mod tests {
             .unwrap();
         }
         text
+    }
+
+    /// The last fix of the stages that revealed what is wrong, or of the one that made it; and if they made none, the last of all.
+    #[test]
+    fn the_fix_that_is_left_out_first_is_the_last_that_can_be_to_blame() {
+        let suspect = |stages: &[(Stage, &'static str)], is_uncovered| {
+            let made = stages.iter().map(|&(stage, code)| MadeFix { stage, code, place: 0 }).collect();
+            let (plan, is_forgiven, is_part) = (Cow::Owned(Plan::unchanged(0)), false, false);
+            let tried =
+                Tried { plan, after: None, verdict: Ok(()), is_uncovered, is_forgiven, made, is_part };
+            tried.suspect(Worse::Shortened).map(|hold| hold.code)
+        };
+        let all = [(Stage::Bytes, "B"), (Stage::Links, "L"), (Stage::Talk, "T"), (Stage::Lines, "N")];
+        assert_eq!((suspect(&all, true), suspect(&all, false)), (Some("N"), Some("T")));
+        assert_eq!((suspect(&all[..3], true), suspect(&all[..2], false)), (Some("L"), Some("L")));
+        assert_eq!((suspect(&all[2..3], true), suspect(&[], true)), (Some("T"), None));
     }
 
     const ASKED: &str = r#"{"role":"user","content":"go on"}"#;

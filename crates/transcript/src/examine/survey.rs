@@ -58,7 +58,7 @@ pub(crate) struct Survey<'s> {
 
 const STAGES: [Stage; 4] = [Stage::Bytes, Stage::Lines, Stage::Links, Stage::Talk];
 
-/// Steps of a rule with the same safety.
+/// Steps of a finding.
 struct Steps {
     rule: usize,
     safety: Safety,
@@ -203,10 +203,7 @@ impl<'s> Survey<'s> {
         self.findings[list.last].more += 1;
         if is_made {
             let Fix { safety, ops } = finding.fix;
-            match self.unlisted.last_mut().filter(|steps| (steps.rule, steps.safety) == (rule, safety)) {
-                Some(steps) => steps.ops.extend(ops),
-                None => self.unlisted.push(Steps { rule, safety, ops }),
-            }
+            self.unlisted.push(Steps { rule, safety, ops });
         }
         is_made
     }
@@ -267,4 +264,43 @@ fn has_room(steps: &mut [usize; STAGES.len()], finding: &Finding) -> bool {
 /// The index of a rule in [`RULES`].
 fn index_of(code: &str) -> usize {
     RULES.iter().position(|rule| rule.code() == code).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::policy::{Policy, SignedThinking};
+    use crate::plan::Plan;
+    use alloc::string::String;
+
+    fn plan(text: &str, thinking: SignedThinking) -> Plan {
+        let policy = Policy { result_chars_max: 100, thinking, ..Policy::default() };
+        crate::mend(&text.as_bytes(), &policy).unwrap().repair.ok().unwrap().plan
+    }
+
+    /// A cut that comes after all thinking that is signed is made, and an agent that has the whole text in memory would sign its next
+    /// thinking over that.
+    #[test]
+    fn what_an_agent_may_remember_matters_only_where_its_thinking_is_bound() {
+        let thinking = r#"{"type":"thinking","thinking":"Hm.","signature":"c2lnbmVkLTEA"},"#;
+        let text = [
+            "{\"role\":\"user\",\"content\":\"build\"}\n{\"role\":\"assistant\",\"content\":[",
+            thinking,
+            "{\"type\":\"tool_use\",\"id\":\"toolu_A\",\"name\":\"ls\",\"input\":{}}]}\n",
+            "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"toolu_A\",\"content\":\"",
+            &"a row of a long list\\n".repeat(99),
+            "\"}]}\n{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"Built.\"}]}\n",
+            "{\"role\":\"user\",\"content\":\"and?\"}\n",
+        ]
+        .concat();
+        let unbound: String = text.replace(thinking, "");
+        for (text, policy, matters) in [
+            (&text, SignedThinking::Keep, true),
+            (&text, SignedThinking::Ignore, false),
+            (&unbound, SignedThinking::Keep, false),
+        ] {
+            let plan = plan(text, policy);
+            assert!(!plan.is_empty());
+            assert_eq!(plan.unsettles_memory(), matters, "{policy:?} {text}");
+        }
+    }
 }

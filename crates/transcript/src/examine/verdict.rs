@@ -113,7 +113,7 @@ fn news(after: &Examination, origins: &Origins<'_>, known: &[&ProblemTally]) -> 
 mod tests {
     use super::*;
     use crate::{Policy, examine};
-    use alloc::string::String;
+    use alloc::string::{String, ToString};
 
     /// A plan that nobody asked for may not take a message out of the context, also where it leaves no problem behind.
     #[test]
@@ -129,5 +129,11 @@ mod tests {
         assert_eq!(compare(&shorter, Loss::None).unwrap_err(), Worse::Shortened);
         assert!(compare(&shorter, Loss::Context).is_ok());
         assert_eq!(compare(&answered, Loss::Context).unwrap_err(), Worse::UserTextLost);
+        let header = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"cwd\":\"/w\"}\n";
+        let said = "{\"type\":\"message\",\"id\":\"a\",\"parentId\":null,\"message\":{\"role\":\"user\",\"content\":\"go on\"}}\n";
+        let (whole, empty, origins) = (look(&(header.to_string() + said)), look(header), Origins::default());
+        let emptied = RepairBaseline::from_original(&whole).compare(&empty, &origins, Loss::Texts);
+        assert_eq!(emptied.unwrap_err(), Worse::Emptied);
+        assert!(RepairBaseline::from_original(&empty).compare(&empty, &origins, Loss::None).is_ok());
     }
 }

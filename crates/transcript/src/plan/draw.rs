@@ -486,3 +486,23 @@ fn disjoint(replace: Vec<(Span, Vec<u8>)>) -> Vec<(Span, Vec<u8>)> {
     }
     kept.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_replacements_that_overlap_the_last_one_stays_and_neighbours_all_do() {
+        let drawn = |spans: &[(u64, u64)]| {
+            let replace = spans.iter().map(|&(start, end)| (Span::new(start, end), Vec::new())).collect();
+            let spans: Vec<_> = disjoint(replace).into_iter().map(|(at, _)| (at.start, at.end)).collect();
+            spans
+        };
+        assert_eq!(drawn(&[(4, 8), (0, 4), (8, 9)]), [(0, 4), (4, 8), (8, 9)]);
+        assert_eq!(drawn(&[(0, 4), (8, 9), (4, 8)]), [(0, 4), (4, 8), (8, 9)]);
+        assert_eq!(drawn(&[(0, 5), (4, 8)]), [(4, 8)]);
+        assert_eq!(drawn(&[(4, 8), (0, 5)]), [(0, 5)]);
+        assert_eq!(drawn(&[(4, 8), (7, 9), (7, 9)]), [(7, 9)]);
+        assert_eq!(drawn(&[(4, 4), (4, 4), (2, 4)]), [(2, 4), (4, 4)]);
+    }
+}

@@ -6,6 +6,7 @@ use crate::Options;
 use crate::ask::outcome::Ending;
 use crate::base::refusal::Refusal;
 use crate::base::step::fault::{StepFault, with};
+use crate::compact;
 use crate::maintain;
 use crate::vault::{MergeEdit, RunState, RunsToKeep, Vault};
 use proptest::collection::vec;
@@ -14,7 +15,8 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use transcript::policy::Selection;
+use transcript::compact::Stay;
+use transcript::policy::{Selection, SignedThinking};
 use transcript::{Policy, Span};
 
 /// A file and a vault.
@@ -357,6 +359,86 @@ fn a_run_of_the_original_is_found_behind_those_of_a_copy() {
         assert_eq!(ending, Ending::Undone, "{run:?}");
     }
     assert_eq!(fs::read_to_string(&copy).unwrap(), text);
+}
+
+/// A session of pi's, and an entry of it.
+fn of_pi(id: &str, parent: &str, role: &str) -> String {
+    format!(
+        "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":\"{parent}\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\
+         \"message\":{{\"role\":\"{role}\",\"content\":[{{\"type\":\"text\",\"text\":\"of {id}\"}}]}}}}\n"
+    )
+}
+
+/// What follows a compaction would lose its parent, and what goes on from elsewhere would not.
+#[test]
+fn a_compaction_that_was_built_upon_is_not_undone() {
+    let text = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"cwd\":\"/w\"}\n"
+        .to_string()
+        + &of_pi("a", "", "user").replace("\"\"", "null")
+        + &of_pi("b", "a", "assistant")
+        + &of_pi("c", "b", "user")
+        + &of_pi("d", "c", "assistant");
+    let mut place = FileAndVault::new(&text);
+    let compacting =
+        compact(&place.path(), None, &place.options(200), Stay::Last(2), "So far: much.").unwrap();
+    assert_eq!(compacting.outcome.ending, Ending::Fixed);
+    let compacted = place.text();
+    let (_, id) = compacted.rsplit_once("\"id\":\"").unwrap();
+    let id = id.split('"').next().unwrap();
+    place.append(&of_pi("e", id, "user"));
+    for extent in [Extent::Whole, Extent::Possible] {
+        let ending = undo(&place.path(), None, &place.options(200), None, extent).unwrap().ending;
+        assert_eq!(ending, Ending::Refused(Refusal::BuiltUpon { line: 7, alone: true }));
+    }
+    fs::write(place.path(), compacted).unwrap();
+    let more = of_pi("e", "d", "user");
+    place.append(&more);
+    assert_eq!((place.undo(None), place.text()), (Ending::Undone, text + &more));
+}
+
+/// A call in a chat of the provider whose models bind their thinking, and a long result if there is one.
+fn build(id: &str, rows: usize) -> String {
+    let call = format!(
+        "{{\"role\":\"user\",\"content\":\"build {id}\"}}\n\
+         {{\"role\":\"assistant\",\"content\":[{{\"type\":\"tool_use\",\"id\":\"toolu_{id}\",\"name\":\"ls\",\"input\":{{}}}}]}}\n"
+    );
+    let rows = format!("a row of {id}\\n").repeat(rows);
+    let result = format!(
+        "{{\"role\":\"user\",\"content\":[{{\"type\":\"tool_result\",\"tool_use_id\":\"toolu_{id}\",\"content\":\"{rows}\"}}]}}\n\
+         {{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"Built.\"}}]}}\n"
+    );
+    if rows.is_empty() { call } else { call + &result }
+}
+
+/// Thinking that was signed since covers what the run wrote, wherever later runs have moved it. The run may be undone only where
+/// signatures are none of our business.
+#[test]
+fn what_thinking_was_signed_over_since_stays() {
+    let thinking = "{\"role\":\"user\",\"content\":\"and?\"}\n\
+         {\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"Hm.\",\"signature\":\"c2lnbmVkLTEA\"},\
+         {\"type\":\"text\",\"text\":\"Fine.\"}]}\n";
+    let others = build("c", 2);
+    for (more, is_cut_later, ignores) in
+        [(thinking, false, false), (thinking, true, false), (thinking, true, true), (&others, true, false)]
+    {
+        let mut place = FileAndVault::new(&(build("a", 0) + &build("b", 400)));
+        let ignoring = |chars_max| {
+            let thinking = SignedThinking::Ignore;
+            let policy = Policy { thinking, result_chars_max: chars_max, ..Policy::default() };
+            Options { policy: policy.into(), ..place.options(chars_max) }
+        };
+        let (cutting, undoing) = (ignoring(1_000), if ignores { ignoring(0) } else { place.options(0) });
+        let run = place.repair(10_000);
+        place.append(more);
+        if is_cut_later {
+            assert_eq!(maintain(&place.path(), None, &cutting).unwrap().ending, Ending::Fixed);
+        }
+        let stays = more == thinking && !ignores;
+        let expected =
+            if stays { Ending::Refused(Refusal::SignedSince(run.clone())) } else { Ending::Undone };
+        let ending = undo(&place.path(), None, &undoing, Some(&run), Extent::Whole).unwrap().ending;
+        assert_eq!(ending, expected, "{more} {is_cut_later} {ignores}");
+    }
 }
 
 /// The run stays one of the original, whatever becomes of the copy.

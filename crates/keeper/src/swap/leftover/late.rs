@@ -7,7 +7,6 @@ use crate::disk::appends::{END_BYTES, end_hash, ends_line_at, lines_end};
 use crate::disk::new_text::{NewText, copy_span, read_up_to, same_bytes};
 use crate::platform::FileExt;
 use crate::platform::metadata::MetadataExt;
-use crate::platform::room::entries_max;
 use crate::swap::restore::text_before;
 use crate::swap::snapshot::Snapshot;
 use crate::vault::{self, Account, Ledger, Vault};
@@ -127,7 +126,7 @@ impl<'l> Late<'l> {
     /// Fills the buffer with the text of the leftover. Where the disk has lost bytes of it, they are taken from the copy in
     /// the transcript that was interrupted, if that has them.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
-        let end = at + buffer.len() as u64;
+        let end = at.saturating_add(buffer.len() as u64);
         let read = read_up_to(&self.leftover.file, buffer, at)?;
         buffer[read..].fill(0);
         let ResumePoint { known, at: to, torn } = self.resume;
@@ -469,9 +468,5 @@ impl Source for MergedSource<'_> {
             start = end;
         }
         Ok(filled)
-    }
-
-    fn records_max(&self) -> usize {
-        entries_max()
     }
 }

@@ -248,6 +248,46 @@ fn nothing_comes_over_twice_when_a_run_dies_that_brings_lines_over() {
     }
 }
 
+/// The same where others have gone on in both old files, and one of them has lines that the disk lost. Everything can be had back.
+#[test]
+fn lines_of_two_old_files_come_over_and_the_runs_before_are_undone() {
+    let mut seen = 0;
+    for at in 0..40 {
+        let world = World::new();
+        let mut held = world.fix_while_held(None);
+        held.write_all(turn("b", 10).as_bytes()).unwrap();
+        append(&world.path, &turn("c", 10));
+        drop(held);
+        let _ = fault::with(Some(StepFault::Death { at }), || finish_all(world.folder(), &world.vault()));
+        if world.beside().len() < 2 {
+            continue;
+        }
+        seen += 1;
+        let lost = "\0".repeat(50) + "the end of a line\"}\n";
+        for (name, turns) in world.beside().iter().zip(["d", "e"]) {
+            append(&world.folder().join(name), &(lost.clone() + &turn(turns, 10)));
+        }
+        world.fix_all();
+        let mut told = world.told();
+        told.sort();
+        let mut expected = names(&["a", "b", "c", "d", "e"]);
+        expected.sort();
+        assert_eq!((told, world.beside()), (expected, Vec::new()), "{at}");
+        let undone =
+            |run: Option<&str>| undo(&world.path, None, &world.options(), run, Extent::Whole).unwrap().ending;
+        let records = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap();
+        for merge in records.into_iter().map(Result::unwrap).filter(|record| record.purpose.is_some()) {
+            let ending = undone(Some(&merge.run));
+            assert!(ending == Ending::Undone || !merge.removes(), "{at} {ending:?}");
+        }
+        while undone(None) == Ending::Undone {}
+        let text = String::from_utf8(fs::read(&world.path).unwrap()).unwrap();
+        assert!(text.starts_with(&turn("a", BIG_CHARS)), "{at} {text}");
+        assert_eq!(text.matches(&lost).count(), 2, "{at} {text}");
+    }
+    assert!(seen > 0);
+}
+
 /// What the disk has lost of the old file is no text, and what cannot be brought over can be had from the vault.
 #[test]
 fn zeros_are_not_brought_over_and_undo_has_them() {
@@ -326,6 +366,49 @@ fn what_one_of_two_copies_still_has_is_not_lost() {
         world.fix_all();
         assert_eq!((world.told(), world.beside()), (names(&told), Vec::new()), "{damage:#?}");
     }
+}
+
+/// The same with so much text that it is read in pieces.
+#[test]
+fn what_one_of_two_copies_still_has_is_not_lost_however_long_it_is() {
+    let late = turn("b", 100_000);
+    let (mut old, path) = (late.clone().into_bytes(), &late.as_bytes()[..late.len() - 4]);
+    let lost = late.len() - 40;
+    old[lost..lost + 9].fill(0);
+    let world = died_while_bringing_over(&late, &old, path);
+    world.fix_all();
+    assert_eq!((world.told(), world.beside()), (names(&["a", "b"]), Vec::new()));
+}
+
+/// The old file ends where the copy was to begin, so there is nothing that could make a torn copy whole, and no run is made.
+#[test]
+fn a_torn_copy_stays_as_it_is_where_the_old_file_has_nothing_of_it() {
+    let late = turn("b", 30);
+    let world = died_while_bringing_over(&late, b"", &late.as_bytes()[..late.len() - 4]);
+    let torn = fs::read(&world.path).unwrap();
+    assert!(finish_all(world.folder(), &world.vault()).is_empty());
+    assert_eq!((fs::read(&world.path).unwrap(), world.beside()), (torn, Vec::new()));
+    let runs = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap();
+    assert_eq!(runs.len(), 1, "none but the fix");
+}
+
+/// The run died while it copied appended lines to a new text that never was at the path, and a program has put a file of its own
+/// there, with all lines. Only what others appended to the new text is missing in it.
+#[test]
+fn what_was_copied_is_not_doubled_in_a_file_that_somebody_else_put_there() {
+    let late = turn("b", 10);
+    let world = died_before_the_exchange().next().unwrap();
+    let new = world.folder().join(&world.beside()[0]);
+    let record = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap().pop().unwrap().unwrap();
+    let (known, now) = (fs::metadata(&world.path).unwrap().len(), fs::metadata(&new).unwrap());
+    let ledger = Ledger { known, upto: known + late.len() as u64, at: now.len(), current: now.ino() };
+    world.vault().run_for_notes(&record).unwrap().note(&ledger).unwrap();
+    append(&new, &(late.clone() + &turn("d", 10)));
+    let text = fs::read_to_string(&world.path).unwrap() + &late + &turn("c", 10);
+    fs::write(world.dir.path().join("own"), text).unwrap();
+    fs::rename(world.dir.path().join("own"), &world.path).unwrap();
+    world.fix_all();
+    assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c", "d"]), Vec::new()));
 }
 
 /// The run died after some of the lines, and somebody has appended since.
@@ -717,4 +800,30 @@ fn half_a_line_of_a_dead_program_is_not_lost() {
     assert!(done.is_ok() && steps.contains(&Step::Exchange), "{steps:?}");
     let text = fs::read_to_string(&world.path).unwrap();
     assert!(text.ends_with("{\"half a line"), "{text} {:?}", world.beside());
+}
+
+/// A program that had opened the old file rewrites it, and its text is back at the path: with what another one appended to the new
+/// text meanwhile, although that run says that the file has changed.
+#[test]
+fn what_came_to_the_new_text_is_handed_over_where_the_old_one_is_rewritten() {
+    let world = World::new();
+    let (path, mut found, mut drains) = (world.path.clone(), None, 0);
+    let hook = move |_, step| match step {
+        Step::LeaseOld => found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&path).ok(),
+        Step::Drain => {
+            drains += 1;
+            // By now the new file is not leased any more.
+            if drains == 2 {
+                append(&path, &turn("c", 10));
+                let old = format!("/proc/self/fd/{}", found.as_ref().unwrap().as_raw_fd());
+                fs::write(old, turn("b", 10)).unwrap();
+            }
+        }
+        _ => {}
+    };
+    let done = fault::meanwhile(None, hook, || maintain(&world.path, None, &world.options())).0;
+    assert_eq!(done.unwrap().ending, Ending::Deferred(Deferral::Changed));
+    assert_eq!(world.told(), names(&["b", "c"]));
+    world.fix_all();
+    assert_eq!((world.told(), world.beside()), (names(&["b", "c"]), Vec::new()));
 }

@@ -137,3 +137,45 @@ fn extend(out: &mut Vec<CurrentPart>, parts: Vec<CurrentPart>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::RemovedBytes;
+
+    fn edit(at: u64, gone: u64, come: u64) -> RecordedChange {
+        let old = vec![RemovedBytes::Gone { gone }];
+        RecordedChange { length: come, old, ..RecordedChange::nothing(at) }
+    }
+
+    /// A later run has put 4 bytes in the place of 10, and 7 in that of 2: what is far enough from that is where the lengths say, and
+    /// what is not is gone.
+    #[test]
+    fn a_place_is_found_up_to_the_bytes_around_it() {
+        let (at, other) = (1_000, 3_000);
+        let mut later = Record::default();
+        later.edits.extend([edit(at, 10, 4), edit(other - 6, 2, 7)]);
+        let history = History::through([&later]);
+        let length = 5;
+        let before = at - CONTEXT_BYTES - length;
+        let (behind, next) = (at + 10 + CONTEXT_BYTES, other - CONTEXT_BYTES - length);
+        let last = other + 2 + CONTEXT_BYTES;
+        for (place, now) in [
+            (0, Some(0)),
+            (before, Some(before)),
+            (before + 1, None),
+            (at, None),
+            (behind - 1, None),
+            (behind, Some(behind - 6)),
+            (next, Some(next - 6)),
+            (next + 1, None),
+            (last - 1, None),
+            (last, Some(last - 1)),
+        ] {
+            assert_eq!(history.places(&[edit(place, 0, length)]), [now], "{place}");
+        }
+        for (old, now) in [(0, 0), (at - 1, at - 1), (at + 9, at + 4), (at + 10, at + 4), (last, last - 1)] {
+            assert_eq!(history.place(old), now, "{old}");
+        }
+    }
+}
