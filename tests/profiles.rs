@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use transcript::mend;
+use transcript::policy::{Policy, SignedThinking};
 use transcript::profile::PROFILES;
 
 /// The cases of other systems, with their numbers.
@@ -181,4 +182,39 @@ fn profiles_over_real_transcripts() {
         );
     }
     assert!(refused.is_empty(), "{refused:#?}");
+}
+
+/// Prints how much of the context S24 takes out of sessions of more than 200 kB, and with signed thinking ignored.
+#[test]
+fn superseded_reads_over_real_transcripts() {
+    let Some(files) = crate::folder::real_files() else { return };
+    let mut all: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
+    let choices = [("thinking kept", SignedThinking::Keep), ("thinking ignored", SignedThinking::Ignore)];
+    for bytes in files.iter().map(|path| fs::read(path).unwrap()).filter(|bytes| bytes.len() > 200_000) {
+        for (name, thinking) in choices {
+            let mut policy = Policy { thinking, ..Policy::default() };
+            policy.selection.select = vec!["S24".to_string()];
+            policy.selection.allow = vec!["S24".to_string()];
+            let mended = mend(&bytes.as_slice(), &policy).unwrap();
+            let Some(format) = mended.before.facts.format.filter(|format| !format.reads.is_empty()) else {
+                continue;
+            };
+            let repair = mended.repair.unwrap();
+            let before = mended.before.context_tokens.tokens.max(1);
+            let after = repair.after.map_or(before, |after| after.context_tokens.tokens);
+            all.entry((format.name, name)).or_default().push((before - after.min(before)) * 1_000 / before);
+        }
+    }
+    for ((format, name), mut saved) in all {
+        saved.sort_unstable();
+        let (median, most) = (saved[saved.len() / 2], saved[saved.len() - 1]);
+        eprintln!(
+            "{format}, {name}: median {}.{} % of the context of {} sessions, most {}.{} %",
+            median / 10,
+            median % 10,
+            saved.len(),
+            most / 10,
+            most % 10
+        );
+    }
 }

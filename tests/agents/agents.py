@@ -44,6 +44,7 @@ class Agent:
     compacts = False  # has a command that compacts
     whole_turns = 24  # after more of them it compacts by itself
     keeps_thinking = False  # sends signed thinking back
+    reads = False  # has a tool that reads a file, which S24 knows
     slow = False  # takes so long to start that fewer cases are tried
     integration = None  # how to install what integrations/ has for it: the words of the command
     only_read = False  # no line of its sessions is added or taken out
@@ -287,6 +288,7 @@ class CodexWire(JsonRpc):
 
 
 class Pi(Agent):
+    reads = True
     transcripts = (".pi/agent/sessions/*/*.jsonl",)
     roots = (".pi/agent/sessions",)
     result_line, call_line = r'"role":"toolResult"', r'"type":"toolCall"'
@@ -316,6 +318,7 @@ class Pi(Agent):
 
 
 class Claude(Agent):
+    reads = True
     transcripts = (".claude/projects/*/*.jsonl",)
     roots = (".claude/projects",)
     result_line, call_line = r'^(?!.*"api-request-blob").*"type":"tool_result"', r'"type":"tool_use"'
@@ -385,6 +388,7 @@ class Codex(Agent):
 
 
 class Gemini(Agent):
+    reads = True
     transcripts = (".gemini/tmp/*/chats/*.jsonl",)
     roots = (".gemini/tmp",)
     result_line, call_line = r'"content":\[\{"functionResponse"', r'"toolCalls":\['
@@ -418,6 +422,7 @@ class Gemini(Agent):
 
 
 class Qwen(Agent):
+    reads = True
     transcripts = (".qwen/projects/*/chats/*.jsonl",)
     roots = (".qwen/projects",)
     result_line, call_line = r'"functionResponse"', r'"functionCall"'
@@ -472,6 +477,7 @@ class Copilot(Agent):
 
 
 class Kimi(Agent):
+    reads = True
     transcripts = (".kimi-code/sessions/*/*/agents/main/wire.jsonl",)
     roots = (".kimi-code/sessions",)
     result_line, call_line = r'"type":"tool.result"', r'"type":"tool.call"'
@@ -525,6 +531,7 @@ class KimiCli(Agent):
 
 
 class Vibe(Agent):
+    reads = True
     transcripts = (".vibe/logs/session/*/messages.jsonl",)
     roots = (".vibe/logs/session",)
     result_line, call_line = r'"role": ?"tool"', r'"tool_calls"'

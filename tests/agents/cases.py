@@ -22,7 +22,7 @@ from pathlib import Path
 import agents
 import damage
 import rules
-from stub import Stub
+from stub import PROMPT, Asked, Stub
 
 KINDS = ("prompts", "replies", "calls", "results")
 LONG_AGO = 8 * 24 * 3600
@@ -34,6 +34,7 @@ TRIMS = {
     "default": [],
     **{name: [f"--profile={name}"] for name in ("chatcli", "chatcli-head", "agent-max", "openclaw-5057", "openclaw-10915")},
 }
+READERS = ("Read", "read", "read_file")
 REASONING = ("lost", "glue", "tornappend")  # damages that break the chain before signed thinking
 
 
@@ -131,6 +132,8 @@ class Bench:
             yield self.trimmed("compact", ["compact", f"--with={SUMMARISE}"])
             yield from self.too_long()
         yield self.undone()
+        if self.driver.reads:
+            yield self.read_again()
         if self.driver.head and not self.quick:
             yield self.stale_head()
 
@@ -207,6 +210,31 @@ class Bench:
         back = "as it was" if self.path.read_bytes() == was else "NOT as it was"
         outcome, size, detail = self.resume()
         return "undo", f"{'cut' if cut else 'not cut'}, {back}, {outcome}{self.relation(size)}", f"{detail}\n{told}"
+
+    def read_again(self):
+        """The model reads a file three times, and each time it holds something else; of that, only the last stays."""
+        self.fresh()
+        rows = self.agent.work / "rows.txt"
+        usual, self.stub.answer = self.stub.answer, reading(rows)
+        try:
+            with self.agent.live() as wire:
+                for number in (1, 2, 3):
+                    rows.write_text(f"edition {number} of the rows\n" * 200)
+                    wire.say(f"prompt-{number}:")
+        finally:
+            self.stub.answer = usual
+        self.whole = {**self.stub.log[-1].held(), "replies": {"1", "2", "3"}}
+        self.path = self.agent.session()
+        self.age()
+        was = self.path.read_bytes()
+        told = self.tell("fix", "--select=S24", "--allow=S24")
+        told += "\n" + self.tell("undo")
+        back = "as it was" if self.path.read_bytes() == was else "NOT as it was"
+        self.age()
+        told += "\n" + self.tell("fix", "--select=S24", "--allow=S24")
+        outcome, _, detail = self.resume()
+        shown = {n for kind, text in self.stub.log[-1].parts if kind == "result" for n in re.findall(r"edition (\d)", text)}
+        return "read again", f"{outcome}, editions {''.join(sorted(shown))} are sent, undone {back}", f"{detail}\n{told}"
 
     def stale_head(self):
         """Claude Code's resume-head.jsonl: a repair moves what its offsets point at, and costs no more than a whole load."""
@@ -346,6 +374,20 @@ class Bench:
                     daemon.wait(20)
                 agents.end_group(daemon)
                 shutil.rmtree(sockets)
+
+
+def reading(path):
+    """A model that reads a file at each prompt, by the tool that its agent has for that."""
+
+    def answer(asked):
+        asks = [n for n, (kind, text) in enumerate(asked.parts) if kind == "user" and PROMPT.search(text)]
+        name = next((name for name in READERS if name in asked.tools), None)
+        if not asks or name is None or any(kind == "result" for kind, _ in asked.parts[asks[-1] :]):
+            return Asked.answer(asked)
+        key = next(key for key in ("file_path", "filePath", "path") if key in asked.tools[name]["properties"])
+        return None, f"step-{asked.prompt}", [(f"read_{asked.prompt}_{time.monotonic_ns() % 10**9}", name, {key: str(path)})]
+
+    return answer
 
 
 class Misused(Exception):

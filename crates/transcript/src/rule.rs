@@ -80,6 +80,7 @@ mod sidechain_entry;
 mod split_server_pair;
 mod stale_result;
 mod superseded_compaction;
+pub(crate) mod superseded_read;
 mod superseded_record;
 mod superseded_sent_texts;
 mod superseded_snapshot;
@@ -135,6 +136,7 @@ pub const RULES: &[&Rule] = &[
     &oversized_side_copy::RULE,
     &stale_result::RULE,
     &crowded_window::RULE,
+    &superseded_read::RULE,
     &oversized_reply::RULE,
     &superseded_record::RULE,
     &superseded_sent_texts::RULE,

@@ -56,6 +56,8 @@ pub struct Format {
     /// To how many characters its agent cuts a result at most before it writes it; the least if there are several agents. `None` if
     /// it cuts none, or nobody has measured it.
     pub agent_cuts_results: Option<u64>,
+    /// The tools by which the model reads a file.
+    pub reads: &'static [ReadTool],
     /// Where a missing result goes.
     pub answer: ResultPlace,
     /// Where a call has its arguments; `None` if they may be missing.
@@ -153,6 +155,7 @@ pub(super) const BASE: Format = Format {
     roots: &[],
     results: Results::Lines,
     agent_cuts_results: None,
+    reads: &[],
     answer: ResultPlace::Nowhere,
     arguments: None,
     states_window: false,
@@ -249,6 +252,33 @@ pub struct Arguments {
 impl Arguments {
     /// Those of Anthropic's API.
     pub(crate) const INPUT: Self = Self { at: &[&["input"]], none: "{}" };
+}
+
+/// A tool that reads lines of a file, and the names of its arguments. With any other argument it reads something else, such as
+/// the pages of a PDF.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadTool {
+    /// Its name.
+    pub name: &'static str,
+    /// Names of the file.
+    pub path: &'static [&'static str],
+    /// The line to begin with.
+    pub from: &'static str,
+    /// The number of a file's first line.
+    pub first_line: u64,
+    /// Where to end.
+    pub to: ReadEnd,
+    /// It shows at most so many lines; 0 for any number.
+    pub lines_max: u64,
+}
+
+/// How a tool is told where to end.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadEnd {
+    /// By how many lines it shows.
+    Count(&'static str),
+    /// By the last line that it shows.
+    Line(&'static str),
 }
 
 /// A part of an entry, for readers.

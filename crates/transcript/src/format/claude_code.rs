@@ -6,8 +6,8 @@
 
 use super::agent::{Agent, Index, Resume};
 use super::base::{
-    Arguments, BASE, Broken, Compaction, Content, EntryPart, Estimate, Format, Gate, Lost, ResultPlace,
-    Results, Root, Shape, SupportLevel, Vote,
+    Arguments, BASE, Broken, Compaction, Content, EntryPart, Estimate, Format, Gate, Lost, ReadEnd, ReadTool,
+    ResultPlace, Results, Root, Shape, SupportLevel, Vote,
 };
 use super::common::{
     alone, broken_by_stop_reason, content_parts, corrupted_role, is_string, items, later, moment_ms, says,
@@ -137,6 +137,15 @@ pub(super) const FORMAT: Format = Format {
         Root { env: None, home: ".iflow", below: "projects" },
     ],
     results: Results::Blocks,
+    // The schema of `Read` in 2.1.332.
+    reads: &[ReadTool {
+        name: "Read",
+        path: &["file_path"],
+        from: "offset",
+        first_line: 1,
+        to: ReadEnd::Count("limit"),
+        lines_max: 2_000,
+    }],
     answer: ResultPlace::Line,
     arguments: Some(Arguments::INPUT),
     has_plain_ids: true,

@@ -10,7 +10,8 @@
 
 use super::agent::Agent;
 use super::base::{
-    BASE, Broken, Content, EntryPart, Format, Header, Results, Root, Shape, SupportLevel, Vote,
+    BASE, Broken, Content, EntryPart, Format, Header, ReadEnd, ReadTool, Results, Root, Shape, SupportLevel,
+    Vote,
 };
 use super::common::{alone, content_parts, is_string, items, listed_calls, says_any};
 use super::kinds::Kinds;
@@ -83,6 +84,15 @@ pub(super) const FORMAT: Format = Format {
     gates: &[],
     header: Header::First,
     roots: &[Root { env: None, home: ".gemini", below: "tmp/*/chats" }],
+    // The declaration of `read_file` in 0.61.0.
+    reads: &[ReadTool {
+        name: "read_file",
+        path: &["file_path"],
+        from: "start_line",
+        first_line: 1,
+        to: ReadEnd::Line("end_line"),
+        lines_max: 2_000,
+    }],
     results: Results::Blocks,
     calls_have_ids: false,
     copies_results: true,

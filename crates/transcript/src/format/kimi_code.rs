@@ -5,7 +5,9 @@
 //! one. Facts: docs/format-facts.md.
 
 use super::agent::{Agent, Resume};
-use super::base::{BASE, Broken, EntryPart, Format, Header, OutsideCount, Root, Shape, SupportLevel, Vote};
+use super::base::{
+    BASE, Broken, EntryPart, Format, Header, OutsideCount, ReadEnd, ReadTool, Root, Shape, SupportLevel, Vote,
+};
 use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
 use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
@@ -113,6 +115,15 @@ pub(super) const FORMAT: Format = Format {
     )],
     // Kimi Code 2.1.0 writes up to 50,000 characters whole, and 5,900 of what is longer (measured).
     agent_cuts_results: Some(50_000),
+    // The schema of `Read` in 2.1.0.
+    reads: &[ReadTool {
+        name: "Read",
+        path: &["path"],
+        from: "line_offset",
+        first_line: 1,
+        to: ReadEnd::Count("n_lines"),
+        lines_max: 0,
+    }],
     shape: Shape::Log,
     // Kimi Code 2.1.0 opens the file for each append, syncs and closes it (`FileStorage.append`). It writes it anew, by rename, only
     // when it loads a session that is torn or older, or forks one (`AppendLogStore.rewrite`). So no line of it can be lost.

@@ -6,8 +6,8 @@
 
 use super::agent::{Agent, Resume};
 use super::base::{
-    Arguments, BASE, Content, EntryPart, Estimate, Format, Lost, OutsideCount, ResultPlace, Root,
-    SupportLevel, Vote,
+    Arguments, BASE, Content, EntryPart, Estimate, Format, Lost, OutsideCount, ReadEnd, ReadTool,
+    ResultPlace, Root, SupportLevel, Vote,
 };
 use super::common::{
     answered, asked, block_types, content_parts, corrupted, has_block, has_key_like, is_reminder, is_string,
@@ -87,6 +87,15 @@ pub(super) const VIBE: Format = Format {
     )],
     // Vibe 2.10.1 (measured).
     agent_cuts_results: Some(16_200),
+    // Vibe 2.10.1 (read_file.py).
+    reads: &[ReadTool {
+        name: "read_file",
+        path: &["path"],
+        from: "offset",
+        first_line: 0,
+        to: ReadEnd::Count("limit"),
+        lines_max: 0,
+    }],
     // Every line is a message and counted; Vibe keeps its system prompt elsewhere.
     counted: Some(OutsideCount::Number(
         "meta.json (total_messages; to do it by hand, quit Vibe, edit the lines, and store the new number there)",

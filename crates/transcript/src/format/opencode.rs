@@ -5,7 +5,9 @@
 //! sends it. A part that is no JSON, or says `completed` without an output, keeps the session from being loaded or sent.
 
 use super::agent::Agent;
-use super::base::{BASE, Broken, Content, EntryPart, Format, OutsideCount, Results, Shape, Vote};
+use super::base::{
+    BASE, Broken, Content, EntryPart, Format, OutsideCount, ReadEnd, ReadTool, Results, Shape, Vote,
+};
 use super::common::{is_string, says};
 use super::kinds::Kinds;
 use crate::model::draft::Draft;
@@ -31,6 +33,15 @@ pub(super) const FORMAT: Format = Format {
     agent_cuts_results: Some(51_000),
     shape: Shape::Log,
     counted: Some(OutsideCount::Records("its database")),
+    // The schema of `read` in 1.18.33.
+    reads: &[ReadTool {
+        name: "read",
+        path: &["filePath"],
+        from: "offset",
+        first_line: 1,
+        to: ReadEnd::Count("limit"),
+        lines_max: 2_000,
+    }],
     results: Results::WithCall,
     copies_results: true,
     // It leaves empty texts out when it sends.

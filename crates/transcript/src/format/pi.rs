@@ -6,8 +6,8 @@
 
 use super::agent::{Agent, Index, Resume};
 use super::base::{
-    Arguments, BASE, Broken, Compaction, Content, EntryPart, Estimate, Format, Gate, Header, Lost,
-    ResultPlace, Root, Shape, SupportLevel, Vote,
+    Arguments, BASE, Broken, Compaction, Content, EntryPart, Estimate, Format, Gate, Header, Lost, ReadEnd,
+    ReadTool, ResultPlace, Root, Shape, SupportLevel, Vote,
 };
 use super::common::{
     CALLS, alone, content_parts, corrupted_role, has_block, is_string, items, later, says, time_after,
@@ -172,6 +172,15 @@ pub(super) const FORMAT: Format = Format {
         Root { env: None, home: ".qclaw", below: "agents/*/sessions" },
         Root { env: None, home: ".kimi_openclaw", below: "agents/*/sessions" },
     ],
+    // pi 1.6.0 (tools/read.js), and OpenClaw 2026.9.6, which also takes the second name of the path.
+    reads: &[ReadTool {
+        name: "read",
+        path: &["path", "file_path"],
+        from: "offset",
+        first_line: 1,
+        to: ReadEnd::Count("limit"),
+        lines_max: 2_000,
+    }],
     answer: ResultPlace::Line,
     arguments: Some(Arguments { at: &[&["arguments"]], none: "{}" }),
     copies_results: true,

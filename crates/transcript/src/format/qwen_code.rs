@@ -6,7 +6,8 @@
 
 use super::agent::{Agent, Resume};
 use super::base::{
-    BASE, Broken, Content, EntryPart, Format, Gate, Lost, ResultPlace, Results, Root, Shape, Vote,
+    BASE, Broken, Content, EntryPart, Format, Gate, Lost, ReadEnd, ReadTool, ResultPlace, Results, Root,
+    Shape, Vote,
 };
 use super::common::{content_parts, is_string, items, says, says_any, time_after, written_over};
 use super::gemini_cli::{response, response_parts};
@@ -112,6 +113,15 @@ pub(super) const FORMAT: Format = Format {
     shape: Shape::Tree,
     gates: &[Gate::QwenLease],
     roots: &[Root { env: None, home: ".qwen", below: "projects/*/chats" }],
+    // The declaration of `read_file` in 0.24.4.
+    reads: &[ReadTool {
+        name: "read_file",
+        path: &["file_path"],
+        from: "offset",
+        first_line: 0,
+        to: ReadEnd::Count("limit"),
+        lines_max: 1_000,
+    }],
     results: Results::Blocks,
     answer: ResultPlace::Line,
     names_call_again: &["toolCallResult", "callId"],

@@ -183,6 +183,8 @@ pub enum Guard {
     Documents,
     /// The agent has cut it already to what it keeps, and the session has room for that.
     HasRoom,
+    /// It removes what a file held before the model read it again.
+    ReadAgain,
 }
 
 impl fmt::Display for Guard {
@@ -199,6 +201,7 @@ impl fmt::Display for Guard {
             Self::Pixels => "it makes images smaller than the model has seen them",
             Self::Copy => "some screens show this copy of the message and not the other one",
             Self::Documents => "it removes documents that the model has seen",
+            Self::ReadAgain => "the model would no longer see what the file held before",
             Self::HasRoom => "its agent keeps results of this length, and the context has room",
             Self::Blamed => "only the API's error tells whether this is refused",
             Self::Appends => "it adds a line at the end, which only some versions of the agent need",

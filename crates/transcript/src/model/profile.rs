@@ -6,7 +6,7 @@
 //!
 //! `tests/profiles/cases.md` goes through the test cases of these systems one by one: what holds, and what differs on purpose.
 
-use crate::model::policy::{Cap, Crowded, CutShape, Kept, Note, Policy, Stale, ToolCap, Turns};
+use crate::model::policy::{Cap, Crowded, CutShape, Kept, Note, Policy, Selection, Stale, ToolCap, Turns};
 use alloc::string::String;
 use alloc::vec::Vec;
 use spans::cut::CutLines;
@@ -50,7 +50,7 @@ pub const PROFILES: &[Profile] = &[
                5,000 head and 1,000 tail; results over 20,000, and the largest of a turn over 200,000, keep 4,000 and \
                1,000, cut at line ends. At two turns of the model results of 3,000 and more keep 2,000 and 500, at \
                four turns one line with size and kind. Failures and results of tools that write or run something do \
-               not age.",
+               not age. Of a file that was read again only the later text stays.",
         source: "ChatCLI 1.188.0: truncation.go, tool_result_budget.go, microcompact.go and its documentation",
         policy: chatcli,
     },
@@ -160,6 +160,8 @@ fn chatcli() -> Policy {
             ..Stale::default()
         },
         crowded: Crowded::OFF,
+        // CC !1445: earlier reads of a path that a later one covers become stubs.
+        selection: Selection { allow: owned(&["S24"]), ..Selection::default() },
         ..Policy::default()
     }
 }

@@ -160,6 +160,8 @@ pub enum Feature {
     LongTurn,
     /// The context fills so much of its window that old results are to be shortened, or that is not known.
     Crowded,
+    /// The result of reading a file that was read before.
+    Reread,
     /// A message too long for a summariser.
     LongText,
     /// A copy beside a result that may be over its limit.

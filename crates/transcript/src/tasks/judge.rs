@@ -42,7 +42,7 @@ mod state;
 mod turn;
 
 use seen::TextKey;
-use state::{AppendedEntry, JudgedSession};
+use state::{AppendedEntry, AppendedFacts, JudgedSession};
 
 /// How many of the first and of the last known bytes are compared, to notice that the file was rewritten.
 const END_BYTES: u64 = 4096;
@@ -253,11 +253,15 @@ impl Judge {
             return Err(Feature::Odd.into());
         }
         let ends = ends_of(source, end)?;
-        let breaks = turn::line_breaks(source, &added, &self.policy)?;
-        let cut =
+        let is_cut =
             state.cuts_matter() && bound_thinking::holds_marker(source, &added, 0..added.results.len())?;
+        let more = AppendedFacts {
+            breaks: turn::line_breaks(source, &added, &self.policy)?,
+            is_cut,
+            reads: seen::reads(source, format, &added)?,
+        };
         let mut awaits = self.facts.awaits;
-        let taken = state.take_all(&added, (&breaks, cut), &self.policy, &mut awaits)?;
+        let taken = state.take_all(&added, &more, &self.policy, &mut awaits)?;
         let count =
             counted_on(self.count.clone(), Entries { transcript: &added, source, format }, &taken.all)?;
         let said = taken.all.iter().filter(|taken| taken.says).count();

@@ -4,17 +4,21 @@
 //! look. The cost of a look grows with the file, so larger files get filters that err less: twelve bits per id at 64
 //! KiB, one more with each doubling, up to [`WORDS_MAX`].
 
+use crate::format::Format;
 use crate::model::ids::{Id, Ids};
 use crate::model::transcript::Transcript;
+use crate::rule::superseded_read;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use spans::fingerprint;
+use spans::source::{Fault, Source};
 
 /// Identifies a text: the beginning of its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct TextKey([u8; 16]);
+pub(super) struct TextKey(pub(super) [u8; 16]);
 
 impl TextKey {
     pub(super) fn from_text(text: &[u8]) -> Self {
@@ -27,6 +31,15 @@ impl TextKey {
 /// The key of an id in this transcript.
 pub(super) fn key_in(transcript: &Transcript, id: Option<Id>) -> Option<TextKey> {
     id.map(|id| TextKey::from_text(transcript.ids.text(id)))
+}
+
+/// The file that each call reads.
+pub(super) type Reads = HashMap<u32, TextKey>;
+
+/// The files that calls read.
+pub(super) fn reads(source: &dyn Source, format: &Format, transcript: &Transcript) -> Result<Reads, Fault> {
+    let all = superseded_read::reads(source, format, transcript)?;
+    Ok(all.into_iter().map(|read| (read.call, TextKey::from_text(&read.path))).collect())
 }
 
 /// 2 MiB.

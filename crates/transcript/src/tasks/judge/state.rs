@@ -1,7 +1,7 @@
 //! What is remembered of a session, and what an appended entry changes about it.
 
 use super::branch::Branch;
-use super::seen::SeenIds;
+use super::seen::{Reads, SeenIds, reads};
 use super::turn::NewestTurn;
 use crate::examine::context::says;
 use crate::format::{Format, Shape};
@@ -17,7 +17,7 @@ use crate::rule::{
     is_taken, lacks_a_user, most, oversized_for_summary, woken_by,
 };
 use crate::session::tokens::BranchPosition;
-use crate::session::{Awaits, Session, traits};
+use crate::session::{Answers, Awaits, Session, traits};
 use alloc::vec::Vec;
 use core::cell::Cell;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,16 @@ impl FeatureCheck<'_> {
             || woken_by(self.policy, self.format, feature).any(|rule| self.reported.has(rule.code()));
         if present && reported() { Err(feature) } else { Ok(()) }
     }
+}
+
+/// What has to be read for an append beside its entries.
+pub(super) struct AppendedFacts {
+    /// See [`super::turn::line_breaks`].
+    pub(super) breaks: Vec<u64>,
+    /// Texts were cut.
+    pub(super) is_cut: bool,
+    /// The files that calls read.
+    pub(super) reads: Reads,
 }
 
 /// What is known of an appended entry.
@@ -127,7 +137,8 @@ pub(super) struct JudgedSession {
 impl JudgedSession {
     pub(super) fn from_session(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Feature> {
         let (policy, format, transcript) = (session.policy, session.format, session.transcript);
-        let turn = NewestTurn::from_session(session)?;
+        let files = reads(session.source, format, transcript).map_err(|_| Feature::Rewritten)?;
+        let turn = NewestTurn::from_session(session, &files)?;
         let (branch, floor) = Branch::from_session(session)?;
         let in_turn = are_stable(session, findings, floor, turn.is_open())?;
         let mut reported = crate::rule::NONE;
@@ -152,10 +163,18 @@ impl JudgedSession {
         if !empty_is_nothing && !texts_known && issues().any(|issue| issue.kind == ContentIssueKind::Blank) {
             return Err(Feature::Unsettled);
         }
+        let mut seen = SeenIds::from_ids(&transcript.ids, transcript.bytes);
+        for answers in &session.answers {
+            if let Answers::Call(call) | Answers::Again(call) = answers
+                && let Some(file) = files.get(call)
+            {
+                seen.insert(&file.0);
+            }
+        }
         let last = session.live.iter().rev().map(|&entry| flow_of(transcript, entry));
         Ok(Self {
             format,
-            seen: SeenIds::from_ids(&transcript.ids, transcript.bytes),
+            seen,
             branch,
             turn,
             reported,
@@ -183,12 +202,11 @@ impl JudgedSession {
         !self.binding
     }
 
-    /// Adds all appended entries. `breaks` holds the line breaks in each result, if they matter; `cut` says whether texts were
-    /// cut.
+    /// Adds all appended entries.
     pub(super) fn take_all(
         &mut self,
         added: &Transcript,
-        (breaks, cut): (&[u64], bool),
+        more: &AppendedFacts,
         policy: &Policy,
         awaits: &mut Option<Awaits>,
     ) -> Result<TakenEntries, Feature> {
@@ -197,7 +215,7 @@ impl JudgedSession {
         }
         let check =
             FeatureCheck { policy, format: self.format, reported: self.reported, unclear: Cell::new(false) };
-        self.binding |= cut;
+        self.binding |= more.is_cut;
         self.take_titles(added, &check)?;
         check.feature(added.bytes > WHOLE_BYTES_MAX, Feature::LongFile)?;
         check.feature(added.session.is_some() && added.session != self.session, Feature::Foreign)?;
@@ -208,7 +226,7 @@ impl JudgedSession {
         }
         let (mut spoke, mut all) = (None, Vec::with_capacity(added.entries.len()));
         for entry in 0..added.entries.len() as u32 {
-            let taken = self.take(added, breaks, entry, &check)?;
+            let taken = self.take(added, more, entry, &check)?;
             all.push(taken);
             if taken.place.is_live() {
                 let found = &added.entries[entry as usize];
@@ -233,7 +251,7 @@ impl JudgedSession {
     fn take(
         &mut self,
         added: &Transcript,
-        breaks: &[u64],
+        more: &AppendedFacts,
         entry: u32,
         check: &FeatureCheck<'_>,
     ) -> Result<AppendedEntry, Feature> {
@@ -255,7 +273,11 @@ impl JudgedSession {
             check.unclear.set(check.unclear.get() || spoken && !found.is_sidechain);
             return Ok(AppendedEntry { place, says: false });
         }
-        self.turn.take(added, breaks, entry, check, self.branch.is_ordered())?;
+        self.turn.take(added, more, entry, check, self.branch.is_ordered())?;
+        for file in self.turn.files_read() {
+            check.feature(self.seen.may_hold(&file.0), Feature::Reread)?;
+            self.seen.insert(&file.0);
+        }
         self.lacks_a_user &= !self.is_from_user(added, entry);
         match flow_of(added, entry) {
             RoleFlow::Asks => self.asks = true,

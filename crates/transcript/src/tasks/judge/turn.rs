@@ -1,7 +1,7 @@
 //! The newest turn: its open calls, and the total length of its results.
 
-use super::seen::{TextKey, key_in};
-use super::state::FeatureCheck;
+use super::seen::{Reads, TextKey, key_in};
+use super::state::{AppendedFacts, FeatureCheck};
 use crate::format::Shape;
 use crate::model::entry::{Call, Entry, Kind, Role, StopReason};
 use crate::model::policy::Policy;
@@ -23,6 +23,9 @@ pub(super) struct NewestTurn {
     open: Vec<OpenCall>,
     /// The greatest possible length of its results.
     length: u64,
+    /// The files that were read by calls which have just been answered.
+    #[serde(skip)]
+    read: Vec<TextKey>,
     /// Whether the model is speaking. Only in logs, where the model's turn lasts until somebody else speaks.
     speaking: Option<bool>,
 }
@@ -33,6 +36,8 @@ struct OpenCall {
     id: TextKey,
     /// The limits for its result: if the tool succeeded, and if it failed.
     limits: [ResultLimits; 2],
+    /// The file that it reads.
+    file: Option<TextKey>,
 }
 
 /// The strictest limits for results of a tool; the largest number where there is no limit.
@@ -89,7 +94,7 @@ fn speaking(session: &Session<'_>) -> Result<Option<bool>, Feature> {
 
 /// The open calls of the newest turn. Each has to be like one that was just appended, and no two may share an id,
 /// because the turn alone would not tell which of them a result answers.
-fn open_calls(session: &Session<'_>, turn: u64) -> Result<Vec<OpenCall>, Feature> {
+fn open_calls(session: &Session<'_>, turn: u64, files: &Reads) -> Result<Vec<OpenCall>, Feature> {
     let transcript = session.transcript;
     let waits = |index: u32| session.result_of(index).is_none();
     let ordered = !matches!(session.format.shape, Shape::Graph | Shape::Log);
@@ -111,6 +116,7 @@ fn open_calls(session: &Session<'_>, turn: u64) -> Result<Vec<OpenCall>, Feature
             open.push(OpenCall {
                 id,
                 limits: ResultLimits::for_tool(session.policy, transcript.id_text(call.name)),
+                file: files.get(&(index as u32)).copied(),
             });
         }
     }
@@ -119,11 +125,11 @@ fn open_calls(session: &Session<'_>, turn: u64) -> Result<Vec<OpenCall>, Feature
 
 impl NewestTurn {
     /// The newest turn of a session.
-    pub(super) fn from_session(session: &Session<'_>) -> Result<Self, Feature> {
+    pub(super) fn from_session(session: &Session<'_>, files: &Reads) -> Result<Self, Feature> {
         let speaking = speaking(session)?;
         let Some(newest) = session.newest() else { return Ok(Self { speaking, ..Self::default() }) };
         let (turn, transcript) = (session.turn(newest), session.transcript);
-        let open = open_calls(session, turn)?;
+        let open = open_calls(session, turn, files)?;
         let mut length = 0u64;
         for (result, answers) in session.answers.iter().enumerate() {
             if let Answers::Call(call) | Answers::Again(call) = *answers
@@ -133,7 +139,7 @@ impl NewestTurn {
             }
         }
         let group = key_in(transcript, session.entry(newest).group);
-        Ok(Self { group, open, length, speaking })
+        Ok(Self { group, open, length, read: Vec::new(), speaking })
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -157,12 +163,16 @@ impl NewestTurn {
         }
     }
 
-    /// Adds an entry of the live branch. `breaks` is from [`line_breaks`]; `ordered` says whether results have to come
-    /// directly after their calls.
+    /// The files that the last entry shows. Asked once.
+    pub(super) fn files_read(&mut self) -> Vec<TextKey> {
+        core::mem::take(&mut self.read)
+    }
+
+    /// Adds an entry of the live branch. `ordered` says whether results have to come directly after their calls.
     pub(super) fn take(
         &mut self,
         added: &Transcript,
-        breaks: &[u64],
+        more: &AppendedFacts,
         entry: u32,
         check: &FeatureCheck<'_>,
         ordered: bool,
@@ -174,7 +184,7 @@ impl NewestTurn {
             return Err(Feature::Unplaced);
         }
         for result in added.results_of(entry) {
-            self.answer(added, result, breaks.get(result).copied().unwrap_or(0), check)?;
+            self.answer(added, result, more.breaks.get(result).copied().unwrap_or(0), check)?;
         }
         let begins = self.begins(added, entry);
         // A call stays open, or something comes before its result.
@@ -182,10 +192,13 @@ impl NewestTurn {
             return Err(Feature::Unpaired);
         }
         if begins {
-            *self = Self { group: key_in(added, found.group), speaking: self.speaking, ..Self::default() };
+            let read = self.files_read();
+            *self =
+                Self { group: key_in(added, found.group), read, speaking: self.speaking, ..Self::default() };
         }
         self.speaking = self.speaking.map(|_| speaks);
-        for call in &added.calls[added.calls_of(entry)] {
+        for index in added.calls_of(entry) {
+            let call = &added.calls[index];
             if self.open.len() >= OPEN_MAX {
                 return Err(Feature::Unplaced);
             }
@@ -193,6 +206,7 @@ impl NewestTurn {
             self.open.push(OpenCall {
                 id,
                 limits: ResultLimits::for_tool(check.policy, added.id_text(call.name)),
+                file: more.reads.get(&(index as u32)).copied(),
             });
         }
         Ok(())
@@ -209,6 +223,7 @@ impl NewestTurn {
         let id = key_in(added, result.key);
         let at = self.open.iter().position(|call| Some(call.id) == id).ok_or(Feature::Unpaired)?;
         let call = self.open.swap_remove(at);
+        self.read.extend(call.file);
         let limits =
             result.name.map_or(call.limits, |name| ResultLimits::for_tool(policy, added.ids.text(name)));
         let spared = policy.skip_images && result.images > 0;
