@@ -14,7 +14,7 @@ use std::sync::Arc;
 use transcript::judge::{Judge, Judgement};
 use transcript::plan::Edit;
 use transcript::profile::{PROFILES, Profile};
-use transcript::{Examination, Piece, Policy, Span, examine, mend};
+use transcript::{Case, Examination, Piece, Policy, Situation, Span, examine, mend};
 
 #[test]
 fn promises_hold_on_real_transcripts() {
@@ -76,7 +76,9 @@ fn append_lines(
 ) -> Result<Option<usize>, String> {
     let ends: Vec<usize> = (1..=bytes.len()).filter(|&at| bytes[at - 1] == b'\n').collect();
     let Some((&middle, later)) = ends[ends.len() / 2..].split_first() else { return Ok(None) };
-    let look = |end: usize| Judge::new(&&bytes[..end], policy).map_err(|fault| format!("{fault:?}"));
+    let holding = Situation { hold_history: true, ..Situation::default() };
+    let look =
+        |end: usize| Judge::new(&&bytes[..end], policy, &holding).map_err(|fault| format!("{fault:?}"));
     let (mut judge, mut report) = look(middle)?;
     let Some(format) = report.facts.format else { return Ok(None) };
     let weight = judge.weight();
@@ -93,7 +95,8 @@ fn append_lines(
             (judge, report) = look(end)?;
         } else if n % LOOK_EVERY == 0 || n == last {
             looked += end;
-            let now = examine(&&bytes[..end], policy).map_err(|fault| format!("{fault:?}"))?;
+            let now = examine(&&bytes[..end], Case { policy, situation: &holding })
+                .map_err(|fault| format!("{fault:?}"))?;
             let same =
                 (told(&report), format!("{:?}", judge.facts())) == (told(&now), format!("{:?}", now.facts));
             let counted = judge.counted().is_none_or(|counted| counted == (now.messages, now.context_tokens));
@@ -127,8 +130,9 @@ fn check(path: &Path) -> Result<Option<usize>, String> {
     expect(scan.status < 2 && file["outcome"] != "error", || format!("scan: {file}"))?;
 
     // As with `--settle 0` below.
-    let policy = Policy { agent_gone: true, ..Policy::default() };
-    let mended = mend(&&before[..], &policy).map_err(|fault| format!("{fault:?}"))?;
+    let situation = Situation { agent_gone: true, ..Situation::default() };
+    let case = Case { policy: &Policy::default(), situation: &situation };
+    let mended = mend(&&before[..], case).map_err(|fault| format!("{fault:?}"))?;
     let plan = match mended.repair {
         Ok(repair) => repair.plan,
         Err(worse) => return refused(&dir, &before, &worse.to_string()),

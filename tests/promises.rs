@@ -59,6 +59,7 @@ use spans::literal::Unit;
 use spans::source;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use story::Dialect;
 use transcript::plan::{Piece, Plan, Rendered};
@@ -67,22 +68,42 @@ use transcript::profile::PROFILES;
 use transcript::scan::Scanner;
 use transcript::verdict::Worse;
 use transcript::weight::{Amount, Category, NamedAmount, Standing, ToolRow, weigh};
-use transcript::{Examination, Mended, Severity, Source, Span, examine, mend};
+use transcript::{Examination, Mended, Severity, Situation, Source, Span, examine, mend};
 
-/// A file and a policy.
+static ORDINARY: LazyLock<Situation> = LazyLock::new(Situation::default);
+/// A prompt cache may hold the history.
+static HOLDING: LazyLock<Situation> =
+    LazyLock::new(|| Situation { hold_history: true, ..Situation::default() });
+
+/// A policy while a prompt cache may hold the history.
+fn holding(policy: &Policy) -> transcript::Case<'_> {
+    transcript::Case { policy, situation: &HOLDING }
+}
+
+/// A file, a policy and a situation.
 #[derive(Clone)]
 struct Case {
     dialect: Dialect,
     damages: Vec<LineDamage>,
     policy: Policy,
+    /// Whether a prompt cache may hold the history.
+    hold_history: bool,
     bytes: Vec<u8>,
+}
+
+impl Case {
+    /// The policy, and the situation in which it is followed.
+    fn given(&self) -> transcript::Case<'_> {
+        let situation: &Situation = if self.hold_history { &HOLDING } else { &ORDINARY };
+        transcript::Case { policy: &self.policy, situation }
+    }
 }
 
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { dialect, damages, policy, bytes } = self;
+        let Self { dialect, damages, policy, hold_history, bytes } = self;
         writeln!(f, "{dialect:?} after {damages:?}")?;
-        writeln!(f, "{policy:?}")?;
+        writeln!(f, "{policy:?}, history is held: {hold_history}")?;
         f.write_str(&String::from_utf8_lossy(bytes))
     }
 }
@@ -175,9 +196,8 @@ fn case_of(
 
 /// A case with a profile.
 fn profile_case() -> impl Strategy<Value = Case> {
-    let limits = (small_profiles(), prop::bool::weighted(0.15))
-        .prop_map(|(policy, hold_history)| Policy { hold_history, ..policy });
-    case_with(damage::any_kind(), thinking(), limits)
+    let case = case_with(damage::any_kind(), thinking(), small_profiles());
+    (case, prop::bool::weighted(0.15)).prop_map(|(case, hold_history)| Case { hold_history, ..case })
 }
 
 fn case_with(
@@ -190,7 +210,7 @@ fn case_with(
     (dialect, story::story(), damages, limits, thinking).prop_map(
         |(dialect, story, damages, policy, thinking)| {
             let bytes = damage::befall(spell::spell(dialect, &story), &damages);
-            Case { dialect, damages, policy: Policy { thinking, ..policy }, bytes }
+            Case { dialect, damages, policy: Policy { thinking, ..policy }, hold_history: false, bytes }
         },
     )
 }
@@ -208,15 +228,19 @@ fn read_all(source: &dyn Source) -> Vec<u8> {
     source::read_span(source, Span::new(0, source.len())).unwrap()
 }
 
-fn tried(bytes: &[u8], policy: &Policy) -> Mended {
-    mend(&bytes, policy).expect("memory can always be read")
+fn tried<'a>(bytes: &[u8], given: impl Into<transcript::Case<'a>>) -> Mended {
+    mend(&bytes, given).expect("memory can always be read")
 }
 
 /// The plan, the resulting bytes, and what is found in them; `None` if nothing may be done.
-fn repaired(bytes: &[u8], policy: &Policy) -> Option<(Plan, Vec<u8>, Examination)> {
-    let repair = tried(bytes, policy).repair.ok()?;
+fn repaired<'a>(
+    bytes: &[u8],
+    given: impl Into<transcript::Case<'a>>,
+) -> Option<(Plan, Vec<u8>, Examination)> {
+    let given = given.into();
+    let repair = tried(bytes, given).repair.ok()?;
     let after = read_all(&Rendered::new(&bytes, &repair.plan));
-    let found = repair.after.unwrap_or_else(|| examine(&bytes, policy).unwrap());
+    let found = repair.after.unwrap_or_else(|| examine(&bytes, given).unwrap());
     Some((repair.plan, after, found))
 }
 
@@ -314,7 +338,7 @@ fn lossy(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
 
 /// What is kept is exactly what lies outside the edits, and the edits make the rest.
 fn only_edits_change_bytes(case: &Case, window: usize) -> Checked {
-    let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((plan, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     prop_assert_eq!(&by_hand(&case.bytes, &plan), &after);
     prop_assert_eq!(plan.length_after(), after.len() as u64);
     let pieces = plan.pieces();
@@ -342,7 +366,7 @@ fn only_edits_change_bytes(case: &Case, window: usize) -> Checked {
 
 /// Objects lose nothing that rules may not take.
 fn nothing_else_is_touched(case: &Case) -> Checked {
-    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((_, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     let lost = loss::difference(case.dialect, &case.bytes, &after, &case.policy);
     prop_assert!(lost.is_empty(), "{:#?}\n{}", lost, lossy(&after));
     Ok(())
@@ -350,7 +374,7 @@ fn nothing_else_is_touched(case: &Case) -> Checked {
 
 /// If a result is the only one of the only call with its id, it stays, and its text is cut correctly.
 fn sure_pairs_stay(case: &Case) -> Checked {
-    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((_, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     let lost = loss::lost_results(case.dialect, &case.bytes, &after, &case.policy);
     prop_assert!(lost.is_empty(), "{:#?}\n{}", lost, lossy(&after));
     Ok(())
@@ -358,10 +382,10 @@ fn sure_pairs_stay(case: &Case) -> Checked {
 
 /// A second run changes nothing, and the same input gives the same bytes.
 fn comes_to_rest(case: &Case) -> Checked {
-    let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
-    let same = repaired(&case.bytes, &case.policy).map(|(plan, after, _)| (plan, after));
+    let Some((plan, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
+    let same = repaired(&case.bytes, case.given()).map(|(plan, after, _)| (plan, after));
     prop_assert_eq!(Some((plan, after.clone())), same);
-    let again = tried(&after, &case.policy).repair.map(|repair| repair.plan);
+    let again = tried(&after, case.given()).repair.map(|repair| repair.plan);
     prop_assert!(again.as_ref().is_ok_and(Plan::is_empty), "{:?}\n{}", again, lossy(&after));
     Ok(())
 }
@@ -376,7 +400,7 @@ fn addresses(bytes: &[u8]) -> std::collections::BTreeSet<String> {
 
 /// A marker names a text of the plan, or what it named before.
 fn markers_lead_somewhere(case: &Case) -> Checked {
-    let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((plan, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     let old = addresses(&case.bytes);
     let texts: Vec<String> = (plan.texts().iter())
         .map(|text| {
@@ -399,8 +423,8 @@ fn markers_lead_somewhere(case: &Case) -> Checked {
 /// A look finds the same as a repair does, and estimates its savings: in long texts, a look counts our own markers as
 /// text.
 fn looks_say_what_tries_find(case: &Case) -> Checked {
-    let seen = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
-    let tried = tried(&case.bytes, &case.policy).before;
+    let seen = examine(&case.bytes.as_slice(), case.given()).expect("memory can always be read");
+    let tried = tried(&case.bytes, case.given()).before;
     let sizes = tried.findings.iter().filter(|f| f.rule.code().starts_with('S')).count() as u64;
     prop_assert!(seen.bytes_after.abs_diff(tried.bytes_after) <= sizes * 20);
     let all = |found: &Examination| -> Vec<_> {
@@ -427,9 +451,9 @@ fn problems(found: &Examination) -> BTreeMap<(&'static str, Severity), usize> {
 
 /// There are no new errors or warnings, unless the original could not be sent either.
 fn finds_no_more(case: &Case) -> Checked {
-    let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
-    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
-    let found = examine(&after.as_slice(), &case.policy).expect("memory can always be read");
+    let before = examine(&case.bytes.as_slice(), case.given()).expect("memory can always be read");
+    let Some((_, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
+    let found = examine(&after.as_slice(), case.given()).expect("memory can always be read");
     if before.findings.iter().any(|finding| finding.severity == Severity::Error) {
         return Ok(());
     }
@@ -445,7 +469,7 @@ fn finds_no_more(case: &Case) -> Checked {
 /// The providers accept what they accepted before, unless the session could not be sent or read, and the model is sent
 /// as many messages.
 fn is_sent_no_less(case: &Case) -> Checked {
-    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((_, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     let refused = |bytes: &[u8]| {
         let refusals = oracle::refusals(case.dialect, bytes);
         // Agents that rebuild messages leave empty ones out.
@@ -453,7 +477,7 @@ fn is_sent_no_less(case: &Case) -> Checked {
             |refusal: &oracle::RequestRefusal| ![oracle::UNFINISHED, "M1", "M2"].contains(&refusal.class);
         refusals.into_iter().filter(counts).collect::<Vec<_>>()
     };
-    let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
+    let before = examine(&case.bytes.as_slice(), case.given()).expect("memory can always be read");
     let is_error = |finding: &transcript::Finding| finding.severity == Severity::Error;
     if !before.findings.iter().any(is_error) && refused(&case.bytes).is_empty() {
         prop_assert!(refused(&after).is_empty(), "{:?}\n{}", refused(&after), lossy(&after));
@@ -471,7 +495,7 @@ fn is_sent_no_less(case: &Case) -> Checked {
 fn is_no_worse(case: &Case) -> Checked {
     finds_no_more(case)?;
     is_sent_no_less(case)?;
-    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((_, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     let told = |bytes: &[u8]| {
         if lets_history_go(&case.policy) { Vec::new() } else { reader::user_texts(case.dialect, bytes) }
     };
@@ -494,7 +518,7 @@ fn is_no_worse(case: &Case) -> Checked {
 
 /// On the live branch, as the agent loads it, calls and results are as the APIs require, or there is a finding.
 fn pairs_are_whole(case: &Case) -> Checked {
-    let Some((_, after, found)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((_, after, found)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     if found.facts.format.is_none() {
         return Ok(());
     }
@@ -512,8 +536,8 @@ fn pairs_are_whole(case: &Case) -> Checked {
 /// A turn is only too long after a repair if all of its results are as short as they may be, or a fix is held back; and
 /// then there is a finding.
 fn turns_fit(case: &Case) -> Checked {
-    let Some((_, after, found)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
-    let again = examine(&after.as_slice(), &case.policy).expect("memory can always be read");
+    let Some((_, after, found)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
+    let again = examine(&after.as_slice(), case.given()).expect("memory can always be read");
     let over = |found: &Examination| {
         let safe = |f: &&transcript::Finding| f.fix.safety == transcript::finding::Safety::Safe;
         found.findings.iter().filter(|f| f.rule.code() == "S2").filter(safe).count()
@@ -536,7 +560,7 @@ fn turns_fit(case: &Case) -> Checked {
 
 /// Lines that could be read can still be read.
 fn lines_stay_readable(case: &Case) -> Checked {
-    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((_, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     let broken = |bytes| reader::lines(bytes).into_iter().filter(|line| !reader::parse(line).whole).count();
     prop_assert!(broken(&after) <= broken(&case.bytes), "{}", lossy(&after));
     Ok(())
@@ -578,11 +602,11 @@ fn earlier_findings_stay(case: &Case, next: NextRecord) -> Checked {
     if !bytes.ends_with(b"\n") {
         return Ok(());
     }
-    let before = examine(&bytes.as_slice(), &case.policy).expect("memory can always be read");
+    let before = examine(&bytes.as_slice(), case.given()).expect("memory can always be read");
     let rows = reader::rows(&bytes);
     let newest = newest_turn(case.dialect, &rows);
     bytes.extend(next_line(case.dialect, &rows, next));
-    let after = examine(&bytes.as_slice(), &case.policy).expect("memory can always be read");
+    let after = examine(&bytes.as_slice(), case.given()).expect("memory can always be read");
     if before.facts.format.is_none() || after.facts.format.is_none() {
         return Ok(());
     }
@@ -757,7 +781,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_are_no_problem(bytes in vec(any::<u8>(), 0..400), policy in any_policy()) {
-        has_an_answer(&Case { dialect: Dialect::Pi, damages: Vec::new(), policy, bytes })?;
+        has_an_answer(&Case { dialect: Dialect::Pi, damages: Vec::new(), policy, hold_history: false, bytes })?;
     }
 
     #[test]
@@ -887,7 +911,7 @@ fn profiles_have_something_to_do() {
     let tries = runner.config().cases as usize * 7;
     for _ in 0..tries {
         let case = strategy.new_tree(&mut runner).expect("no case is rejected").current();
-        let mended = tried(&case.bytes, &case.policy);
+        let mended = tried(&case.bytes, case.given());
         if let Err(worse) = mended.repair
             && worse != Worse::Emptied
         {
@@ -915,7 +939,7 @@ fn there_is_nearly_always_a_repair() {
     let (mut edited, mut refused) = (0, BTreeMap::<String, usize>::new());
     for _ in 0..tries {
         let case = strategy.new_tree(&mut runner).expect("no case is rejected").current();
-        match tried(&case.bytes, &case.policy).repair {
+        match tried(&case.bytes, case.given()).repair {
             Ok(repair) => edited += usize::from(!repair.plan.is_empty()),
             Err(Worse::Emptied) => {}
             Err(worse) => {

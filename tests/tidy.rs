@@ -14,12 +14,12 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 20_079),
+    ("keeper", 20_108),
     ("python", 1_425),
     ("spans", 2_292),
-    ("tailor", 15_316),
-    ("transcript", 33_558),
-    ("watch", 4_050),
+    ("tailor", 15_322),
+    ("transcript", 33_623),
+    ("watch", 4_052),
 ];
 
 /// All files in the repository, relative to its root.

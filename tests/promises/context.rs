@@ -124,7 +124,7 @@ pub(crate) fn a_budget_keeps_the_newest(case: &Case, limits: &ChunkBounds<'_>, b
 /// The result of a level is no worse than before, begins where a conversation can begin, and does not change when the
 /// level is applied again.
 pub(crate) fn recovery_is_sound(case: &Case, level: RecoverLevel, keep: u64) -> Checked {
-    let done = recover(&Reading::new(&case.bytes.as_slice()).unwrap(), &case.policy, level, keep)
+    let done = recover(&Reading::new(&case.bytes.as_slice()).unwrap(), case.given(), level, keep)
         .expect("memory can always be read");
     let Ok(repair) = done.repair else { return Ok(()) };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
@@ -150,7 +150,7 @@ pub(crate) fn recovery_is_sound(case: &Case, level: RecoverLevel, keep: u64) -> 
         let now = told(&after);
         prop_assert!(told(&case.bytes).iter().all(|text| now.contains(text)), "{}", lossy(&after));
     }
-    let again = recover(&Reading::new(&after.as_slice()).unwrap(), &case.policy, level, keep).unwrap();
+    let again = recover(&Reading::new(&after.as_slice()).unwrap(), case.given(), level, keep).unwrap();
     let rests = again.repair.as_ref().map_or(true, |repair| repair.plan.is_empty());
     prop_assert!(rests, "{}", lossy(&after));
     Ok(())
@@ -177,7 +177,7 @@ pub(crate) fn shortening_is_sound(case: &Case, percent: u64) -> Checked {
     let reading = Reading::new(&source).expect("memory can always be read");
     let Some(length) = Length::measure(&reading, &case.policy, None).unwrap() else { return Ok(()) };
     let target = length.tokens * percent / 100;
-    let done = shorten(&reading, &case.policy, &length, target).expect("memory can always be read");
+    let done = shorten(&reading, case.given(), &length, target).expect("memory can always be read");
     let Ok(repair) = done.recovered.repair else { return Ok(()) };
     let after = read_all(&Rendered::new(&source, &repair.plan));
     has_no_new_problems(case, &after)?;

@@ -36,7 +36,7 @@ fn long_case() -> impl Strategy<Value = Case> {
         |(dialect, story, damages, policy, thinking)| {
             let story: Vec<StoryStep> = plain_turns().chain(story).collect();
             let bytes = damage::befall(spell::spell(dialect, &story), &damages);
-            Case { dialect, damages, policy: Policy { thinking, ..policy }, bytes }
+            Case { dialect, damages, policy: Policy { thinking, ..policy }, hold_history: false, bytes }
         },
     )
 }
@@ -71,7 +71,7 @@ fn same_as_by_whole_looks(case: &Case) -> Checked {
     let mend = |is_document: bool| {
         let mut read = scan(&case.bytes.as_slice()).unwrap();
         read.transcript.is_document |= is_document;
-        mend_scanned(read, &case.bytes.as_slice(), &case.policy, &mut |_| {}).unwrap()
+        mend_scanned(read, &case.bytes.as_slice(), case.given(), &mut |_| {}).unwrap()
     };
     // Of a file that was read as a document nothing can be built upon, so that all of each result is read.
     let (by_edits, whole) = (mend(false), mend(true));
@@ -106,7 +106,7 @@ fn effort(case: &Case, is_document: bool) -> (bool, u64) {
     let source = CountingSource(&case.bytes, Cell::new(0));
     let mut read = scan(&case.bytes.as_slice()).unwrap();
     read.transcript.is_document |= is_document;
-    let mended = mend_scanned(read, &source, &case.policy, &mut |_| {}).unwrap();
+    let mended = mend_scanned(read, &source, case.given(), &mut |_| {}).unwrap();
     (mended.repair.is_ok_and(|repair| !repair.plan.is_empty()), source.1.get())
 }
 

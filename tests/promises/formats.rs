@@ -70,7 +70,7 @@ fn damaged(kind: &'static FormatFixtures) -> impl Strategy<Value = Case> {
         };
         // The dialect does not matter here.
         let bytes = damage::befall(lines, &damages);
-        Case { dialect: Dialect::Pi, damages, policy, bytes }
+        Case { dialect: Dialect::Pi, damages, policy, hold_history: false, bytes }
     })
 }
 
@@ -131,7 +131,7 @@ fn is_told_apart(kind: &FormatFixtures, case: &Case) -> Checked {
     let (before, own) = (claimed(&case.bytes), kind.format.name);
     let right = |name: &str| name == own || is_plainer(name, own);
     prop_assert!(before.is_none_or(right), "{own} is taken for {before:?}");
-    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((_, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     let now = claimed(&after);
     let kept = now == before || now.zip(before).is_some_and(|(now, before)| is_plainer(now, before));
     prop_assert!(kept, "{before:?} comes to be {now:?}\n{}", lossy(&after));
@@ -140,7 +140,7 @@ fn is_told_apart(kind: &FormatFixtures, case: &Case) -> Checked {
 
 /// The plan has everything that was removed, and no user text is among it.
 pub(crate) fn nothing_is_lost(case: &Case) -> Checked {
-    let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((plan, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     prop_assert_eq!(&undone(&case.bytes, &after, &plan), &case.bytes);
     if lets_history_go(&case.policy) {
         return Ok(());
@@ -149,7 +149,7 @@ pub(crate) fn nothing_is_lost(case: &Case) -> Checked {
     let lost: Vec<&String> = old.difference(&new).collect();
     prop_assert!(lost.is_empty(), "{lost:?}\n{}", lossy(&after));
     // Only if no bytes had to be repaired, not even in user texts, and no text occurs twice.
-    let found = examine(&case.bytes.as_slice(), &case.policy).unwrap();
+    let found = examine(&case.bytes.as_slice(), case.given()).unwrap();
     if !is_broken(&case.bytes) && counts(&found).keys().all(|code| !code.starts_with(['B', 'T'])) {
         let told = |bytes: &[u8]| {
             scan(&bytes).map(|found| (found.transcript.user_text, found.transcript.user_texts)).unwrap()
@@ -167,7 +167,7 @@ fn whole_lines(bytes: &[u8]) -> usize {
 
 /// The file is changed as far as its format's level allows, and no further.
 fn stays_within_its_level(case: &Case) -> Checked {
-    let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((plan, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     let Some(format) = scan(&case.bytes.as_slice()).unwrap().format else {
         prop_assert!(plan.is_empty(), "nobody knows what this is");
         return Ok(());
@@ -185,7 +185,7 @@ fn stays_within_its_level(case: &Case) -> Checked {
             let ended = !case.bytes.ends_with(b"\n");
             // Repairs may join what its writer wrote, and counted, as one line and damage tore apart.
             let joined = new < old
-                && counts(&examine(&case.bytes.as_slice(), &case.policy).unwrap()).contains_key("B8");
+                && counts(&examine(&case.bytes.as_slice(), case.given()).unwrap()).contains_key("B8");
             prop_assert!(
                 old == new || joined || (ended && old + 1 == new),
                 "{old}, {new}\n{}",
@@ -208,7 +208,7 @@ fn stays_within_its_level(case: &Case) -> Checked {
 
 /// If the provider's answer is known, each remaining refusal has a finding.
 fn is_accepted_or_said_not_to_be(kind: &FormatFixtures, case: &Case) -> Checked {
-    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let Some((_, after, _)) = repaired(&case.bytes, case.given()) else { return Ok(()) };
     let found = examine(&after.as_slice(), &Policy::default()).unwrap();
     // It is unknown what agents make of broken lines and overwritten names.
     let overwritten = case.damages.iter().any(|damage| matches!(damage, LineDamage::Overwrite(..)));
@@ -254,7 +254,7 @@ fn keeps_the_promises(kind: &FormatFixtures, case: &Case) -> Checked {
     finds_no_more(case)?;
     lines_stay_readable(case)?;
     is_accepted_or_said_not_to_be(kind, case)?;
-    judge::follow(&case.bytes, &judge::line_ends(&case.bytes), &case.policy, &mut judge::JudgeCounts::new())
+    judge::follow(&case.bytes, &judge::line_ends(&case.bytes), case.given(), &mut judge::JudgeCounts::new())
 }
 
 /// Each format has its own cases, so that none is missed.

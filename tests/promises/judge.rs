@@ -8,6 +8,7 @@ use super::{
     CASES, Case, Checked, any_policy, case, config, lossy, plain_case, profile_case, read_all, thinking,
     tried,
 };
+use crate::{HOLDING, ORDINARY, holding};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -19,7 +20,7 @@ use transcript::finding::{Labels, Safety};
 use transcript::judge::{Judge, Judgement};
 use transcript::policy::Selection;
 use transcript::profile::PROFILES;
-use transcript::{Digest, Examination, Policy, Rendered, Severity, Source, Span, examine};
+use transcript::{Digest, Examination, Policy, Rendered, Severity, Situation, Source, Span, examine};
 
 type Told = (&'static str, u64, Severity, Labels, Option<u64>, String, Safety);
 
@@ -36,12 +37,18 @@ fn told(found: &Examination) -> (Vec<Told>, i128) {
 pub(crate) type JudgeCounts = BTreeMap<String, usize>;
 
 /// Appends the text between the places, and compares each answer with a look.
-pub(crate) fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &mut JudgeCounts) -> Checked {
+pub(crate) fn follow<'a>(
+    bytes: &[u8],
+    places: &[usize],
+    given: impl Into<transcript::Case<'a>>,
+    counts: &mut JudgeCounts,
+) -> Checked {
+    let transcript::Case { policy, situation } = given.into();
     let policy = Arc::new(policy.clone());
     let mut places = places.iter().copied();
     let first = &bytes[..places.next().unwrap_or(0)];
-    let (mut judge, mut report) = Judge::new(&first, &policy).unwrap();
-    remembers_the_same(first, &policy)?;
+    let (mut judge, mut report) = Judge::new(&first, &policy, situation).unwrap();
+    remembers_the_same(first, &policy, situation)?;
     for place in places {
         let text = &bytes[..place];
         let before = judge.facts().bytes;
@@ -52,12 +59,12 @@ pub(crate) fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &m
             Judgement::Same => text,
             Judgement::Begun => &text[..whole],
             Judgement::Look(_) => {
-                (judge, report) = Judge::new(&text, &policy).unwrap();
+                (judge, report) = Judge::new(&text, &policy, situation).unwrap();
                 continue;
             }
         };
         prop_assert!(judgement != Judgement::Begun || whole < text.len());
-        let look = examine(&judged, &policy).unwrap();
+        let look = examine(&judged, transcript::Case { policy: &policy, situation }).unwrap();
         let context = || format!("{} bytes and then:\n{}", before, lossy(text));
         prop_assert_eq!(told(&report), told(&look), "{}", context());
         prop_assert_eq!(format!("{:?}", judge.facts()), format!("{:?}", look.facts), "{}", context());
@@ -86,9 +93,9 @@ fn written(what: &impl serde::Serialize) -> String {
 }
 
 /// What is remembered after a repair is what a look at the repaired file would remember.
-fn remembers_the_same(bytes: &[u8], policy: &Arc<Policy>) -> Checked {
-    let (mended, before, after) = Judge::mend(&bytes, policy).unwrap();
-    let look = |bytes: &[u8]| Judge::new(&bytes, policy).unwrap().0;
+fn remembers_the_same(bytes: &[u8], policy: &Arc<Policy>, situation: &Situation) -> Checked {
+    let (mended, before, after) = Judge::mend(&bytes, policy, situation).unwrap();
+    let look = |bytes: &[u8]| Judge::new(&bytes, policy, situation).unwrap().0;
     let mut pairs = vec![(bytes.to_vec(), before)];
     if let (Ok(repair), Some(after)) = (mended.repair, after) {
         let mut text = Vec::new();
@@ -191,7 +198,9 @@ proptest! {
         if in_use {
             policy.leave_history();
         }
-        follow(&case.bytes, &places(&case.bytes, &[false], &[]), &policy, &mut JudgeCounts::new())?;
+        let situation: &Situation = if in_use { &HOLDING } else { case.given().situation };
+        let given = transcript::Case { policy: &policy, situation };
+        follow(&case.bytes, &places(&case.bytes, &[false], &[]), given, &mut JudgeCounts::new())?;
     }
 
     #[test]
@@ -207,7 +216,7 @@ proptest! {
         }
         let end = ends[at.index(ends.len())];
         let mut bytes = case.bytes[..end].to_vec();
-        let (mut judge, _) = Judge::new(&bytes.as_slice(), &Arc::new(generous())).unwrap();
+        let (mut judge, _) = Judge::new(&bytes.as_slice(), &Arc::new(generous()), &ORDINARY).unwrap();
         let cut = cut.index(end.min(4096)) + 1;
         if change {
             bytes[end - cut] ^= 1;
@@ -338,7 +347,7 @@ fn most_appends_to_healthy_sessions_need_no_look() {
         for dialect in DIALECTS {
             let bytes = damage::befall(spell(dialect, &story), &[]);
             let mut counts = JudgeCounts::new();
-            follow(&bytes, &line_ends(&bytes), &policy, &mut counts).unwrap();
+            follow(&bytes, &line_ends(&bytes), holding(&policy), &mut counts).unwrap();
             for of in [format!("{dialect:?}"), name.to_string()] {
                 let sum = all.entry(of).or_default();
                 counts
@@ -400,7 +409,7 @@ fn no_append_to_a_healthy_codex_session_needs_a_look() {
         // At the beginning there is no user message yet.
         let ends = line_ends(&bytes).split_off(2);
         let mut counts = JudgeCounts::new();
-        follow(&bytes, &ends, &policy, &mut counts).unwrap();
+        follow(&bytes, &ends, holding(&policy), &mut counts).unwrap();
         let same = counts.get("Same").copied().unwrap_or(0);
         assert_eq!(same, ends.len() - 1, "{name}: {counts:?}");
     }
@@ -531,7 +540,7 @@ fn the_lines_of_every_fixture_are_judged() {
         }
         let ends: Vec<usize> = Some(0).into_iter().chain(line_ends(&bytes)).take(100).collect();
         for (asked, policy) in others.next().into_iter().chain([("default", Policy::default())]) {
-            let held = follow(&bytes, &ends, &policy, &mut JudgeCounts::new());
+            let held = follow(&bytes, &ends, holding(&policy), &mut JudgeCounts::new());
             assert!(held.is_ok(), "{name}, {asked}: {held:?}");
         }
     }
@@ -552,12 +561,12 @@ fn most_lines_of_real_sessions_need_no_look() {
         }
         let ends = &ends[ends.len().saturating_sub(60)..];
         let at = ends[0];
-        let mended = tried(&bytes[..at], &policy).repair;
+        let mended = tried(&bytes[..at], &*policy).repair;
         let mut text = bytes[..at].to_vec();
         if let Ok(repair) = mended {
             text = read_all(&Rendered::new(&&bytes[..at], &repair.plan));
         }
-        let (mut judge, found) = Judge::new(&text.as_slice(), &policy).unwrap();
+        let (mut judge, found) = Judge::new(&text.as_slice(), &policy, &ORDINARY).unwrap();
         let Some(format) = found.facts.format.filter(|format| !format.name.starts_with("copilot")) else {
             continue;
         };
@@ -570,7 +579,7 @@ fn most_lines_of_real_sessions_need_no_look() {
                 *counts.entry("counted".to_string()).or_default() += 1;
             }
             if matches!(judgement, Judgement::Look(_)) || judge.counted().is_none() {
-                judge = Judge::new(&text.as_slice(), &policy).unwrap().0;
+                judge = Judge::new(&text.as_slice(), &policy, &ORDINARY).unwrap().0;
             }
         }
     }

@@ -82,18 +82,18 @@ fn at_rest(mut lines: Vec<SpelledLine>) -> Vec<SpelledLine> {
 
 /// How a session ends whose format has no dialect here.
 fn end_of_other(format: &str, case: &Case) -> Result<RescueEnd, TestCaseError> {
-    let mended = tried(&case.bytes, &case.policy);
+    let mended = tried(&case.bytes, case.given());
     if mended.before.facts.format.map(|format| format.name) != Some(format) {
         return Ok(RescueEnd::Unknown);
     }
     let Ok(repair) = mended.repair else { return Ok(RescueEnd::NoPlan) };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
     prop_assert_eq!(undone(&case.bytes, &after, &repair.plan), case.bytes.clone());
-    let again = tried(&after, &case.policy).repair.map(|repair| repair.plan);
+    let again = tried(&after, case.given()).repair.map(|repair| repair.plan);
     prop_assert!(again.as_ref().is_ok_and(Plan::is_empty), "{:?}\n{}", again, lossy(&after));
     nothing_is_lost(case)?;
     let refusals = refusals_of(format, &after).unwrap_or_default();
-    let left = unannounced(refusals.clone(), &after, &case.policy);
+    let left = unannounced(refusals.clone(), &after, case.given());
     prop_assert!(left.is_empty(), "{left:#?}\n{}", lossy(&after));
     Ok(if refusals.is_empty() { RescueEnd::Accepted } else { RescueEnd::Announced })
 }
@@ -125,7 +125,7 @@ fn real_sessions_are_rescued() {
         let session = &sessions[which.index(sessions.len())];
         let bytes = befall(session.lines.clone(), &damages);
         let dialect = dialect(session.format).unwrap_or(Dialect::Pi);
-        let case = Case { dialect, damages, policy: rescue_policy(), bytes };
+        let case = Case { dialect, damages, policy: rescue_policy(), hold_history: false, bytes };
         let told = || format!("case {number}, {}: {:?}", session.name, case.damages);
         match become_of(session, &case) {
             Ok(end) => {

@@ -35,12 +35,12 @@ pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
 const PAIRING: [&str; 8] = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"];
 
 /// Refusals without a finding.
-pub(crate) fn unannounced(
+pub(crate) fn unannounced<'a>(
     mut refusals: Vec<RequestRefusal>,
     bytes: &[u8],
-    policy: &Policy,
+    given: impl Into<transcript::Case<'a>>,
 ) -> Vec<RequestRefusal> {
-    let found = examine(&bytes, policy).unwrap();
+    let found = examine(&bytes, given).unwrap();
     let codes: BTreeSet<&str> = found.findings.iter().map(|finding| finding.rule.code()).collect();
     let said = |class: &str| {
         let paired = PAIRING.contains(&class) && codes.iter().any(|code| PAIRING.contains(code));
@@ -126,7 +126,7 @@ fn damaged() -> impl Strategy<Value = (usize, Case)> {
     (told, proptest::collection::vec(damage::known(), 1..6)).prop_map(|((dialect, lines), damages)| {
         let before = lines.len();
         let bytes = damage::befall(lines, &damages);
-        (before, Case { dialect, damages, policy: rescue_policy(), bytes })
+        (before, Case { dialect, damages, policy: rescue_policy(), hold_history: false, bytes })
     })
 }
 
@@ -163,7 +163,7 @@ pub(crate) enum RescueEnd {
 /// is sent, and that turn is never changed.
 pub(crate) fn end(case: &Case) -> Result<RescueEnd, TestCaseError> {
     let (mut end, after) = end_now(case)?;
-    let found = || examine(&after.as_slice(), &case.policy).unwrap();
+    let found = || examine(&after.as_slice(), case.given()).unwrap();
     let unfinished = || refusals(case.dialect, &after).iter().any(|refusal| refusal.class == UNFINISHED);
     let waiting = || found().findings.iter().any(waits) || found().facts.awaits == Some(Awaits::Tool);
     if end == RescueEnd::Announced && (waiting() || unfinished()) {
@@ -204,22 +204,22 @@ fn goes_on(dialect: Dialect, mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// How the session ends at once, and its text.
 fn end_now(case: &Case) -> Result<(RescueEnd, Vec<u8>), TestCaseError> {
-    let mended = tried(&case.bytes, &case.policy);
+    let mended = tried(&case.bytes, case.given());
     if mended.before.facts.format.is_none() {
         return Ok((RescueEnd::Unknown, Vec::new()));
     }
     let Ok(repair) = mended.repair else { return Ok((RescueEnd::NoPlan, Vec::new())) };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
     prop_assert_eq!(undone(&case.bytes, &after, &repair.plan), case.bytes.clone());
-    let again = tried(&after, &case.policy).repair.map(|repair| repair.plan);
+    let again = tried(&after, case.given()).repair.map(|repair| repair.plan);
     prop_assert!(again.as_ref().is_ok_and(Plan::is_empty), "{:?}\n{}", again, lossy(&after));
     let lost = loss::difference(case.dialect, &case.bytes, &after, &case.policy);
     prop_assert!(lost.is_empty(), "{:#?}\n{}", lost, lossy(&after));
     is_no_worse(case)?;
     let refusals = refusals(case.dialect, &after);
-    let mut unannounced = unannounced(refusals.clone(), &after, &case.policy);
+    let mut unannounced = unannounced(refusals.clone(), &after, case.given());
     // Entries that an agent adds by itself do not end the wait for a tool; pairs are only checked once it is over.
-    if examine(&after.as_slice(), &case.policy).unwrap().facts.awaits == Some(Awaits::Tool) {
+    if examine(&after.as_slice(), case.given()).unwrap().facts.awaits == Some(Awaits::Tool) {
         unannounced.retain(|refusal| refusal.class != "P1");
     }
     prop_assert!(unannounced.is_empty(), "{:#?}\n{}", unannounced, lossy(&after));
@@ -293,14 +293,14 @@ fn accepted(ends: &RescueEnds) -> (usize, usize) {
 
 /// A case that is not accepted, with its findings and the result.
 fn told(case: &Case) -> String {
-    let mended = tried(&case.bytes, &case.policy);
+    let mended = tried(&case.bytes, case.given());
     let head = format!("{:?} {:?}\n{}", case.dialect, case.damages, lossy(&case.bytes));
     let repair = match mended.repair {
         Ok(repair) => repair,
         Err(why) => return format!("{head}\nno plan: {why:?}"),
     };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
-    let found = examine(&after.as_slice(), &case.policy).unwrap().findings;
+    let found = examine(&after.as_slice(), case.given()).unwrap().findings;
     let found = found.iter().map(|finding| (finding.rule, &finding.message, &finding.fix.safety));
     let refusals = refusals(case.dialect, &after);
     format!("{head}\nbecame\n{}\n{:?}\n{refusals:#?}", lossy(&after), found.collect::<Vec<_>>())
@@ -308,12 +308,12 @@ fn told(case: &Case) -> String {
 
 /// The same for a session that is too long to print.
 pub(crate) fn shown_in_short(format: &str, case: &Case) -> String {
-    let repair = match tried(&case.bytes, &case.policy).repair {
+    let repair = match tried(&case.bytes, case.given()).repair {
         Ok(repair) => repair,
         Err(why) => return format!("no plan: {why:?}"),
     };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
-    let found = examine(&after.as_slice(), &case.policy).unwrap().findings;
+    let found = examine(&after.as_slice(), case.given()).unwrap().findings;
     let found = found.iter().filter(|finding| finding.severity == Severity::Error);
     let found: Vec<_> =
         found.map(|finding| (finding.line, finding.rule, &finding.message, &finding.fix.safety)).collect();

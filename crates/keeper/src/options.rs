@@ -7,6 +7,7 @@ use crate::vault::Vault;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use transcript::{Case, Fault, Situation, Source};
 
 /// What to do with a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Mode {
 pub struct Options {
     /// The policies.
     pub policy: Policies,
+    /// What is the case with the sessions, as far as the caller knows.
+    pub situation: Situation,
     /// What to do.
     pub mode: Mode,
     /// How long a file must have been quiet before it is replaced.
@@ -47,6 +50,15 @@ pub struct Options {
 }
 
 impl Options {
+    /// By which policy a transcript is looked at, and in which situation.
+    ///
+    /// # Errors
+    ///
+    /// When the source cannot be read.
+    pub fn case<'a>(&'a self, source: &dyn Source) -> Result<Case<'a>, Fault> {
+        Ok(Case { policy: self.policy.choose(source)?, situation: &self.situation })
+    }
+
     /// The vault, or an error that says where the originals of a file could go.
     pub(crate) fn vault(&self, path: &Path) -> Result<&Vault, Error> {
         self.vault.as_ref().ok_or_else(|| {

@@ -50,7 +50,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Span;
-use transcript::policy::{KnownRecords, LoadLimit};
+use transcript::situation::{KnownRecords, LoadLimit};
 
 /// How often a session is read from the start again because its rows changed.
 const TRIES: usize = 3;

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use transcript::Digest;
+use transcript::{Digest, Situation};
 
 /// The format of the file. Another one has another name.
 const FORMAT: u32 = 3;
@@ -363,9 +363,12 @@ fn key(options: &Options) -> io::Result<String> {
     if depends_on_time || options.policy.each().any(|policy| policy.crowded.spares_caches()) {
         return Err(io::Error::other("what is asked for depends on the time"));
     }
-    let policy = options.policy.map(|policy| policy.now_ms = None);
+    let situation = Situation { now_ms: None, ..options.situation.clone() };
     let program = (env!("CARGO_PKG_VERSION"), Stamp::from_metadata(&metadata::of_program()?));
-    let all = format!("{FORMAT} {program:?} {:?} {policy:?} {:?}", options.mode, options.worth);
+    let all = format!(
+        "{FORMAT} {program:?} {:?} {:?} {situation:?} {:?}",
+        options.mode, options.policy, options.worth
+    );
     Ok(check(all.as_bytes()))
 }
 

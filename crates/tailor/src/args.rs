@@ -46,7 +46,7 @@ use transcript::policy::WINDOW_TOKENS;
 use transcript::policy::{Budget, Policy, SignedThinking};
 use transcript::recover::{self, RecoverLevel};
 use transcript::rule::{self, Group};
-use transcript::{Finding, Severity};
+use transcript::{Finding, Severity, Situation};
 use watch::Build;
 
 /// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, repairs what is broken, and
@@ -438,9 +438,9 @@ pub(crate) struct ChangeArgs {
     vault: VaultAt,
 }
 
-/// The policies, adjusted if the settle time says that no agent is running.
-fn settled(policies: &Policies, settle: Duration) -> Policies {
-    policies.map(|policy| policy.agent_gone = settle.is_zero())
+/// What is the case if the settle time says whether an agent is running.
+fn settled(situation: Situation, settle: Duration) -> Situation {
+    Situation { agent_gone: settle.is_zero(), ..situation }
 }
 
 impl ChangeArgs {
@@ -455,7 +455,8 @@ impl ChangeArgs {
         let config = self.config.load()?;
         let settle = self.settle.unwrap_or(config.settings.settle);
         Ok(Options {
-            policy: settled(&of(&config), settle),
+            policy: of(&config),
+            situation: settled(Situation::default(), settle),
             mode: if dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: Duration::ZERO,
@@ -976,17 +977,20 @@ impl CheckArgs {
         Ok(FileChoice { left_out, ignores: config.file_ignores()? })
     }
 
-    /// The configuration's policies with the flags applied, at the current time.
+    /// The current time, and the error if one is given.
+    fn situation(&self) -> Situation {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        Situation { now_ms: since.map(millis), error: self.error.clone(), ..Situation::default() }
+    }
+
+    /// The configuration's policies with the flags applied.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let only = self.only();
         let first = self.only.iter().flat_map(|group| group.first()).map(str::to_string);
         let together: Vec<String> = only.iter().cloned().chain(first).collect();
         let select = if only.is_empty() { &self.select } else { &together };
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         let policies = self.limits.policies(config);
         policies.map(|policy| {
-            policy.now_ms = since.map(millis);
-            policy.error.clone_from(&self.error);
             let selection = &mut policy.selection;
             for (place, asked) in [(&mut selection.select, select), (&mut selection.ignore, &self.ignore)] {
                 if !asked.is_empty() {
@@ -1043,7 +1047,7 @@ impl ScanArgs {
         let policy = self.shared.policies(&config).map(|policy| policy.budget = budget);
         let wanted = self.cache || (!self.no_cache && !is_ci());
         let cache = if wanted { config.cache(self.cache) } else { None };
-        let options = Options { policy, ..Options::default() };
+        let options = Options { policy, situation: self.shared.situation(), ..Options::default() };
         Ok(ScanInputs { options, cache, files: self.shared.files(&config)? })
     }
 }
@@ -1090,7 +1094,8 @@ impl FixArgs {
         });
         let settle = self.settle.unwrap_or(config.settings.settle);
         let options = Options {
-            policy: settled(&policy, settle),
+            policy,
+            situation: settled(self.shared.situation(), settle),
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),

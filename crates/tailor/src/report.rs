@@ -8,7 +8,7 @@ use crate::place::portable_text;
 use crate::remedy;
 use crate::sessions::describe_error;
 use crate::status::ExitStatus;
-use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported, is_stored};
+use keeper::{Ending, Error, Guarantee, Options, Outcome, Unsupported, is_stored};
 use remains::Remains;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -238,7 +238,7 @@ fn held_back(path: &Path, finding: &Finding, held: Held) -> String {
 /// What findings are held against.
 pub(crate) struct FailPolicy<'a> {
     pub(crate) shared: &'a CheckArgs,
-    pub(crate) policies: &'a Policies,
+    pub(crate) options: &'a Options,
     pub(crate) baseline: Baseline,
     /// The least severity that makes the run fail, if nothing else is asked for.
     pub(crate) fails_by_default: Severity,
@@ -247,11 +247,11 @@ pub(crate) struct FailPolicy<'a> {
 impl<'a> FailPolicy<'a> {
     pub(crate) fn new(
         shared: &'a CheckArgs,
-        policies: &'a Policies,
+        options: &'a Options,
         fails_by_default: Severity,
     ) -> Result<Self, String> {
         let baseline = Baseline::read(shared.results.baseline.as_deref())?;
-        Ok(Self { shared, policies, baseline, fails_by_default })
+        Ok(Self { shared, options, baseline, fails_by_default })
     }
 
     /// Whether anybody asks by what findings are recognised.
@@ -379,7 +379,7 @@ impl FileReport {
             let saves_bytes = outcome.bytes.saturating_sub(found.bytes_after);
             report.saves_bytes = Some(outcome.rows_saved_bytes.unwrap_or(saves_bytes));
             let mut findings = FindingReport::all(path, found.findings, judge);
-            let allow = &judge.policies.for_format(facts.format).selection.allow;
+            let allow = &judge.options.policy.for_format(facts.format).selection.allow;
             for finding in findings.iter_mut().filter(|finding| changes && finding.fix == "guarded") {
                 finding.done = allow.iter().any(|code| code == finding.code);
             }
@@ -582,10 +582,9 @@ pub(crate) mod tests {
         let Some(Command::Scan(scan)) = Args::parse_from(["tailor", "scan", "s.jsonl"]).command else {
             panic!("another command")
         };
-        let policies = transcript::Policy::default().into();
         let judge = FailPolicy {
             shared: &scan.shared,
-            policies: &policies,
+            options: &Options::default(),
             baseline: Baseline::default(),
             fails_by_default: Severity::Error,
         };

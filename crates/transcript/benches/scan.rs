@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transcript::format::FORMATS;
 use transcript::judge::{Judge, Judgement};
-use transcript::{Policy, Rendered, Source, Span, examine, mend};
+use transcript::{Policy, Rendered, Situation, Source, Span, examine, mend};
 
 const SESSION_BYTES: usize = 16 << 20;
 const FORMAT_BYTES: usize = 4 << 20;
@@ -111,7 +111,7 @@ fn appending(criterion: &mut Criterion, bytes: usize) {
     let mut pi = Pi::of_bytes(&mut material, bytes);
     let policy = Arc::new(Policy::default());
     let known = pi.out.len();
-    let (judge, _) = Judge::new(&pi.out.as_bytes(), &policy).unwrap();
+    let (judge, _) = Judge::new(&pi.out.as_bytes(), &policy, &Situation::default()).unwrap();
     let said = material.text(2000);
     pi.message(&mut material, &format!(r#""role":"user","content":[{{"type":"text","text":"{said}"}}]"#));
     println!("{} bytes remembered of {known}", judge.weight());

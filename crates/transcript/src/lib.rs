@@ -58,7 +58,8 @@ pub use examine::mend::{
 pub use examine::verdict;
 pub use model::finding::{Finding, Severity};
 pub use model::policy::Policy;
-pub use model::{finding, image, policy, profile};
+pub use model::situation::{Case, Situation};
+pub use model::{finding, image, policy, profile, situation};
 pub use plan::{Piece, Plan, Rendered};
 pub use read::scan::Reading;
 pub use read::{parts, scan};

@@ -12,4 +12,5 @@ pub(crate) mod parts;
 pub mod policy;
 pub mod profile;
 pub(crate) mod rule;
+pub mod situation;
 pub(crate) mod transcript;

@@ -259,7 +259,7 @@ pub fn weigh(
     let mut meter = Meter::new();
     let read = scan::scan_with(source, &mut meter)?;
     let policy = Policy::default();
-    let session = Session::new(&read, source, &policy, Depth::Sizes);
+    let session = Session::new(&read, source, (&policy).into(), Depth::Sizes);
     let mut weight = Weight::nothing(Facts::from_scan(&read));
     if let Some(session) = session {
         weight.facts.awaits = session.awaits();

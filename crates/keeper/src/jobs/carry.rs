@@ -7,7 +7,6 @@ use crate::ask::error::Error;
 use crate::ask::gate::{self, Pass};
 use crate::ask::outcome::{Ending, Guarantee, Outcome, Unsupported};
 use crate::ask::stop::Stop;
-use crate::base::policies::Policies;
 use crate::base::refusal::Refusal;
 use crate::disk::folder::Folder;
 use crate::disk::new_text::NewText;
@@ -28,7 +27,7 @@ use std::path::Path;
 use std::time::SystemTime;
 use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
-use transcript::policy::KnownRecords;
+use transcript::situation::{KnownRecords, Situation};
 use transcript::{Examination, Facts, Finding, Mended, Policy, Rendered, Repair};
 
 /// The ending for a file that is not plain text, such as a database or a compressed file. Goes by the name alone.
@@ -136,17 +135,15 @@ impl ChangeJob {
 /// How often a session in a store is read again because its rows changed meanwhile.
 pub(crate) const STORE_TRIES: usize = 3;
 
-/// The policies for a session in a store.
-pub(crate) fn knowing(policies: &Policies, stored: &Stored) -> Policies {
-    policies.map(|policy| {
-        policy.known_records.clone_from(&stored.known_records);
-        policy.load = stored.load;
-    })
+/// The situation of a session in a store.
+pub(crate) fn knowing(situation: &Situation, stored: &Stored) -> Situation {
+    let (known_records, load) = (stored.known_records.clone(), stored.load);
+    Situation { known_records, load, ..situation.clone() }
 }
 
-/// Draws the plan for a file by these policies: those of the options, with some changes held back if they have to wait. Is
+/// Draws the plan for a file in this situation: that of the options, in which some changes are held back if they have to wait. Is
 /// called again if the file has changed meanwhile, or if something more has to be held back.
-pub(crate) type Draw<'d, T> = &'d dyn Fn(&FileContent, &Policies) -> Result<Drawn<T>, Stop>;
+pub(crate) type Draw<'d, T> = &'d dyn Fn(&FileContent, &Situation) -> Result<Drawn<T>, Stop>;
 
 /// Has `draw` draw a plan for a file, and does with it what the mode says. Also returns the result of `draw`, if any.
 pub(crate) fn carry<T>(
@@ -162,7 +159,7 @@ pub(crate) fn carry<T>(
         Ok(acting) => acting,
         Err(stop) => return Ok((Outcome::from_result(Err(stop))?, None)),
     };
-    let mut work = FileWork { options, draw, seen: None, remembers: may_be_remembered };
+    let mut work = FileWork::new(options, draw, may_be_remembered);
     for _ in 0..ROUNDS_MAX {
         let done = match Snapshot::open(path, root) {
             Ok(snapshot) if options.mode == Mode::Fix => snapshot.unless_changed(work.file(&snapshot)),
@@ -183,11 +180,9 @@ pub(crate) fn carry_stored<T>(
     options: &Options,
     draw: Draw<'_, T>,
 ) -> Result<(Outcome, Option<T>), Error> {
-    let within = options.policy.map(|policy| policy.rows_only = Some(stored.no_rows()));
-    let policy = within.map(|policy| policy.settled_only = Some(only));
-    let beside = Options { policy, ..options.clone() };
-    let alone;
-    let mut work = FileWork { options: &beside, draw, seen: None, remembers: may_be_in_turn };
+    let mut work = FileWork::new(options, draw, may_be_in_turn);
+    work.situation = of_rows(stored, options);
+    work.situation.settled_only = Some(only);
     let mut planned = work.plan(&stored.content);
     let waits =
         planned.as_ref().is_ok_and(|(outcome, _)| outcome.remaining().iter().any(needs_owner_stopped));
@@ -195,10 +190,8 @@ pub(crate) fn carry_stored<T>(
         match stored.waits_for_owner(&options.mode) {
             Ok(()) => {
                 let known = planned.and_then(|(outcome, _)| known_records(stored, &outcome));
-                let records = known.as_ref().cloned().unwrap_or_default();
-                let policy = within.map(|policy| policy.known_records.clone_from(&records));
-                alone = Options { policy, ..options.clone() };
-                work.options = &alone;
+                work.situation.known_records = known.as_ref().cloned().unwrap_or_default();
+                work.situation.settled_only = None;
                 planned = known.and_then(|_| work.plan(&stored.content));
             }
             Err(stop) => {
@@ -221,9 +214,8 @@ pub(crate) fn carry_stopped<T>(
     options: &Options,
     draw: Draw<'_, T>,
 ) -> Result<(Outcome, Option<T>), Error> {
-    let policy = options.policy.map(|policy| policy.rows_only = Some(stored.no_rows()));
-    let options = Options { policy, ..options.clone() };
-    let mut work = FileWork { options: &options, draw, seen: None, remembers: |_, _, _| None };
+    let mut work = FileWork::new(options, draw, |_, _, _| None);
+    work.situation = of_rows(stored, options);
     let mut planned = work.plan(&stored.content);
     if let Ok((outcome, Some(_))) = &mut planned {
         let left = match options.mode {
@@ -240,6 +232,11 @@ pub(crate) fn carry_stopped<T>(
     }
     let done = planned.and_then(|planned| work.rows(stored, planned));
     Ok((Outcome::from_result(done)?, work.seen))
+}
+
+/// What is the case with a session in a store that is changed.
+fn of_rows(stored: &Stored, options: &Options) -> Situation {
+    Situation { rows_only: Some(stored.no_rows()), ..knowing(&options.situation, stored) }
 }
 
 /// Whether a finding may be repaired once the owner of a store is stopped.
@@ -261,7 +258,7 @@ pub(crate) fn carry_stream<T>(
     options: &Options,
     draw: Draw<'_, T>,
 ) -> Result<(Outcome, Option<T>), Error> {
-    let mut work = FileWork { options, draw, seen: None, remembers: may_be_remembered };
+    let mut work = FileWork::new(options, draw, may_be_remembered);
     let done = work.stream(content);
     Ok((Outcome::from_result(done)?, work.seen))
 }
@@ -269,13 +266,22 @@ pub(crate) fn carry_stream<T>(
 /// Work on one file.
 struct FileWork<'a, T> {
     options: &'a Options,
+    situation: Situation,
     draw: Draw<'a, T>,
     seen: Option<T>,
     /// Why to wait because an agent may remember the conversation.
     remembers: fn(&FileContent, &Facts, &Options) -> Option<Deferral>,
 }
 
-impl<T> FileWork<'_, T> {
+impl<'a, T> FileWork<'a, T> {
+    fn new(
+        options: &'a Options,
+        draw: Draw<'a, T>,
+        remembers: fn(&FileContent, &Facts, &Options) -> Option<Deferral>,
+    ) -> Self {
+        Self { options, situation: options.situation.clone(), draw, seen: None, remembers }
+    }
+
     /// Does with a file what the mode says. `None` if it has to be opened and examined again.
     fn file(&mut self, snapshot: &Snapshot) -> Result<Option<Outcome>, Stop> {
         let options = self.options;
@@ -383,18 +389,18 @@ impl<T> FileWork<'_, T> {
         if content.is_empty() {
             return Ok((Outcome::empty(), None));
         }
-        let options = self.options;
         let too_soon = self.history_waits(content);
-        let held = too_soon.is_some().then(|| options.policy.map(|policy| policy.hold_history = true));
-        let policies = held.as_ref().unwrap_or(&options.policy);
-        let mut drawn = self.draw(content, policies)?;
+        self.situation.hold_history = too_soon.is_some() || self.options.situation.hold_history;
+        self.situation.hold_remembered = self.options.situation.hold_remembered;
+        let mut drawn = self.draw(content)?;
         let remembered = self.memory_waits(content, &drawn);
         if let Some(reason) = &remembered {
             if drawn.job().is_some_and(|job| job.purpose.is_some()) {
                 drawn.next = Next::End(Ending::Deferred(reason.clone()));
             } else {
                 // Draw it again without changes to what the model sees. The others need not wait.
-                drawn = self.draw(content, &policies.map(|policy| policy.hold_remembered = true))?;
+                self.situation.hold_remembered = true;
+                drawn = self.draw(content)?;
             }
         }
         let mut outcome = Outcome::looked(drawn.before, content.bytes());
@@ -418,8 +424,8 @@ impl<T> FileWork<'_, T> {
         }
     }
 
-    fn draw(&mut self, content: &FileContent, policies: &Policies) -> Result<Drawn<T>, Stop> {
-        let mut drawn = (self.draw)(content, policies)?;
+    fn draw(&mut self, content: &FileContent) -> Result<Drawn<T>, Stop> {
+        let mut drawn = (self.draw)(content, &self.situation)?;
         self.seen = drawn.seen.take().or(self.seen.take());
         Ok(drawn)
     }

@@ -13,7 +13,7 @@ use crate::swap::snapshot::{Snapshot, as_owner};
 use crate::vault::Purpose;
 use std::path::Path;
 use transcript::compact::{self, CompactRequest, Shares, Stay};
-use transcript::examine;
+use transcript::{Case, examine};
 
 /// How a conversation was compacted.
 pub struct Compacting {
@@ -37,9 +37,10 @@ pub fn compact(
     summary: &str,
 ) -> Result<Compacting, Error> {
     let request = CompactRequest { stay, summary: Some(summary), message_chars_max: 0 };
-    let (outcome, shares) = carry(path, root, options, &|content, policies| {
-        let done =
-            content.read_whole(policies, |reading, policy| compact::compact(reading, policy, &request))?;
+    let (outcome, shares) = carry(path, root, options, &|content, situation| {
+        let done = content.read_whole(&options.policy, |reading, policy| {
+            compact::compact(reading, Case { policy, situation }, &request)
+        })?;
         let next = match done.repair {
             Ok(repair) => Next::change(repair, Some(Purpose::Compact)),
             Err(unable) => Next::End(Ending::Refused(Refusal::Unable(unable))),
@@ -61,7 +62,7 @@ pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
     let could = || -> Result<(), Stop> {
         let _acting = as_owner(path)?;
         let snapshot = Snapshot::open(path, None)?;
-        let found = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
+        let found = snapshot.read(|source| examine(source, options.case(source)?))?;
         could_write(&snapshot, &found.facts, options, CONVERSATION_GATES)
     };
     could().err().map(Ending::from_stop).transpose()

@@ -4,7 +4,6 @@ use crate::ask::deferral::Deferral;
 use crate::ask::error::Error;
 use crate::ask::outcome::{Ending, Outcome};
 use crate::ask::stop::Stop;
-use crate::base::policies::Policies;
 use crate::base::refusal::Refusal;
 use crate::jobs::carry::{Drawn, Next, carry, sealed};
 use crate::jobs::leave::{may_be_remembered, may_write};
@@ -18,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use transcript::judge::{Judge, Judgement};
 use transcript::overflow::Failure;
-use transcript::{Digest, Facts};
+use transcript::{Digest, Facts, Situation};
 
 /// What is remembered of a file that was looked at. Holds nothing of its text.
 pub struct Remembered {
@@ -160,7 +159,8 @@ pub fn follow(
             }
         }
     }
-    let (outcome, seen) = carry(path, root, options, &|content, policies| draw(content, policies, options))?;
+    let (outcome, seen) =
+        carry(path, root, options, &|content, situation| draw(content, options, situation))?;
     *remembered = seen.and_then(|seen| seen.after(path, &outcome));
     Ok(Some(outcome))
 }
@@ -172,20 +172,26 @@ struct FollowedFile {
     after: Option<Judge>,
 }
 
-fn draw(content: &FileContent, policies: &Policies, options: &Options) -> Result<Drawn<FollowedFile>, Stop> {
+fn draw(
+    content: &FileContent,
+    options: &Options,
+    situation: &Situation,
+) -> Result<Drawn<FollowedFile>, Stop> {
     let file = Stamp::from_metadata(&content.metadata);
     if options.mode != Mode::Fix {
-        let (judge, before) = content.scan(policies, Judge::new_scanned)?;
+        let (judge, before) = content.scan(&options.policy, |read, source, policy| {
+            Judge::new_scanned(read, source, policy, situation)
+        })?;
         return Ok(Drawn {
             before,
             next: Next::Leave,
             seen: Some(FollowedFile { file, before: judge, after: None }),
         });
     }
-    let (mended, before, after) = content.scan(policies, Judge::mend_scanned)?;
-    // Only a look by the policies of the options can be built upon.
-    let is_asked = !policies.each().any(|policy| policy.hold_remembered);
-    let seen = is_asked.then_some(FollowedFile { file, before, after });
+    let (mended, before, after) = content
+        .scan(&options.policy, |read, source, policy| Judge::mend_scanned(read, source, policy, situation))?;
+    // Only a look at which nothing was held for the moment can be built upon.
+    let seen = (!situation.hold_remembered).then_some(FollowedFile { file, before, after });
     Ok(Drawn { seen, ..Drawn::mended(mended) })
 }
 

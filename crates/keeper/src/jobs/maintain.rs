@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use transcript::finding::{Fix, Held, Safety};
 use transcript::plan::Plan;
-use transcript::{Fault, Policy, Reading, Rendered, Source, Span, examine_scanned, mend_scanned};
+use transcript::{Case, Fault, Reading, Rendered, Situation, Source, Span, examine_scanned, mend_scanned};
 
 /// Examines one file, and does with it what the mode says.
 ///
@@ -65,7 +65,7 @@ pub fn maintain_shown<S>(
         metadata::of_link(file.unwrap_or(path)).map_err(|cause| Error::new(path, Error::OPEN, cause))?;
         return Ok((Outcome::without_look(Ending::Unsupported(why)), None));
     }
-    carry(path, root, options, &|content, policies| draw(content, policies, &options.mode, &show))
+    carry(path, root, options, &|content, situation| draw(content, options, situation, &show))
 }
 
 /// Examines a stream. Unless the mode is [`Mode::Look`] it is repaired, and the caller writes the result. What is cut out
@@ -84,7 +84,7 @@ pub fn maintain_stream<S>(
     let mode = if options.mode == Mode::Look { Mode::Look } else { Mode::CopyTo("-".into()) };
     let options = Options { mode, ..options.clone() };
     let (outcome, shown) =
-        carry_stream(&content, &options, &|content, policies| draw(content, policies, &options.mode, &show))?;
+        carry_stream(&content, &options, &|content, situation| draw(content, &options, situation, &show))?;
     Ok(Stream { content, outcome, shown })
 }
 
@@ -151,17 +151,20 @@ pub fn read_to_examine<T, E: Into<Halt>>(
     path: &Path,
     root: Option<&Path>,
     policies: &Policies,
-    work: impl FnOnce(&Reading<'_>, &Policy) -> Result<T, E>,
+    situation: &Situation,
+    work: impl FnOnce(&Reading<'_>, Case<'_>) -> Result<T, E>,
 ) -> Result<T, Stop> {
     let acting = as_owner(path)?;
     if let Some(stored) = stored::open(path, root)? {
         drop(acting);
-        let policies = knowing(policies, &stored);
-        return stored.content.read_whole(&policies, |reading, policy| work(reading, policy));
+        let situation = &knowing(situation, &stored);
+        return stored
+            .content
+            .read_whole(policies, |reading, policy| work(reading, Case { policy, situation }));
     }
     let snapshot = Snapshot::open(path, root)?;
     drop(acting);
-    snapshot.read_whole(policies, |reading, policy| work(reading, policy))
+    snapshot.read_whole(policies, |reading, policy| work(reading, Case { policy, situation }))
 }
 
 /// `None` if the path stands for no session in a store.
@@ -178,12 +181,11 @@ fn maintain_stored<S>(
             Ok(Some(stored)) => stored,
             Err(stop) => return Ok(Some((Outcome::from_result(Err(stop))?, None))),
         };
-        let options = Options { policy: knowing(&options.policy, &stored), ..options.clone() };
         let copies = matches!(options.mode, Mode::CopyTo(_));
         let done = match stored.only().filter(|_| !copies) {
-            None => (Outcome::from_result(look_at_stored(&stored, &options))?, None),
-            Some(only) => carry_stored(&stored, only, &options, &|content, policies| {
-                draw(content, policies, &options.mode, show)
+            None => (Outcome::from_result(look_at_stored(&stored, options))?, None),
+            Some(only) => carry_stored(&stored, only, options, &|content, situation| {
+                draw(content, options, situation, show)
             })?,
         };
         let is_late = done.0.ending == Ending::Deferred(Deferral::Changed);
@@ -197,9 +199,10 @@ fn maintain_stored<S>(
 
 /// Looks at a session in a store. Whatever the mode, it stays as it is.
 fn look_at_stored(stored: &Stored, options: &Options) -> Result<Outcome, Stop> {
-    let content = &stored.content;
-    let mut found =
-        content.scan(&options.policy, |read, source, policy| examine_scanned(read, source, policy))?;
+    let (content, situation) = (&stored.content, &knowing(&options.situation, stored));
+    let mut found = content.scan(&options.policy, |read, source, policy| {
+        examine_scanned(read, source, Case { policy, situation })
+    })?;
     found.bytes_after = found.facts.bytes;
     for finding in &mut found.findings {
         if let Safety::Safe | Safety::Guarded(_) = finding.fix.safety {
@@ -217,15 +220,17 @@ fn look_at_stored(stored: &Stored, options: &Options) -> Result<Outcome, Stop> {
 /// Examines a file or, unless the mode is [`Mode::Look`], draws a repair and shows it.
 fn draw<S>(
     content: &FileContent,
-    policies: &Policies,
-    mode: &Mode,
+    options: &Options,
+    situation: &Situation,
     show: &dyn Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<Drawn<S>, Stop> {
-    if *mode == Mode::Look {
-        let before = content.scan(policies, |read, source, policy| examine_scanned(read, source, policy))?;
+    if options.mode == Mode::Look {
+        let before = content.scan(&options.policy, |read, source, policy| {
+            examine_scanned(read, source, Case { policy, situation })
+        })?;
         return Ok(Drawn { before, next: Next::Leave, seen: None });
     }
-    let drawn = draw_repair(content, policies, *mode == Mode::Fix)?;
+    let drawn = draw_repair(content, options, situation)?;
     let seen = match &drawn.next {
         Next::Change(job) => Some(content.read(|source| show(source, &job.repair.plan))?),
         _ => None,
@@ -235,12 +240,13 @@ fn draw<S>(
 
 /// Draws the plan that repairs a file. If the vault `keeps` what it removes, another thread compresses that while the plan is
 /// checked; nothing is written yet.
-fn draw_repair<T>(content: &FileContent, policies: &Policies, keeps: bool) -> Result<Drawn<T>, Stop> {
+fn draw_repair<T>(content: &FileContent, options: &Options, situation: &Situation) -> Result<Drawn<T>, Stop> {
+    let keeps = options.mode == Mode::Fix;
     let checked = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut packing = None;
-        let mended = content.scan(policies, |read, source, policy| {
-            mend_scanned(read, source, policy, &mut |plan| {
+        let mended = content.scan(&options.policy, |read, source, policy| {
+            mend_scanned(read, source, Case { policy, situation }, &mut |plan| {
                 if keeps && PackedTexts::is_worth_it(plan.texts()) {
                     let texts = plan.texts().to_vec();
                     let pack =

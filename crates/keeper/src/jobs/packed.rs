@@ -24,7 +24,7 @@ pub(crate) fn examine_file(path: &Path, root: Option<&Path>, options: &Options) 
     let decoder = zstd::Decoder::new(&*snapshot.file).map_err(|cause| Error::new(path, VERB, cause))?;
     let stream = Limited { inside: decoder, left: UNPACKED_BYTES_MAX };
     let content = FileContent::spool_as(path, VERB, stream)?;
-    let found = content.read(|source| examine(source, options.policy.choose(source)?))?;
+    let found = content.read(|source| examine(source, options.case(source)?))?;
     let saves = found.bytes_after != found.facts.bytes;
     let mut outcome = Outcome::looked(found, snapshot.bytes());
     if saves && options.mode != Mode::Look && outcome.ending == Ending::Findings {

@@ -6,9 +6,8 @@ use crate::ask::deferral::Deferral;
 use crate::ask::error::Error;
 use crate::ask::outcome::{Ending, Outcome};
 use crate::ask::stop::Halt;
-use crate::base::policies::Policies;
 use crate::base::refusal::Refusal;
-use crate::jobs::carry::{Draw, Drawn, Next, STORE_TRIES, carry, carry_stopped, knowing};
+use crate::jobs::carry::{Draw, Drawn, Next, STORE_TRIES, carry, carry_stopped};
 use crate::jobs::stored;
 use crate::options::Options;
 use crate::swap::content::FileContent;
@@ -19,7 +18,7 @@ use transcript::overflow::{Cause, Failure, answered_since, last_error, last_fail
 use transcript::recover::{self, RecoverLevel};
 use transcript::refusal::cause as cause_of;
 use transcript::shorten::{Length, Need, shorten};
-use transcript::{Fault, Policy, Reading, examine_read};
+use transcript::{Case, Fault, Reading, Situation, examine_read};
 
 /// What is known, and what is asked for.
 #[derive(Clone, Debug, Default)]
@@ -110,9 +109,10 @@ pub fn recover(
     recovery: &Recovery,
     options: &Options,
 ) -> Result<Recovered, Error> {
-    let draw = |content: &FileContent, policies: &Policies| {
-        content.read_whole(policies, |reading, policy| {
-            Recovering { path: &content.path, reading, policy, recovery, options }.draw()
+    let draw = |content: &FileContent, situation: &Situation| {
+        content.read_whole(&options.policy, |reading, policy| {
+            let case = Case { policy, situation };
+            Recovering { path: &content.path, reading, case, recovery, options }.draw()
         })
     };
     let (outcome, found) = match recover_stored(path, root, options, &draw)? {
@@ -143,8 +143,7 @@ fn recover_stored(
             Ok(Some(stored)) => stored,
             Err(stop) => return Ok(Some((Outcome::from_result(Err(stop))?, None))),
         };
-        let options = Options { policy: knowing(&options.policy, &stored), ..options.clone() };
-        let done = carry_stopped(&stored, &options, draw)?;
+        let done = carry_stopped(&stored, options, draw)?;
         let is_late = done.0.ending == Ending::Deferred(Deferral::Changed);
         last = Some(done);
         if !is_late {
@@ -158,7 +157,7 @@ fn recover_stored(
 struct Recovering<'a> {
     path: &'a Path,
     reading: &'a Reading<'a>,
-    policy: &'a Policy,
+    case: Case<'a>,
     recovery: &'a Recovery,
     options: &'a Options,
 }
@@ -178,7 +177,7 @@ impl Recovering<'_> {
         let is_over = (was_over || recovery.error.is_some()) && passed.is_none() && failure.is_none();
         let error = passed.cloned().or(said.filter(|_| failure.is_some()));
         let cause = passed.map(|error| cause_of(error)).or(failure.map(|failure| failure.cause));
-        let length = Length::measure(reading, self.policy, error.as_deref())?;
+        let length = Length::measure(reading, self.case.policy, error.as_deref())?;
         let tokens = length.map(|before| Tokens {
             before,
             after: None,
@@ -205,7 +204,7 @@ impl Recovering<'_> {
     fn by_levels(&self, levels: &[RecoverLevel], mut found: FoundOut) -> Result<Drawn<FoundOut>, Fault> {
         let mut last = Ending::Refused(Refusal::Unable(Unable::Nothing));
         for &level in levels {
-            let done = recover::recover(self.reading, self.policy, level, self.recovery.keep)?;
+            let done = recover::recover(self.reading, self.case, level, self.recovery.keep)?;
             match done.repair {
                 Ok(repair) if repair.plan.is_empty() => {}
                 Err(Unable::Nothing) => {}
@@ -230,7 +229,7 @@ impl Recovering<'_> {
         };
         let length = tokens.before;
         let is_needed = found.cause.is_some() || is_asked || length.tokens > length.window;
-        let done = shorten(self.reading, self.policy, &length, target)?;
+        let done = shorten(self.reading, self.case, &length, target)?;
         let repair = match done.recovered.repair {
             // Nobody has refused it, and it fits.
             Err(_) if !is_needed => Err(Ending::Clean),
@@ -257,7 +256,7 @@ impl Recovering<'_> {
     }
 
     fn not_drawn(&self, ending: Ending, found: FoundOut) -> Result<Drawn<FoundOut>, Fault> {
-        let before = examine_read(self.reading, self.policy)?;
+        let before = examine_read(self.reading, self.case)?;
         Ok(Drawn { before, next: Next::End(ending), seen: Some(found) })
     }
 }

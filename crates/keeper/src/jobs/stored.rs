@@ -18,7 +18,7 @@ mod without {
     use crate::vault::{RowsKept, RowsMade, RowsWritten, Run};
     use std::path::Path;
     use std::time::SystemTime;
-    use transcript::policy::{KnownRecords, LoadLimit};
+    use transcript::situation::{KnownRecords, LoadLimit};
     use transcript::{Source, Span};
 
     /// The file itself, whatever is in it.

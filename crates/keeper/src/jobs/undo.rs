@@ -113,7 +113,7 @@ fn find(
         }
         _ => back(extent)?,
     };
-    let now = content.read(|source| examine(source, options.policy.choose(source)?))?;
+    let now = content.read(|source| examine(source, options.case(source)?))?;
     signed_since(&runs, &way, &now, options).map_or(Ok(()), Err)?;
     let (facts, binds) = (now.facts, now.binds);
     let mut outcome = Outcome::without_look(Ending::WouldUndo);

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use transcript::policy::LoadLimit;
+use transcript::situation::LoadLimit;
 
 /// How long to wait for a program that has locked the database.
 const BUSY_MAX: Duration = Duration::from_secs(2);

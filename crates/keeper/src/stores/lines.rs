@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::SystemTime;
-use transcript::policy::{KnownRecord, KnownRecords};
+use transcript::situation::{KnownRecord, KnownRecords};
 
 /// How much is written at once.
 const BUFFER_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
@@ -228,7 +228,7 @@ impl RecordLines {
 
     fn explain(&mut self, record: Vec<u8>, why: String) {
         let known = KnownRecord { reason: Some(why), replacement: None };
-        Arc::make_mut(&mut self.known).insert(record, known);
+        self.known.insert(record, known);
     }
 
     /// The text at a path, with the store's modification time. If it is to be examined, it is held or its entries are read.

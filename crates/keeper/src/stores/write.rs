@@ -29,8 +29,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Seek, Write};
 use std::ops::Range;
-use std::sync::Arc;
-use transcript::policy::KnownRecords;
+use transcript::situation::KnownRecords;
 use transcript::{Source, Span};
 
 /// How many bytes of rows a transaction beside the owner writes.
@@ -138,7 +137,7 @@ impl Stored {
         for (old, mut new) in replaced {
             // If two rows have the same text, it could belong to either.
             if new.len() == 1 && new[0] != old {
-                Arc::make_mut(&mut known).entry(old).or_default().replacement = new.pop();
+                known.entry(old).or_default().replacement = new.pop();
             }
         }
         Ok(known)

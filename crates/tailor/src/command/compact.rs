@@ -35,7 +35,7 @@ pub(crate) fn run(asked: &CompactArgs) -> CommandResult {
     let options = asked.options()?;
     one_session(&asked.path, "compact it")?;
     let divided = keeper::read(&asked.path, None, |source| {
-        divide(&Reading::new(source)?, options.policy.choose(source)?, Stay::Last(asked.keep))
+        divide(&Reading::new(source)?, options.case(source)?, Stay::Last(asked.keep))
     });
     let shares = match divided {
         Err(Stop::Refused(why @ Refusal::Unable(_))) if why != Refusal::Unable(Unable::UnknownFormat) => {

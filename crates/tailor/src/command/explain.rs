@@ -27,7 +27,7 @@ use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, Blame, FAMILIES, Family};
 use transcript::request::{Blame as At, blame};
 use transcript::rule::{self, RULES, Rule};
-use transcript::{Examination, Fault, Finding, Reading, examine_read};
+use transcript::{Examination, Fault, Finding, Reading, Situation, examine_read};
 
 /// How much of a title is shown.
 const TITLE_COLUMNS: usize = 60;
@@ -685,9 +685,9 @@ fn find_error(
     text: &str,
     policies: &Policies,
 ) -> Result<(At, Examination, Option<String>), String> {
-    let policies = policies.map(|policy| policy.error = Some(text.to_string()));
-    let looked = read_to_examine(path, None, &policies, |reading, policy| {
-        Ok::<_, Fault>((blame(reading, text)?, examine_read(reading, policy)?, last_error(reading)?))
+    let situation = Situation { error: Some(text.to_string()), ..Situation::default() };
+    let looked = read_to_examine(path, None, policies, &situation, |reading, case| {
+        Ok::<_, Fault>((blame(reading, text)?, examine_read(reading, case)?, last_error(reading)?))
     });
     let could_not = |why: &dyn std::fmt::Display| {
         format!("{}: could not look for the error in it: {why}", path.display())

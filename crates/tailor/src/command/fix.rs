@@ -33,7 +33,7 @@ const BLINK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(fix: &FixArgs) -> CommandResult {
     let asked = fix.asked()?;
-    let judge = FailPolicy::new(&fix.shared, &asked.options.policy, Severity::Warning)?;
+    let judge = FailPolicy::new(&fix.shared, &asked.options, Severity::Warning)?;
     if fix.data_set.lines {
         return lines::run(&fix.data_set, &fix.shared, &judge, !fix.dry_run);
     }

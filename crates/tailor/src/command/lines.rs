@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 use transcript::row::{self, RepairedRow, RowOutcome};
-use transcript::{Policy, scan};
+use transcript::{Case, Policy, scan};
 
 /// How many bytes of lines are worked on at a time, at most; as many wait behind them. A longer line is held whole.
 const BLOCK_BYTES: usize = 8 << 20;
@@ -247,7 +247,7 @@ impl LineFlow<'_> {
     /// What is asked for. All lines have the format of the first one that shows any, because a damaged one does not; those
     /// before it wait, for a block of lines at most. A session of several lines shows its own.
     fn policy(&self, text: &[u8], came: InputState) -> Option<Policy> {
-        let asked = self.judge.policies.all();
+        let asked = self.judge.options.policy.all();
         if self.end != b'\n' {
             return Some(Policy::clone(asked));
         }
@@ -266,13 +266,14 @@ impl LineFlow<'_> {
 
     fn block(&mut self, text: &[u8], policy: &Policy) -> io::Result<()> {
         let (repairs, end) = (self.repairs, self.end);
+        let case = Case { policy, situation: &self.judge.options.situation };
         let lines = pieces_of(text, end);
         let one = |line: &&[u8]| {
             let text = line.strip_suffix(&[end]).unwrap_or(line);
             match text.trim_ascii().is_empty() {
                 true => RepairedRow::left(RowOutcome::Clean, None, Vec::new()),
-                false if repairs => row::repair(text, policy),
-                false => row::check(text, policy),
+                false if repairs => row::repair(text, case),
+                false => row::check(text, case),
             }
         };
         let rows: Vec<RepairedRow> = lines.par_iter().map(one).collect();

@@ -18,7 +18,7 @@ use std::io;
 use std::path::Path;
 use transcript::plan::Rendered;
 use transcript::weight::weigh;
-use transcript::{Fault, Policy, Reading, mend_read};
+use transcript::{Case, Fault, Reading, Situation, mend_read};
 
 /// How many of the largest entries of each file are told at most.
 const LARGEST: usize = 12;
@@ -130,13 +130,14 @@ enum Looked {
 
 fn one(found: &FoundFile, report: &ReportArgs, policies: &Policies) -> Looked {
     let look =
-        |reading: &Reading<'_>, policy: &Policy| measure(&found.path, reading, policy, report.show_content);
-    keeper::read_to_examine(&found.path, found.root.as_deref(), policies, look)
+        |reading: &Reading<'_>, case: Case<'_>| measure(&found.path, reading, case, report.show_content);
+    let root = found.root.as_deref();
+    keeper::read_to_examine(&found.path, root, policies, &Situation::default(), look)
         .unwrap_or_else(|stop| Looked::Not(Box::new(SizeReport::stopped(&found.path, &stop))))
 }
 
 /// Measures a transcript before and after a fix, and lists what is wrong with it.
-fn measure(path: &Path, reading: &Reading<'_>, policy: &Policy, content: bool) -> Result<Looked, Fault> {
+fn measure(path: &Path, reading: &Reading<'_>, case: Case<'_>, content: bool) -> Result<Looked, Fault> {
     let source = reading.source;
     let weight = weigh(source, LARGEST, &mut tokens::of_model)?;
     let contents = if content { contents(source, &weight)? } else { Vec::new() };
@@ -144,7 +145,7 @@ fn measure(path: &Path, reading: &Reading<'_>, policy: &Policy, content: bool) -
     if weighed.outcome != "weighed" {
         return Ok(Looked::Not(Box::new(weighed)));
     }
-    let mended = mend_read(reading, policy)?;
+    let mended = mend_read(reading, case)?;
     let after = match &mended.repair {
         Ok(repair) if !repair.plan.is_empty() => {
             let weight = weigh(&Rendered::new(source, &repair.plan), 0, &mut tokens::of_model)?;
@@ -152,7 +153,7 @@ fn measure(path: &Path, reading: &Reading<'_>, policy: &Policy, content: bool) -
         }
         _ => None,
     };
-    let window = mended.before.context_tokens.window(policy);
+    let window = mended.before.context_tokens.window(case.policy);
     Ok(Looked::Whole(Box::new(ScanResult::new(weighed, after.as_ref(), &mended, window))))
 }
 

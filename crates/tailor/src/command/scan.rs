@@ -15,7 +15,7 @@ pub(crate) fn run(scan: &ScanArgs) -> CommandResult {
         return accepts::run(&scan.shared.paths, target, scan.shared.results.format() == ReportFormat::Json);
     }
     let ScanInputs { options, cache, files } = scan.asked()?;
-    let judge = FailPolicy::new(&scan.shared, &options.policy, Severity::Error)?;
+    let judge = FailPolicy::new(&scan.shared, &options, Severity::Error)?;
     if scan.data_set.lines {
         return lines::run(&scan.data_set, &scan.shared, &judge, false);
     }

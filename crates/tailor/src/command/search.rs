@@ -6,7 +6,7 @@ use super::interrupt::Interrupt;
 use super::progress::Progress;
 use crate::say::eprint_message;
 use crate::sessions::{Candidate, ListedSession, Looks, SessionState, candidates};
-use keeper::{Stop, read, read_to_examine};
+use keeper::{Policies, Stop, read, read_to_examine};
 use memchr::memmem;
 use rayon::prelude::*;
 use spans::{Fault, Span};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use transcript::overflow::{Cause, last_error, tokens_named, window_named};
 use transcript::refusal::{self, Family};
 use transcript::request::blame;
-use transcript::{Policy, Reading, Severity, examine_read};
+use transcript::{Case, Reading, Severity, Situation, examine_read};
 
 /// How full of the window a context must be to be a candidate for an error about length.
 const NEARLY_PERCENT_MIN: u64 = 75;
@@ -101,11 +101,12 @@ impl ErrorSearch<'_> {
     /// How well a session matches in which one of the ids was found.
     fn fit_by_id(&self, session: &ListedSession) -> Option<Fit> {
         // Some rules have no findings without the error's text.
-        let policies = Policy { error: Some(self.text.to_string()), ..Policy::default() }.into();
-        let look = |reading: &Reading<'_>, policy: &Policy| {
-            Ok::<_, Fault>((blame(reading, self.text)?, examine_read(reading, policy)?))
+        let situation = Situation { error: Some(self.text.to_string()), ..Situation::default() };
+        let look = |reading: &Reading<'_>, case: Case<'_>| {
+            Ok::<_, Fault>((blame(reading, self.text)?, examine_read(reading, case)?))
         };
-        let (blame, looked) = read_to_examine(&session.path, None, &policies, look).ok()?;
+        let (blame, looked) =
+            read_to_examine(&session.path, None, &Policies::default(), &situation, look).ok()?;
         let named = blame?.named;
         // The id may only have been mentioned in a text.
         if !self.ids.iter().any(|id| named.iter().any(|(name, _)| name == id)) {

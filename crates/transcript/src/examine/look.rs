@@ -7,8 +7,9 @@ use super::holds::Holds;
 use super::survey::Survey;
 use super::tally::ProblemTally;
 use crate::model::finding::Finding;
-use crate::model::policy::{Depth, Policy};
+use crate::model::policy::Depth;
 use crate::model::rule::{Codes, Stage};
+use crate::model::situation::Case;
 use crate::plan::{self, Plan, Rendered};
 use crate::read::changed::scan_changed;
 use crate::read::scan::{Reading, Scanned, scan_as};
@@ -98,7 +99,7 @@ impl Examination {
 /// How transcripts are looked at while a repair is looked for.
 #[derive(Clone, Copy)]
 pub(super) struct Terms<'p> {
-    pub(super) policy: &'p Policy,
+    pub(super) case: Case<'p>,
     pub(super) depth: Depth,
     /// A transcript of so many entries is kept as it was read while results of plans are put together from it. A longer one
     /// would take too much memory twice, and is read again for each further attempt at a repair; mostly there is none.
@@ -111,22 +112,22 @@ pub(crate) type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Survey<'_>);
 /// Reads a transcript, runs all rules, and draws the plan of the first stage with fixes. An unknown format has no findings.
 pub(crate) fn look(
     reading: &Reading<'_>,
-    policy: &Policy,
+    case: Case<'_>,
     depth: Depth,
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(&reading.scanned, reading.source, policy, (depth, Purpose::Report), holds, remember)
+    look_at(&reading.scanned, reading.source, case, (depth, Purpose::Report), holds, remember)
 }
 
 /// Looks at a source that was read.
 pub(super) fn look_at_all(
     read: &Scanned,
     source: &dyn Source,
-    Terms { policy, depth, .. }: Terms<'_>,
+    Terms { case, depth, .. }: Terms<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(read, source, policy, (depth, Purpose::Report), &Holds::default(), remember)
+    look_at(read, source, case, (depth, Purpose::Report), &Holds::default(), remember)
 }
 
 /// Looks at a source for a preview. The plan must not be carried out: if the fixes only cut texts it holds just their
@@ -134,10 +135,10 @@ pub(super) fn look_at_all(
 pub(super) fn look_as_needed(
     read: &Scanned,
     source: &dyn Source,
-    policy: &Policy,
+    case: Case<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    look_at(read, source, policy, (Depth::Sizes, Purpose::Preview), &Holds::default(), remember)
+    look_at(read, source, case, (Depth::Sizes, Purpose::Preview), &Holds::default(), remember)
 }
 
 /// If there are fewer lines to a change, the result is read without the transcript it came from: what is noted of a change is as
@@ -158,7 +159,7 @@ pub(super) fn look_at_planned(
     read: &mut Option<Scanned>,
     source: &dyn Source,
     Step { from, by, to }: Step<'_>,
-    Terms { policy, depth, .. }: Terms<'_>,
+    Terms { case, depth, .. }: Terms<'_>,
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
@@ -171,10 +172,10 @@ pub(super) fn look_at_planned(
     };
     let changed = match changed {
         Some(changed) => changed,
-        None => scan_as(&new, policy.format)?,
+        None => scan_as(&new, case.policy.format)?,
     };
     let purpose = if depth == Depth::Trial { Purpose::Verdict } else { Purpose::Report };
-    let found = look_at(&changed, &new, policy, (depth, purpose), holds, remember);
+    let found = look_at(&changed, &new, case, (depth, purpose), holds, remember);
     *read = Some(changed);
     found
 }
@@ -193,13 +194,13 @@ enum Purpose {
 fn look_at(
     read: &Scanned,
     source: &dyn Source,
-    policy: &Policy,
+    case: Case<'_>,
     (depth, purpose): (Depth, Purpose),
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
     let mut facts = Facts::from_scan(read);
-    let Some(mut session) = Session::new(read, source, policy, depth) else {
+    let Some(mut session) = Session::new(read, source, case, depth) else {
         return Ok(Examination::of_unknown(facts));
     };
     let is_preview = purpose == Purpose::Preview;
@@ -224,7 +225,7 @@ fn look_at(
     let is_told = purpose != Purpose::Verdict;
     let context_tokens = if is_told { tokens_of(&session)? } else { ContextTokens::default() };
     // The line of a data set is known by its number; nobody reads how it begins.
-    let is_named = is_told && policy.format.is_none();
+    let is_named = is_told && case.policy.format.is_none();
     let headline = if is_named { Headline::from_session(&session)? } else { Headline::default() };
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);

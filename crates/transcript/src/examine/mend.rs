@@ -7,6 +7,7 @@ use super::look::{Examination, Remember, Step, Terms, look_as_needed, look_at_al
 use super::verdict::{Loss, RepairBaseline, Worse};
 use crate::model::finding::{Finding, Held, Safety};
 use crate::model::policy::{Depth, Policy};
+use crate::model::situation::Case;
 use crate::plan::{Origins, Plan, Rendered};
 use crate::read::scan::{Reading, Scanned, scan_as};
 use crate::rule::Stage;
@@ -48,75 +49,82 @@ pub struct Repair {
 /// Reads a transcript and runs all rules. An unknown format has no findings.
 ///
 /// A repair that does more than cut texts is tried, so that the findings say what `fix` would do about them.
-pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
-    examine_read(&Reading::as_format(source, policy.format)?, policy)
+pub fn examine<'a>(source: &dyn Source, case: impl Into<Case<'a>>) -> Result<Examination, Fault> {
+    let case = case.into();
+    examine_read(&Reading::as_format(source, case.policy.format)?, case)
 }
 
 /// Examines a source that was read, and of which more is asked.
-pub fn examine_read(reading: &Reading<'_>, policy: &Policy) -> Result<Examination, Fault> {
-    let found = look_as_needed(&reading.scanned, reading.source, policy, &mut |_, _| {})?;
+pub fn examine_read<'a>(reading: &Reading<'_>, case: impl Into<Case<'a>>) -> Result<Examination, Fault> {
+    let case = case.into();
+    let found = look_as_needed(&reading.scanned, reading.source, case, &mut |_, _| {})?;
     if found.only_cuts {
         return Ok(found);
     }
-    with_trial(found, (reading.scanned.clone(), reading.source), policy)
+    with_trial(found, (reading.scanned.clone(), reading.source), case)
 }
 
 /// Examines a source that was read.
-pub fn examine_scanned(read: Scanned, source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
-    examine_and_remember(read, source, policy, &mut |_, _| {})
+pub fn examine_scanned<'a>(
+    read: Scanned,
+    source: &dyn Source,
+    case: impl Into<Case<'a>>,
+) -> Result<Examination, Fault> {
+    examine_and_remember(read, source, case.into(), &mut |_, _| {})
 }
 
 /// Examines a source that was read; `remember` sees the transcript as it is.
 pub(crate) fn examine_and_remember(
     read: Scanned,
     source: &dyn Source,
-    policy: &Policy,
+    case: Case<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let found = look_as_needed(&read, source, policy, remember)?;
-    if found.only_cuts { Ok(found) } else { with_trial(found, (read, source), policy) }
+    let found = look_as_needed(&read, source, case, remember)?;
+    if found.only_cuts { Ok(found) } else { with_trial(found, (read, source), case) }
 }
 
 /// What was found, and what a repair would do about it.
 fn with_trial(
     found: Examination,
     read: (Scanned, &dyn Source),
-    policy: &Policy,
+    case: Case<'_>,
 ) -> Result<Examination, Fault> {
-    let terms = Terms { policy, depth: Depth::Trial, kept_entries_max: KEPT_ENTRIES_MAX };
+    let terms = Terms { case, depth: Depth::Trial, kept_entries_max: KEPT_ENTRIES_MAX };
     Ok(mend_from(found, read, terms, &mut |_| {}, &mut |_, _| {})?.before)
 }
 
 /// Draws a plan, checks its result, and repeats that until nothing is left to change.
-pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    mend_scanned(scan_as(source, policy.format)?, source, policy, &mut |_| {})
+pub fn mend<'a>(source: &dyn Source, case: impl Into<Case<'a>>) -> Result<Mended, Fault> {
+    let case = case.into();
+    mend_scanned(scan_as(source, case.policy.format)?, source, case, &mut |_| {})
 }
 
 /// Mends a source that was read, and of which more is asked.
-pub fn mend_read(reading: &Reading<'_>, policy: &Policy) -> Result<Mended, Fault> {
-    mend_scanned(reading.scanned.clone(), reading.source, policy, &mut |_| {})
+pub fn mend_read<'a>(reading: &Reading<'_>, case: impl Into<Case<'a>>) -> Result<Mended, Fault> {
+    mend_scanned(reading.scanned.clone(), reading.source, case, &mut |_| {})
 }
 
 /// Mends a source that was read; `drawn` sees the first plan before it is checked, so that texts it takes out can be
 /// stored meanwhile. It must not be carried out: the check may reject it or add to it.
-pub fn mend_scanned(
+pub fn mend_scanned<'a>(
     read: Scanned,
     source: &dyn Source,
-    policy: &Policy,
+    case: impl Into<Case<'a>>,
     drawn: &mut dyn FnMut(&Plan),
 ) -> Result<Mended, Fault> {
-    mend_and_remember(read, source, policy, drawn, &mut |_, _| {})
+    mend_and_remember(read, source, case.into(), drawn, &mut |_, _| {})
 }
 
 /// Mends a source that was read; `remember` sees the transcript as it is, and then after each round. The last call is for the result.
 pub(crate) fn mend_and_remember(
     read: Scanned,
     source: &dyn Source,
-    policy: &Policy,
+    case: Case<'_>,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<Mended, Fault> {
-    let terms = Terms { policy, depth: Depth::Plan, kept_entries_max: KEPT_ENTRIES_MAX };
+    let terms = Terms { case, depth: Depth::Plan, kept_entries_max: KEPT_ENTRIES_MAX };
     let before = look_at_all(&read, source, terms, remember)?;
     mend_from(before, (read, source), terms, drawn, remember)
 }
@@ -137,18 +145,18 @@ fn mend_from(
             break;
         }
         let rendered = Rendered::new(source, plan);
-        let read = scan_as(&rendered, terms.policy.format)?;
+        let read = scan_as(&rendered, terms.case.policy.format)?;
         let before = look_at_all(&read, &rendered, terms, remember)?;
         let (next, is_part_again) = mend_once(before, (read, &rendered), terms, &mut |_| {}, remember)?;
         let Ok(Repair { plan: more, after: Some(mut after) }) = next.repair else {
             if next.repair.is_err() {
-                look_at_all(&scan_as(&rendered, terms.policy.format)?, &rendered, terms, remember)?;
+                look_at_all(&scan_as(&rendered, terms.case.policy.format)?, &rendered, terms, remember)?;
             }
             break;
         };
         let plan = plan.then(&more);
         mended.before.bytes_after = plan.length_after();
-        mended.before.update_findings(&mut after, &plan.origins(), terms.policy);
+        mended.before.update_findings(&mut after, &plan.origins(), terms.case.policy);
         mended.before.count_brought_back(&after.messages);
         mended.repair = Ok(Repair { plan, after: Some(after) });
         is_part = is_part_again;
@@ -171,7 +179,7 @@ fn mend_once(
     drawn(&before.plan);
     let tried = Mender { read: Some(read), source, terms, before: &before, remember }.best()?;
     if let Err(worse) = tried.verdict {
-        before.hold_all(terms.policy, worse);
+        before.hold_all(terms.case.policy, worse);
         return Ok((Mended { before, repair: Err(worse) }, false));
     }
     let (tried_after, is_part) = (tried.after, tried.is_part);
@@ -189,7 +197,7 @@ fn mend_once(
             None
         }
         Some(mut after) => {
-            before.update_findings(&mut after, &plan.origins(), terms.policy);
+            before.update_findings(&mut after, &plan.origins(), terms.case.policy);
             before.count_brought_back(&after.messages);
             Some(after)
         }
@@ -423,7 +431,7 @@ impl<'m> Mender<'m> {
                 break;
             }
             let from = made.len();
-            made.extend(now.made(self.terms.policy, &plan.origins()));
+            made.extend(now.made(self.terms.case.policy, &plan.origins()));
             if round == ROUNDS_MAX {
                 verdict = made.get(from).map(|made: &MadeFix| Worse::Unsettled(made.code));
                 break;
@@ -821,7 +829,7 @@ mod tests {
         let policy = Policy::default();
         let tried = |text: &str, kept_entries_max, depth| {
             let source = CountingSource(text.as_bytes(), Cell::new(0));
-            let terms = Terms { policy: &policy, depth, kept_entries_max };
+            let terms = Terms { case: (&policy).into(), depth, kept_entries_max };
             let read = scan(&text.as_bytes()).unwrap();
             let before = look_at_all(&read, &source, terms, &mut |_, _| {}).unwrap();
             let read_before = source.1.replace(0);

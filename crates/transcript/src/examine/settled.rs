@@ -39,7 +39,7 @@ fn is_of_settled_result(session: &Session<'_>, text: Span) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::model::finding::{Held, Safety};
-    use crate::{Policy, mend};
+    use crate::{Case, Policy, Situation, mend};
     use alloc::format;
     use alloc::string::String;
     use alloc::vec::Vec;
@@ -75,8 +75,9 @@ mod tests {
         let empty = "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"\"}],\"stopReason\":\"stop\"}";
         let text =
             session(&[prompt, &call("c1"), &result("c1"), empty, prompt, &call("c2"), &result("c2"), empty]);
-        let policy = Policy { settled_only: Some("beside its agent"), ..Policy::default() };
-        let mended = mend(&text.as_bytes(), &policy).unwrap();
+        let situation = Situation { settled_only: Some("beside its agent"), ..Situation::default() };
+        let case = Case { policy: &Policy::default(), situation: &situation };
+        let mended = mend(&text.as_bytes(), case).unwrap();
         let plan = mended.repair.ok().unwrap().plan;
         let third = text.find("\"id\":\"e2\"").unwrap() as u64;
         let fourth = text.find("\"id\":\"e3\"").unwrap() as u64;

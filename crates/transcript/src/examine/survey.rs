@@ -145,21 +145,21 @@ impl<'s> Survey<'s> {
             finding.fix = Fix::held(Held::Worse(worse));
         } else if self.may_be_at_work_on(finding) {
             finding.fix = Fix::held(Held::NewestTurn);
-        } else if let Some(why) = self.session.policy.rows_only
+        } else if let Some(why) = self.session.situation.rows_only
             && finding.fix.ops.iter().any(settled::brings_a_line)
         {
             finding.fix = Fix::held(Held::RowsOnly(why));
-        } else if let Some(why) = self.session.policy.settled_only
+        } else if let Some(why) = self.session.situation.settled_only
             && !settled::only_shortens(self.session, &finding.fix.ops)
         {
             finding.fix = Fix::held(Held::SettledOnly(why));
         } else if self.doubt.bears_on(finding) {
             finding.fix = Fix::held(Held::UnknownKind);
-        } else if self.session.policy.hold_history && finding.rule.rewrites_history {
+        } else if self.session.situation.hold_history && finding.rule.rewrites_history {
             finding.fix = Fix::held(Held::RecentlyUsed);
         } else if let Some(why) = rule::forbidden(self.session, &finding.fix.ops)? {
             finding.fix = Fix::held(why);
-        } else if self.session.policy.hold_remembered && self.is_remembered(finding) {
+        } else if self.session.situation.hold_remembered && self.is_remembered(finding) {
             finding.fix = Fix::held(Held::InMemory);
         }
         Ok(())
@@ -169,7 +169,7 @@ impl<'s> Survey<'s> {
     /// Nor does an error wait if no agent is there.
     fn may_be_at_work_on(&self, finding: &Finding) -> bool {
         let is_error = finding.severity == Severity::Error;
-        let is_mended_there = finding.rule.joins_unsent || (is_error && self.session.policy.agent_gone);
+        let is_mended_there = finding.rule.joins_unsent || (is_error && self.session.situation.agent_gone);
         !is_mended_there && finding.entry.is_some_and(|entry| self.session.is_pending(entry))
     }
 

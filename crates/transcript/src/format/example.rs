@@ -51,7 +51,7 @@ fn appends_to_it_are_judged() {
     let ignore = [find("restless").unwrap().code().to_string()].into();
     let policy = Policy { selection: Selection { ignore, ..Selection::default() }, ..Policy::default() };
     let policy = Arc::new(policy);
-    let (mut judge, _) = Judge::new(&lines().as_bytes(), &policy).unwrap();
+    let (mut judge, _) = Judge::new(&lines().as_bytes(), &policy, &crate::Situation::default()).unwrap();
     let fine = lines().to_string() + "{\"who\":\"model\",\"says\":\"One file.\"}\n";
     assert_eq!(judge.append(&fine.as_bytes()), Ok(Judgement::Same));
     assert_eq!(judge.facts().entries, 5);

@@ -1,8 +1,7 @@
-//! The policy of a run: limits, which rules may act, and what is known of the session from elsewhere. Plain data.
+//! The policy of a run: limits, and which rules may act. Plain data.
 
 use crate::model::finding::{Finding, Safety};
 use crate::model::image::ImageKind;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,10 +16,9 @@ pub const WINDOW_TOKENS: u64 = 200_000;
 /// The limit of a result that nobody has chosen.
 pub(crate) const RESULT_CHARS_MAX: u64 = 32_000;
 
-/// Limits and permissions of one run, and what the caller knows of a session that its text does not say, such as its format and
-/// the windows that configurations state. A limit of 0 is switched off.
+/// Limits and permissions of one run, with the windows that configurations state. A limit of 0 is switched off. What is the case
+/// with a session while it is looked at is a [`Situation`](crate::situation::Situation).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "choices that have nothing to do with each other")]
 pub struct Policy {
     /// The name of the format that a text is taken for, as of one line of a data set whose format is known; by default the
     /// text says it.
@@ -68,46 +66,12 @@ pub struct Policy {
     pub unit: Unit,
     /// What to do with an edit before signed thinking.
     pub thinking: SignedThinking,
-    /// Whether fixes that rewrite older history wait, because the session was used recently and a prompt cache may hold
-    /// that history. Their findings are reported, and the fixes held back.
-    pub hold_history: bool,
-    /// Whether visible text stays as it is in a session whose model binds its thinking: a process may hold the
-    /// conversation in memory. Errors for which the session is refused are repaired anyway.
-    pub hold_remembered: bool,
-    /// Why only texts of settled results of earlier turns are shortened, and nothing else is changed: the agent may be at work on
-    /// the session. `None` if that is not so.
-    pub settled_only: Option<&'static str>,
-    /// Why no entry comes or moves, although entries may change and go: each is a row of a database. `None` if that is not so.
-    pub rows_only: Option<&'static str>,
-    /// Records of a database that the agent cannot read or use, and what else is stored there tells of them.
-    pub known_records: KnownRecords,
-    /// How much of the session its agent loads; `None` if that is all of it, or not known.
-    pub load: Option<LoadLimit>,
-    /// The current time, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
-    pub now_ms: Option<u64>,
-    /// Whether no agent works on the session any more: nothing will answer the calls of the newest turn.
-    pub agent_gone: bool,
     /// The folder in which markers say that the full text is a plain file. The caller writes the file.
     pub spill: Option<TextFolder>,
     /// What a check allows. Default: anything.
     pub budget: Budget,
-    /// The API's error, for rules about what the file alone does not show.
-    pub error: Option<String>,
     /// Which rules report and act.
     pub selection: Selection,
-}
-
-/// How much an agent loads of the live branch of a session, from the newest entry back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoadLimit {
-    /// The context window from which the limit follows, as the session records it.
-    pub window_tokens: u64,
-    /// Most bytes, with a line break after each entry and with the header.
-    pub bytes_max: u64,
-    /// Most entries.
-    pub entries_max: u64,
-    /// The longest result that the agent itself keeps, in characters.
-    pub result_chars_max: u64,
 }
 
 /// A model's context window, according to the configuration of an agent.
@@ -119,18 +83,6 @@ pub struct ModelWindow {
     pub model: String,
     /// How many tokens it takes.
     pub tokens: u64,
-}
-
-/// Lines as they are, and what is known of each. One that is whole but of no use has a space after its record.
-pub type KnownRecords = Arc<BTreeMap<Vec<u8>, KnownRecord>>;
-
-/// What is known of a record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownRecord {
-    /// Why the agent cannot read or use it.
-    pub reason: Option<String>,
-    /// What takes its place.
-    pub replacement: Option<Vec<u8>>,
 }
 
 impl Default for Policy {
@@ -157,17 +109,8 @@ impl Default for Policy {
             crowded: Crowded::default(),
             unit: Unit::Chars,
             thinking: SignedThinking::Keep,
-            hold_history: false,
-            hold_remembered: false,
-            settled_only: None,
-            rows_only: None,
-            known_records: KnownRecords::default(),
-            load: None,
-            now_ms: None,
-            agent_gone: false,
             spill: None,
             budget: Budget::default(),
-            error: None,
             selection: Selection::default(),
         }
     }
@@ -191,10 +134,9 @@ impl Policy {
         !self.ages() && self.reply_chars_max == 0
     }
 
-    /// Leaves older history alone while a prompt cache may hold it. Rules that would change it do not even run, so that
+    /// Leaves older history alone while a prompt cache may hold it, for a situation in which that is held. Rules that would change it do not even run, so that
     /// appends can be judged alone ([`crate::judge`]).
     pub fn leave_history(&mut self) {
-        self.hold_history = true;
         (self.stale.shorten_at, self.stale.clear_at, self.reply_chars_max) = (0, 0, 0);
         if self.crowded.spares_caches() {
             self.crowded.trim_percent = 0;
@@ -210,12 +152,6 @@ impl Policy {
     /// assistant messages, and thinking that is removed because of an edit before it.
     pub fn rewrites_history(&self) -> bool {
         self.ages() || self.reply_chars_max > 0 || self.thinking != SignedThinking::Keep
-    }
-
-    /// What to do with edits before signed thinking as long as history is held.
-    pub(crate) fn thinking_in_force(&self) -> SignedThinking {
-        let holds = self.hold_history || self.settled_only.is_some();
-        if holds { SignedThinking::Keep } else { self.thinking }
     }
 
     /// The limits for a result of a tool, in the order in which they apply: the first that it exceeds counts.
@@ -582,6 +518,7 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::situation::{Case, Situation};
 
     #[test]
     fn what_rewrites_history_is_told_by_the_policy() {
@@ -602,7 +539,9 @@ mod tests {
         assert!(all.iter().all(Policy::rewrites_history));
         for mut policy in all {
             policy.leave_history();
-            assert!(policy.is_about_the_newest() && policy.thinking_in_force() == SignedThinking::Keep);
+            let situation = Situation { hold_history: true, ..Situation::default() };
+            let thinking = Case { policy: &policy, situation: &situation }.thinking();
+            assert!(policy.is_about_the_newest() && thinking == SignedThinking::Keep);
             assert_eq!(policy.result_chars_max, 7);
         }
     }

@@ -69,7 +69,7 @@ impl BrokenThinking {
 impl ThinkingPass {
     /// Begins the pass with what is known to be broken.
     pub(crate) fn begin(session: &Session<'_>, known: BrokenThinking) -> Self {
-        if session.policy.thinking_in_force() == SignedThinking::Ignore {
+        if session.case().thinking() == SignedThinking::Ignore {
             return Self::Open;
         }
         if session.format.results == Results::InConversation {
@@ -147,12 +147,12 @@ impl Bound {
 /// Whether the bound thinking of an entry is taken out if something before it changes.
 fn goes(session: &Session<'_>, known: BrokenThinking, entry: u32) -> bool {
     let is_invalid = known.invalid.is_some_and(|invalid| session.sequence(entry) >= Some(invalid));
-    let strips = session.policy.thinking_in_force() == SignedThinking::Strip;
+    let strips = session.case().thinking() == SignedThinking::Strip;
     if is_invalid { may_go_broken(session, entry) } else { strips && may_go(session, entry) }
 }
 
 fn why_held(session: &Session<'_>, finding: &Finding) -> Held {
-    if session.policy.thinking != session.policy.thinking_in_force() {
+    if session.policy.thinking != session.case().thinking() {
         Held::RecentlyUsed
     } else if finding.severity == Severity::Error {
         Held::SignedAndBroken
@@ -194,7 +194,7 @@ fn hold_in_conversation(session: &Session<'_>, finding: &mut Finding) {
 pub(crate) fn unbind(session: &Session<'_>, entries: &[u32]) -> Option<Vec<Op>> {
     let mut ops = Vec::new();
     for &entry in entries.iter().filter(|&&entry| is_bound(session, entry)) {
-        match session.policy.thinking_in_force() {
+        match session.case().thinking() {
             SignedThinking::Ignore => {}
             SignedThinking::Strip if may_go(session, entry) => ops.extend(removal(session, entry).fix.ops),
             SignedThinking::Strip | SignedThinking::Keep => return None,
@@ -205,7 +205,7 @@ pub(crate) fn unbind(session: &Session<'_>, entries: &[u32]) -> Option<Vec<Op>> 
 
 /// Whether nothing would be left of an entry without its bound thinking, and that is to go.
 pub(crate) fn vanishes(session: &Session<'_>, entry: u32) -> bool {
-    session.policy.thinking_in_force() == SignedThinking::Strip
+    session.case().thinking() == SignedThinking::Strip
         && is_bound(session, entry)
         && is_thinking_only(session, entry)
 }

@@ -104,7 +104,7 @@ fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Faul
     bound.retain(|&entry| session.sequence(entry) > marker);
     let Some(&first) = bound.first() else { return Ok(None) };
     let ops = bound.iter().flat_map(|&entry| removal(session, entry).fix.ops).collect();
-    let (thinking, asked) = (session.policy.thinking_in_force(), session.policy.thinking);
+    let (thinking, asked) = (session.case().thinking(), session.policy.thinking);
     let may_leave = if refused { may_go_broken } else { may_go };
     let fix = if !refused && thinking != SignedThinking::Strip {
         Fix::held(if asked == SignedThinking::Strip { Held::RecentlyUsed } else { Held::Remembered })
@@ -211,7 +211,7 @@ pub(crate) fn may_go(session: &Session<'_>, entry: u32) -> bool {
 /// documentation, adaptive thinking and `drop_block`; not tried with the API). An agent that has the whole turn in memory is
 /// waited for.
 pub(crate) fn may_go_broken(session: &Session<'_>, entry: u32) -> bool {
-    let may_run = session.is_pending(entry) && session.policy.hold_remembered;
+    let may_run = session.is_pending(entry) && session.situation.hold_remembered;
     !may_run && is_removable(session, entry)
 }
 

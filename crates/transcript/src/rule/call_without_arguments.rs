@@ -49,7 +49,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
         let fix = match corrupted {
             Some(key) => Fix::safe(vec![Op::Replace { at: key.span(), with: quoted(field) }]),
             None if done => Fix::safe(vec![none(holder, field, place.none)]),
-            None if session.is_pending(call.entry) && !session.policy.agent_gone => {
+            None if session.is_pending(call.entry) && !session.situation.agent_gone => {
                 Fix::held(Held::NewestTurn)
             }
             None => Fix::NONE,

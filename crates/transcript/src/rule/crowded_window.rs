@@ -200,14 +200,14 @@ fn held(session: &Session<'_>) -> Result<Option<Held>, Fault> {
     if !session.policy.crowded.spares_caches() {
         return Ok(None);
     }
-    let recent = session.policy.hold_history.then_some(Held::RecentlyUsed);
+    let recent = session.situation.hold_history.then_some(Held::RecentlyUsed);
     Ok(if is_warm(session)? { Some(Held::WarmCache) } else { recent })
 }
 
 /// Whether a prompt cache may still hold what the agent sent last: the model's last message is recent, or its time is
 /// unknown.
 fn is_warm(session: &Session<'_>) -> Result<bool, Fault> {
-    let (Some(now), ttl @ 1..) = (session.policy.now_ms, session.policy.crowded.cache_ttl_ms) else {
+    let (Some(now), ttl @ 1..) = (session.situation.now_ms, session.policy.crowded.cache_ttl_ms) else {
         return Ok(false);
     };
     let spoke = |&&entry: &&u32| session.kind(entry) == Kind::Message(Role::Assistant);
@@ -355,7 +355,8 @@ fn is_dense(text: &JsonText) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::examine::mend::mend;
-    use crate::model::policy::{Crowded, LoadLimit, Policy};
+    use crate::model::policy::{Crowded, Policy};
+    use crate::model::situation::{Case, LoadLimit, Situation};
     use crate::plan::Rendered;
     use alloc::format;
     use alloc::string::String;
@@ -400,9 +401,9 @@ mod tests {
         text
     }
 
-    fn mended(text: &str, policy: &Policy) -> String {
+    fn mended<'a>(text: &str, case: impl Into<Case<'a>>) -> String {
         let bytes = text.as_bytes();
-        let plan = mend(&bytes, policy).unwrap().repair.unwrap().plan;
+        let plan = mend(&bytes, case).unwrap().repair.unwrap().plan;
         let rendered = Rendered::new(&bytes, &plan);
         let after = read_span(&rendered, Span::new(0, Source::len(&rendered))).unwrap();
         String::from_utf8(after).unwrap()
@@ -415,36 +416,38 @@ mod tests {
     #[test]
     fn what_the_agent_has_cut_to_its_own_limit_stays_as_long_as_there_is_room() {
         let text = session(4, 8_333);
-        let loads = |bytes_max, chars| Policy { load: Some(limit(bytes_max, chars)), ..Policy::default() };
-        let changes = |policy: Policy| mended(&text, &policy) != text;
-        assert!(!changes(loads(1_000_000, 64_000)));
-        assert!(changes(loads(280_000, 64_000)), "not all is loaded soon");
-        assert!(changes(loads(1_000_000, 48_000)), "longer than what the agent keeps");
-        let many = Policy { window_tokens: Some(60_000), ..loads(1_000_000, 64_000) };
-        assert!(changes(many), "the window is full");
-        assert!(
-            changes(Policy { result_chars_max: 40_000, ..loads(1_000_000, 64_000) }),
-            "somebody chose a limit"
-        );
-        let mut allowed = loads(1_000_000, 64_000);
+        let changes = |policy: &Policy, (bytes_max, chars_max)| {
+            let load = Some(limit(bytes_max, chars_max));
+            let situation = Situation { load, ..Situation::default() };
+            mended(&text, Case { policy, situation: &situation }) != text
+        };
+        let (plain, roomy) = (Policy::default(), (1_000_000, 64_000));
+        assert!(!changes(&plain, roomy));
+        assert!(changes(&plain, (280_000, 64_000)), "not all is loaded soon");
+        assert!(changes(&plain, (1_000_000, 48_000)), "longer than what the agent keeps");
+        let many = Policy { window_tokens: Some(60_000), ..plain.clone() };
+        assert!(changes(&many, roomy), "the window is full");
+        let chosen = Policy { result_chars_max: 40_000, ..plain.clone() };
+        assert!(changes(&chosen, roomy), "somebody chose a limit");
+        let mut allowed = plain.clone();
         allowed.selection.allow = ["S1".into()].into();
-        assert!(changes(allowed));
-        assert!(
-            changes(Policy { crowded: Crowded::OFF, ..loads(1_000_000, 64_000) }),
-            "nothing else would cut it"
-        );
+        assert!(changes(&allowed, roomy));
+        assert!(changes(&Policy { crowded: Crowded::OFF, ..plain }, roomy), "nothing else would cut it");
     }
 
     /// However few tokens the agent counts.
     #[test]
     fn what_is_loaded_has_to_fit_as_well() {
         let text = session(20, 3_333);
-        let policy = |bytes_max| Policy { load: Some(limit(bytes_max, 64_000)), ..Policy::default() };
+        let mended_within = |text: &str, bytes_max| {
+            let situation = Situation { load: Some(limit(bytes_max, 64_000)), ..Situation::default() };
+            mended(text, Case { policy: &Policy::default(), situation: &situation })
+        };
         assert_eq!(mended(&text, &Policy::default()), text);
-        assert_eq!(mended(&text, &policy(600_000)), text);
-        let after = mended(&text, &policy(450_000));
+        assert_eq!(mended_within(&text, 600_000), text);
+        let after = mended_within(&text, 450_000);
         assert!(after.len() < 450_000 * 6 / 10 && after.len() > 150_000, "{}", after.len());
-        assert_eq!(mended(&after, &policy(450_000)), after);
+        assert_eq!(mended_within(&after, 450_000), after);
         let newest = text.rfind("\"id\":\"u18\"").unwrap();
         assert!(after.ends_with(&text[newest..]), "the newest results stay");
     }

@@ -84,7 +84,7 @@ fn of_anthropic(format: &Format) -> Cover {
 
 /// The API's error for such a rule: the one that the user passed, or else the last answer in the session.
 pub(super) fn blamed(session: &Session<'_>, rule: &'static Rule) -> Result<Option<String>, Fault> {
-    let said = match &session.policy.error {
+    let said = match &session.situation.error {
         Some(said) => Some(said.clone()),
         None => last_words(session)?,
     };

@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let agents_max =
-        if has_room(session)? { session.policy.load.map_or(0, |load| load.result_chars_max) } else { 0 };
+        if has_room(session)? { session.situation.load.map_or(0, |load| load.result_chars_max) } else { 0 };
     for index in 0..session.transcript.results.len() {
         let Some((text, cap)) = exceeded(session, index)? else { continue };
         let notes = if cap.paged { Notes::ReadOn(first_line(session, index)?) } else { Notes::None };

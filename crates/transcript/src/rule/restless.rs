@@ -46,6 +46,7 @@ mod tests {
     use crate::format::FORMATS;
     use crate::judge::{Judge, Judgement};
     use crate::model::policy::Policy;
+    use crate::model::situation::Situation;
     use crate::rule::{Cover, Feature, find};
     use alloc::string::ToString;
     use alloc::sync::Arc;
@@ -56,11 +57,11 @@ mod tests {
     fn a_rule_that_says_nothing_of_appends_is_woken_by_each() {
         let text = "{\"otter\":1,\"session\":\"s1\"}\n{\"who\":\"me\",\"says\":\"go\"}\n".to_string();
         let policy = Arc::new(Policy::default());
-        let (mut judge, found) = Judge::new(&text.as_bytes(), &policy).unwrap();
+        let (mut judge, found) = Judge::new(&text.as_bytes(), &policy, &Situation::default()).unwrap();
         assert!(judge.is_of_use() && found.findings.is_empty());
         let more = text + "{\"who\":\"model\",\"says\":\"tick\"}\n";
         assert_eq!(judge.append(&more.as_bytes()), Ok(Judgement::Look(Feature::Record)));
-        let (mended, ..) = Judge::mend(&more.as_bytes(), &policy).unwrap();
+        let (mended, ..) = Judge::mend(&more.as_bytes(), &policy, &Situation::default()).unwrap();
         let codes: Vec<_> = mended.before.findings.iter().map(|found| found.rule.code()).collect();
         assert_eq!(codes, [RULE.code()]);
         let rule = find("restless").unwrap();

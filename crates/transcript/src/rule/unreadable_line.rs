@@ -6,7 +6,7 @@ use super::base::{
 use crate::format::{Format, OutsideCount};
 use crate::model::entry::{ContentIssueKind, DamageKind};
 use crate::model::finding::{Finding, Fix, Op, Severity};
-use crate::model::policy::KnownRecord;
+use crate::model::situation::KnownRecord;
 use crate::read::salvage::DamageCause;
 use crate::session::Session;
 use alloc::collections::BTreeSet;
@@ -82,7 +82,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
 
 /// What is known of a record or a line.
 fn known<'s>(session: &'s Session<'_>, at: Span) -> Result<Option<&'s KnownRecord>, Fault> {
-    let known = &session.policy.known_records;
+    let known = &session.situation.known_records;
     if at.end > session.source.len() || !known.keys().any(|record| record.len() as u64 == at.len()) {
         return Ok(None);
     }
@@ -98,7 +98,7 @@ fn replaced(at: Span, known: Option<&KnownRecord>) -> Option<Fix> {
 /// Records that are whole but of no use to the agent. Without the space after it, such a record is taken for a sound one.
 fn useless(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
     let lengths: BTreeSet<u64> =
-        session.policy.known_records.keys().map(|record| record.len() as u64).collect();
+        session.situation.known_records.keys().map(|record| record.len() as u64).collect();
     if lengths.is_empty() {
         return Ok(());
     }

@@ -55,7 +55,7 @@ mod tests {
         let mut read = scan(source).unwrap();
         for (bytes, count) in [(WHOLE_BYTES_MAX, 0), (WHOLE_BYTES_MAX + 1, 1)] {
             read.transcript.bytes = bytes;
-            let session = Session::new(&read, source, &policy, Depth::Sizes).unwrap();
+            let session = Session::new(&read, source, (&policy).into(), Depth::Sizes).unwrap();
             let holds = Holds::default();
             let found = Survey::run(&session, &holds, false).unwrap().findings;
             assert_eq!(found.iter().filter(|finding| finding.rule.code() == "S10").count(), count);

@@ -7,7 +7,8 @@ use super::shape::traits;
 use super::view::{Answers, Ends, NONE, Session};
 use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Link};
-use crate::model::policy::{Depth, Policy};
+use crate::model::policy::Depth;
+use crate::model::situation::Case;
 use crate::read::scan::{Reading, Scanned};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,15 +18,15 @@ use spans::source::Source;
 
 impl<'a> Session<'a> {
     /// Joins the entries that were read. `None` if their format is unknown.
-    pub(crate) fn of(reading: &'a Reading<'a>, policy: &'a Policy, depth: Depth) -> Option<Self> {
-        Self::new(&reading.scanned, reading.source, policy, depth)
+    pub(crate) fn of(reading: &'a Reading<'a>, case: impl Into<Case<'a>>, depth: Depth) -> Option<Self> {
+        Self::new(&reading.scanned, reading.source, case.into(), depth)
     }
 
     /// Joins the entries of a transcript. `None` if its format is unknown.
     pub(crate) fn new(
         read: &'a Scanned,
         source: &'a dyn Source,
-        policy: &'a Policy,
+        Case { policy, situation }: Case<'a>,
         depth: Depth,
     ) -> Option<Self> {
         let Scanned { format, undecided, transcript, .. } = read;
@@ -37,6 +38,7 @@ impl<'a> Session<'a> {
             undecided: *undecided,
             source,
             policy,
+            situation,
             depth,
             live: Vec::new(),
             answers: vec![Answers::Unseen; transcript.results.len()],

@@ -3,7 +3,7 @@
 
 use super::Session;
 use crate::model::entry::{Kind, Role, Service};
-use crate::model::policy::LoadLimit;
+use crate::model::situation::LoadLimit;
 
 /// How many of the newest turns tell how fast a session grows.
 const TURNS: u64 = 5;
@@ -24,7 +24,7 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// `None` if there is no limit.
     pub(crate) fn from_session(session: &Session<'_>) -> Option<Self> {
-        let limit = session.policy.load?;
+        let limit = session.situation.load?;
         let length = |entry: u32| session.entry(entry).span.len() + 1;
         let header =
             (0..session.transcript.entries.len() as u32).find(|&entry| session.kind(entry) == Kind::Header);

@@ -6,6 +6,7 @@ use crate::model::context_tokens::Count;
 use crate::model::entry::{Call, Entry, Kind, Link, Role, StopReason, ToolResult};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
+use crate::model::situation::{Case, Situation};
 use crate::model::transcript::{ContextEdit, Transcript};
 use crate::read::salvage::{self, DamagedLine};
 use alloc::vec;
@@ -31,6 +32,8 @@ pub struct Session<'a> {
     pub source: &'a dyn Source,
     /// Limits, and which rules run.
     pub policy: &'a Policy,
+    /// What is the case with it.
+    pub situation: &'a Situation,
     /// Whether the plan will be carried out, or only its sizes are wanted.
     pub(crate) depth: Depth,
     /// The live entries, those of a graph in the order of the file.
@@ -431,8 +434,13 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// The policy and the situation.
+    pub(crate) fn case(&self) -> Case<'a> {
+        Case { policy: self.policy, situation: self.situation }
+    }
+
     /// Whether calls of the newest turn stay without a result: no tool runs, and the agent does not answer them itself.
     pub(crate) fn nothing_answers(&self) -> bool {
-        self.policy.agent_gone && self.format.leaves_calls_open
+        self.situation.agent_gone && self.format.leaves_calls_open
     }
 }

@@ -13,7 +13,8 @@ use crate::examine::verdict::{Loss, RepairBaseline, Worse};
 use crate::format::{Compaction, Header};
 use crate::model::entry::{DamageKind, Kind, Link, Role};
 use crate::model::finding::{Held, Op};
-use crate::model::policy::{Depth, Policy};
+use crate::model::policy::Depth;
+use crate::model::situation::Case;
 use crate::plan::thinking::{unbind, vanishes};
 use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::read::scan::Reading;
@@ -175,13 +176,14 @@ impl fmt::Display for Unable {
 /// let plan = done.repair.ok().unwrap().plan;
 /// assert_eq!(plan.edits().len(), 1);
 /// ```
-pub fn compact(
+pub fn compact<'a>(
     reading: &Reading<'_>,
-    policy: &Policy,
+    case: impl Into<Case<'a>>,
     request: &CompactRequest<'_>,
 ) -> Result<Compacted, Fault> {
+    let case = case.into();
     let mut drawn = Err(Unable::UnknownFormat.into());
-    let before = look(reading, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
+    let before = look(reading, case, Depth::Sizes, &Holds::default(), &mut |session, _| {
         drawn = draw(session, request);
     })?;
     let CompactDrawing { plan, shares, kept } = match drawn {
@@ -193,8 +195,8 @@ pub fn compact(
     };
     let mut now = Vec::new();
     let rendered = Rendered::new(reading.source, &plan);
-    let compacted = Reading::as_format(&rendered, policy.format)?;
-    let after = look(&compacted, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
+    let compacted = Reading::as_format(&rendered, case.policy.format)?;
+    let after = look(&compacted, case, Depth::Sizes, &Holds::default(), &mut |session, _| {
         now = names(session, &Context::from_session(session).entries);
     })?;
     let loss = match before.facts.format.map(|format| traits(format.shape).compacts) {
@@ -215,8 +217,8 @@ pub fn compact(
 /// # Errors
 ///
 /// When it cannot be divided, or the source cannot be read.
-pub fn divide(reading: &Reading<'_>, policy: &Policy, stay: Stay) -> Result<Shares, NotDrawn> {
-    let session = Session::of(reading, policy, Depth::Sizes).ok_or(Unable::UnknownFormat)?;
+pub fn divide<'a>(reading: &Reading<'_>, case: impl Into<Case<'a>>, stay: Stay) -> Result<Shares, NotDrawn> {
+    let session = Session::of(reading, case.into(), Depth::Sizes).ok_or(Unable::UnknownFormat)?;
     let request = CompactRequest { stay, summary: None, message_chars_max: 0 };
     draw(&session, &request).map(|drawing| drawing.shares)
 }
@@ -238,7 +240,7 @@ fn draw(session: &Session<'_>, request: &CompactRequest<'_>) -> Result<CompactDr
     if let Some(why) = session.read_only() {
         return Err(Unable::Held(Held::ReadOnly(why)).into());
     }
-    if let Some(why) = session.policy.rows_only {
+    if let Some(why) = session.situation.rows_only {
         return Err(Unable::Held(Held::RowsOnly(why)).into());
     }
     let context = Context::from_session(session);

@@ -7,9 +7,10 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use transcript::{Policy, judge::{Judge, Judgement}};
+//! use transcript::{Policy, Situation, judge::{Judge, Judgement}};
 //! let mut text = "{\"role\":\"user\",\"content\":\"hello\"}\n".to_string();
-//! let (mut judge, _) = Judge::new(&text.as_bytes(), &Arc::new(Policy::default())).unwrap();
+//! let (policy, situation) = (Arc::new(Policy::default()), Situation::default());
+//! let (mut judge, _) = Judge::new(&text.as_bytes(), &policy, &situation).unwrap();
 //! text += "{\"role\":\"assistant\",\"content\":\"hello\"}\n";
 //! assert_eq!(judge.append(&text.as_bytes()).unwrap(), Judgement::Same);
 //! assert_eq!(judge.facts().entries, 2);
@@ -24,6 +25,7 @@ use crate::examine::survey::Survey;
 use crate::format::Head;
 use crate::model::overflow::Cause;
 use crate::model::policy::Policy;
+use crate::model::situation::{Case, Situation};
 use crate::plan::Rendered;
 use crate::read::scan::{ReadTo, Scanned, entries_max, scan, scan_from};
 use crate::rule::unseen_title::Titles;
@@ -106,8 +108,12 @@ pub enum Judgement {
 
 impl Judge {
     /// Looks at a whole transcript and remembers its end.
-    pub fn new(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Self, Examination), Fault> {
-        Self::new_scanned(scan(source)?, source, policy)
+    pub fn new(
+        source: &dyn Source,
+        policy: &Arc<Policy>,
+        situation: &Situation,
+    ) -> Result<(Self, Examination), Fault> {
+        Self::new_scanned(scan(source)?, source, policy, situation)
     }
 
     /// Looks at a transcript that was read, and remembers its end.
@@ -115,18 +121,23 @@ impl Judge {
         read: Scanned,
         source: &dyn Source,
         policy: &Arc<Policy>,
+        situation: &Situation,
     ) -> Result<(Self, Examination), Fault> {
         let mut known = Err(Feature::Rewritten);
         let mut remember = |session: &Session<'_>, found: &Survey<'_>| known = remembered(session, found);
-        let found = examine_and_remember(read, source, policy, &mut remember)?;
+        let found = examine_and_remember(read, source, Case { policy, situation }, &mut remember)?;
         let judge = Self::after_look(source, policy, &found, known)?;
         Ok((judge, found))
     }
 
     /// Draws a plan as [`crate::mend`] does, and remembers the end of the transcript, both as it is and, if the plan
     /// changes anything, as it will be.
-    pub fn mend(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Mended, Self, Option<Self>), Fault> {
-        Self::mend_scanned(scan(source)?, source, policy)
+    pub fn mend(
+        source: &dyn Source,
+        policy: &Arc<Policy>,
+        situation: &Situation,
+    ) -> Result<(Mended, Self, Option<Self>), Fault> {
+        Self::mend_scanned(scan(source)?, source, policy, situation)
     }
 
     /// Draws a plan for a transcript that was read, and remembers the ends.
@@ -134,10 +145,12 @@ impl Judge {
         read: Scanned,
         source: &dyn Source,
         policy: &Arc<Policy>,
+        situation: &Situation,
     ) -> Result<(Mended, Self, Option<Self>), Fault> {
         let mut known = Vec::new();
         let mut remember = |session: &Session<'_>, found: &Survey<'_>| known.push(remembered(session, found));
-        let mended = mend_and_remember(read, source, policy, &mut |_| {}, &mut remember)?;
+        let case = Case { policy, situation };
+        let mended = mend_and_remember(read, source, case, &mut |_| {}, &mut remember)?;
         let last = if known.len() > 1 { known.pop() } else { None };
         let first = known.into_iter().next().unwrap_or(Err(Feature::Rewritten));
         let before = Self::after_look(source, policy, &mended.before, first)?;

@@ -8,6 +8,7 @@ use crate::examine::look::{Examination, look};
 use crate::examine::mend::{Repair, examine, mend, mend_read};
 use crate::examine::verdict::Worse;
 use crate::model::policy::{Depth, Policy, Selection};
+use crate::model::situation::Case;
 use crate::plan::{self, Plan, Rendered};
 use crate::read::scan::Reading;
 use crate::rule::RULES;
@@ -90,14 +91,15 @@ pub struct RecoveredText {
 /// assert_eq!(done.shares.map(|shares| (shares.kept, shares.left_out)), Some((10, 30)));
 /// assert!(done.repair.ok().unwrap().plan.length_after() < text.len() as u64);
 /// ```
-pub fn recover(
+pub fn recover<'a>(
     reading: &Reading<'_>,
-    policy: &Policy,
+    case: impl Into<Case<'a>>,
     level: RecoverLevel,
     keep: u64,
 ) -> Result<RecoveredText, Fault> {
+    let case = case.into();
     if level == RecoverLevel::One {
-        return reset_gauges(reading.source, policy, cut(reading, policy, 2)?);
+        return reset_gauges(reading.source, case, cut(reading, case, 2)?);
     }
     let keep = if keep == 0 { KEEP } else { keep };
     let (stay, message_chars_max) = match level {
@@ -105,13 +107,13 @@ pub fn recover(
         _ => (keep, 0),
     };
     let request = CompactRequest { stay: Stay::Last(stay), summary: None, message_chars_max };
-    reset_gauges(reading.source, policy, leave_out(reading, policy, None, &request)?)
+    reset_gauges(reading.source, case, leave_out(reading, case, None, &request)?)
 }
 
 /// Sets the numbers in what stays to 0 by which the agent itself would go on to refuse the session: they count what is gone.
 pub(super) fn reset_gauges(
     source: &dyn Source,
-    policy: &Policy,
+    case: Case<'_>,
     mut done: RecoveredText,
 ) -> Result<RecoveredText, Fault> {
     let has_gauges = done.before.facts.format.is_some_and(|format| format.gauges.is_some());
@@ -121,17 +123,17 @@ pub(super) fn reset_gauges(
     }
     let text = Rendered::new(source, &repair.plan);
     let shorter = Reading::new(&text)?;
-    let Some(session) = Session::of(&shorter, policy, Depth::Sizes) else { return Ok(done) };
+    let Some(session) = Session::of(&shorter, case, Depth::Sizes) else { return Ok(done) };
     let steps = gauges::resets(&session, session.sent())?;
     let plan = repair.plan.then(&plan::draw(&session, &mut steps.iter())?);
-    let after = examine(&Rendered::new(source, &plan), policy)?;
+    let after = examine(&Rendered::new(source, &plan), case)?;
     *repair = Repair { plan, after: Some(after) };
     Ok(done)
 }
 
 /// Repairs calls and results, divides the limits of results, and cuts long assistant messages.
-pub(super) fn cut(reading: &Reading<'_>, policy: &Policy, by: u64) -> Result<RecoveredText, Fault> {
-    let mended = mend_read(reading, &divided(policy, by))?;
+pub(super) fn cut(reading: &Reading<'_>, case: Case<'_>, by: u64) -> Result<RecoveredText, Fault> {
+    let mended = mend_read(reading, Case { policy: &divided(case.policy, by), ..case })?;
     let repair = mended.repair.map_err(Unable::Worse);
     Ok(RecoveredText { before: mended.before, repair, shares: None })
 }
@@ -139,18 +141,19 @@ pub(super) fn cut(reading: &Reading<'_>, policy: &Policy, by: u64) -> Result<Rec
 /// Leaves older messages out, after calls and results were repaired or `first` was applied.
 pub(super) fn leave_out(
     reading: &Reading<'_>,
-    policy: &Policy,
+    case: Case<'_>,
     first: Option<Plan>,
     request: &CompactRequest<'_>,
 ) -> Result<RecoveredText, Fault> {
-    let (pairing, source) = (pairing(policy), reading.source);
-    let mended = mend_read(reading, &pairing)?;
+    let (pairing, source) = (pairing(case.policy), reading.source);
+    let case = Case { policy: &pairing, ..case };
+    let mended = mend_read(reading, case)?;
     let first = first.or(mended.repair.ok().map(|repair| repair.plan));
     let first = first.unwrap_or_else(|| Plan::unchanged(source.len()));
     let done = if first.is_empty() {
-        compact(reading, &pairing, request)?
+        compact(reading, case, request)?
     } else {
-        compact(&Reading::new(&Rendered::new(source, &first))?, &pairing, request)?
+        compact(&Reading::new(&Rendered::new(source, &first))?, case, request)?
     };
     let before = mended.before;
     let second = match done.repair {
@@ -164,14 +167,14 @@ pub(super) fn leave_out(
     let mut plan = if first.is_empty() { second.plan } else { first.then(&second.plan) };
     let (mut after, mut shares) = (second.after, done.shares);
     // Fixes may have been held back because of what is out of context now.
-    if let Ok(last) = mend(&Rendered::new(source, &plan), &pairing)?.repair
+    if let Ok(last) = mend(&Rendered::new(source, &plan), case)?.repair
         && !last.plan.is_empty()
     {
         plan = plan.then(&last.plan);
         after = last.after.or(after);
         let mut kept = Ok(shares.kept);
         let text = Rendered::new(source, &plan);
-        look(&Reading::new(&text)?, &pairing, Depth::Sizes, &Holds::default(), &mut |session, _| {
+        look(&Reading::new(&text)?, case, Depth::Sizes, &Holds::default(), &mut |session, _| {
             kept = said_in(session);
         })?;
         shares.kept = kept?;

@@ -5,7 +5,7 @@ use crate::examine::look::Examination;
 use crate::examine::mend::{examine, mend};
 use crate::format::SupportLevel;
 use crate::model::finding::Finding;
-use crate::model::policy::Policy;
+use crate::model::situation::Case;
 use crate::plan::Rendered;
 use alloc::borrow::Cow;
 use alloc::format;
@@ -82,14 +82,14 @@ impl RepairedRow {
 /// assert_eq!((torn.outcome, torn.findings[0].rule.code()), (RowOutcome::Unreadable, "B9"));
 /// assert!(row::check(b"", &policy).reason.unwrap().contains("empty"));
 /// ```
-pub fn check(text: &[u8], policy: &Policy) -> RepairedRow {
-    checked(text, policy)
+pub fn check<'a>(text: &[u8], case: impl Into<Case<'a>>) -> RepairedRow {
+    checked(text, case.into())
         .unwrap_or_else(|why| RepairedRow::left(RowOutcome::Unreadable, Some(why), Vec::new()))
 }
 
-fn checked(text: &[u8], policy: &Policy) -> Result<RepairedRow, String> {
+fn checked(text: &[u8], case: Case<'_>) -> Result<RepairedRow, String> {
     let line = whole(text)?;
-    let found = examine(&&*line, policy).map_err(lost)?;
+    let found = examine(&&*line, case).map_err(lost)?;
     if let Some(why) = unsupported(&found) {
         return Err(why);
     }
@@ -103,15 +103,15 @@ fn checked(text: &[u8], policy: &Policy) -> Result<RepairedRow, String> {
 }
 
 /// Repairs a row.
-pub fn repair(text: &[u8], policy: &Policy) -> RepairedRow {
-    repaired(text, policy)
+pub fn repair<'a>(text: &[u8], case: impl Into<Case<'a>>) -> RepairedRow {
+    repaired(text, case.into())
         .unwrap_or_else(|why| RepairedRow::left(RowOutcome::Unreadable, Some(why), Vec::new()))
 }
 
-fn repaired(text: &[u8], policy: &Policy) -> Result<RepairedRow, String> {
+fn repaired(text: &[u8], case: Case<'_>) -> Result<RepairedRow, String> {
     let line = whole(text)?;
     let source = &*line;
-    let mended = mend(&source, policy).map_err(lost)?;
+    let mended = mend(&source, case).map_err(lost)?;
     let findings = mended.before.findings.clone();
     if let Some(why) = unsupported(&mended.before) {
         return Err(why);

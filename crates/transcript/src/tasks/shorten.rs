@@ -6,6 +6,7 @@ use crate::examine::mend::examine_read;
 use crate::model::context_tokens::ContextTokens;
 use crate::model::overflow::{tokens_named, window_named};
 use crate::model::policy::{Depth, Policy, WINDOW_TOKENS};
+use crate::model::situation::Case;
 use crate::plan::{Plan, Rendered};
 use crate::read::scan::Reading;
 use crate::rule::bound_thinking::bound;
@@ -152,13 +153,14 @@ pub struct Shortened {
 /// let done = shorten(&reading, &Default::default(), &length, 200).unwrap();
 /// assert!(done.tokens <= 200 && done.recovered.shares.unwrap().kept >= 60);
 /// ```
-pub fn shorten(
+pub fn shorten<'a>(
     reading: &Reading<'_>,
-    policy: &Policy,
+    case: impl Into<Case<'a>>,
     length: &Length,
     target: u64,
 ) -> Result<Shortened, Fault> {
-    let mut search = PlanSearch { reading, policy, length, target, best: None, unable: None };
+    let case = case.into();
+    let mut search = PlanSearch { reading, case, length, target, best: None, unable: None };
     let first = search.cut(2)?;
     if search.misses() {
         search.leave_out(None)?;
@@ -176,7 +178,7 @@ pub fn shorten(
     if search.misses() {
         let message_chars_max = MESSAGE_CHARS_MAX - MARKER_CHARS;
         let request = CompactRequest { stay: Stay::Last(KEEP_LAST), summary: None, message_chars_max };
-        let last = leave_out(reading, policy, None, &request)?;
+        let last = leave_out(reading, case, None, &request)?;
         search.weigh(last)?;
     }
     search.done()
@@ -185,7 +187,7 @@ pub fn shorten(
 /// Tries plans, one after the other.
 struct PlanSearch<'a> {
     reading: &'a Reading<'a>,
-    policy: &'a Policy,
+    case: Case<'a>,
     length: &'a Length,
     target: u64,
     best: Option<Best>,
@@ -206,7 +208,7 @@ impl PlanSearch<'_> {
 
     /// Tries to cut texts, and returns the plan.
     fn cut(&mut self, by: u64) -> Result<Option<Plan>, Fault> {
-        let done = cut(self.reading, self.policy, by)?;
+        let done = cut(self.reading, self.case, by)?;
         let plan =
             done.repair.as_ref().ok().map(|repair| repair.plan.clone()).filter(|plan| !plan.is_empty());
         self.weigh(done)?;
@@ -219,7 +221,7 @@ impl PlanSearch<'_> {
         let mut room = most;
         for _ in 0..TRIES {
             let request = CompactRequest { stay: Stay::Fitting(room), summary: None, message_chars_max: 0 };
-            let done = leave_out(self.reading, self.policy, first.cloned(), &request)?;
+            let done = leave_out(self.reading, self.case, first.cloned(), &request)?;
             let Some(estimated) = self.weigh(done)?.filter(|estimated| *estimated > most) else { break };
             room = room.saturating_sub(estimated - most + 1);
         }
@@ -256,7 +258,7 @@ impl PlanSearch<'_> {
 
     fn done(self) -> Result<Shortened, Fault> {
         let Some(Best { recovered, tokens }) = self.best else {
-            let before = examine_read(self.reading, self.policy)?;
+            let before = examine_read(self.reading, self.case)?;
             let repair = Err(self.unable.unwrap_or(Unable::Nothing));
             let recovered = RecoveredText { before, repair, shares: None };
             return Ok(Shortened {
@@ -266,14 +268,14 @@ impl PlanSearch<'_> {
                 unable: None,
             });
         };
-        let recovered = reset_gauges(self.reading.source, self.policy, recovered)?;
+        let recovered = reset_gauges(self.reading.source, self.case, recovered)?;
         let from = recovered.shares.map_or(0, |shares| shares.from);
-        let mut thinking_removed = signed(self.reading, self.policy, from);
+        let mut thinking_removed = signed(self.reading, self.case, from);
         if let Ok(repair) = &recovered.repair
             && thinking_removed > 0
         {
             let shorter = Rendered::new(self.reading.source, &repair.plan);
-            let left = signed(&Reading::new(&shorter)?, self.policy, 0);
+            let left = signed(&Reading::new(&shorter)?, self.case, 0);
             thinking_removed = thinking_removed.saturating_sub(left);
         }
         Ok(Shortened { recovered, tokens, thinking_removed, unable: self.unable })
@@ -281,7 +283,7 @@ impl PlanSearch<'_> {
 }
 
 /// How many entries in context hold bound thinking, from an offset in the file on.
-fn signed(reading: &Reading<'_>, policy: &Policy, from: u64) -> u64 {
-    let Some(session) = Session::of(reading, policy, Depth::Sizes) else { return 0 };
+fn signed(reading: &Reading<'_>, case: Case<'_>, from: u64) -> u64 {
+    let Some(session) = Session::of(reading, case, Depth::Sizes) else { return 0 };
     bound(&session).iter().filter(|&&entry| session.entry(entry).span.start >= from).count() as u64
 }

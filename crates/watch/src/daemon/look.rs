@@ -23,7 +23,7 @@ use tracing::debug;
 use transcript::finding::Severity;
 use transcript::overflow::Failure;
 use transcript::policy::Selection;
-use transcript::{Examination, Finding};
+use transcript::{Examination, Finding, Situation};
 
 /// How many times in a row a session is recovered before the daemon gives up.
 const RESCUES_MAX: u64 = 3;
@@ -279,8 +279,8 @@ impl Looker {
             return Ok(FileLook::from_outcome(Some(known), None));
         }
         // `soon` judges the next append.
-        let policy = way.late.policy.map(|policy| policy.now_ms = now_ms());
-        let outcome = maintain(path, root, &Options { policy, ..way.late.clone() })?;
+        let situation = Situation { now_ms: now_ms(), ..Situation::default() };
+        let outcome = maintain(path, root, &Options { situation, ..way.late.clone() })?;
         if outcome.ending == Ending::Fixed {
             drop(self.memory().take(path));
         }

@@ -4,8 +4,8 @@ use crate::config::{Config, WatchMode};
 use crate::daemon::queue::{Pace, Settle};
 use keeper::Options;
 use std::time::Duration;
-use transcript::Policy;
 use transcript::policy::SignedThinking;
+use transcript::{Policy, Situation};
 
 /// How long a session must have been quiet before it is recovered.
 const RESCUE_SETTLE: Duration = Duration::from_secs(60);
@@ -46,6 +46,7 @@ impl Config {
     pub(crate) fn options(&self, mode: WatchMode, pace: Pace) -> Options {
         let waits = pace == Pace::Soon && self.settle().late.is_some();
         let policy = if waits { self.policy.map(Policy::leave_history) } else { self.policy.clone() };
+        let situation = Situation { hold_history: waits, ..Situation::default() };
         let mode = match mode {
             WatchMode::Observe => keeper::Mode::Look,
             WatchMode::Enforce => keeper::Mode::Fix,
@@ -56,6 +57,7 @@ impl Config {
         let worth = Some(worth);
         Options {
             policy,
+            situation,
             mode,
             settle,
             settle_stale,

@@ -423,7 +423,15 @@ fn a_wrong_leaf_and_a_lost_identity_are_said_and_mended() {
                 finding.message
             );
         }
-        let other = read_to_examine(&path, None, &Policies::default(), examine_read).unwrap().findings;
+        let other = read_to_examine(
+            &path,
+            None,
+            &Policies::default(),
+            &transcript::Situation::default(),
+            |reading, case| examine_read(reading, case),
+        )
+        .unwrap()
+        .findings;
         let messages =
             |found: &[Finding]| -> Vec<_> { found.iter().map(|one| one.message.clone()).collect() };
         assert_eq!(messages(&other), messages(&told), "{damage}");

@@ -9,6 +9,7 @@ use super::{PROFILES, find};
 use crate::examine::mend::{examine, mend};
 use crate::model::finding::{Held, Safety};
 use crate::model::policy::{CutShape, Kept, Policy, Selection};
+use crate::model::situation::{Case, Situation};
 use crate::plan::Rendered;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -70,24 +71,25 @@ impl ProfileStory {
 
     /// The messages as the policy leaves them. A second run changes nothing.
     #[track_caller]
-    fn under(&self, policy: &Policy) -> Vec<Value> {
-        let once = mended(&self.bytes(), policy);
-        assert_eq!(mended(&once, policy), once);
+    fn under<'a>(&self, case: impl Into<Case<'a>>) -> Vec<Value> {
+        let case = case.into();
+        let once = mended(&self.bytes(), case);
+        assert_eq!(mended(&once, case), once);
         let lines = once.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).skip(1);
         lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()["message"].take()).collect()
     }
 
     /// What is left of each text of a result.
     #[track_caller]
-    fn left(&self, policy: &Policy) -> Vec<CutText> {
-        let messages = self.under(policy);
+    fn left<'a>(&self, case: impl Into<Case<'a>>) -> Vec<CutText> {
+        let messages = self.under(case);
         let results = messages.iter().filter(|message| message["role"] == "toolResult");
         results.flat_map(|result| texts(&result["content"])).map(|text| CutText::parse(&text)).collect()
     }
 }
 
-fn mended(bytes: &[u8], policy: &Policy) -> Vec<u8> {
-    let plan = mend(&bytes, policy).unwrap().repair.unwrap().plan;
+fn mended(bytes: &[u8], case: Case<'_>) -> Vec<u8> {
+    let plan = mend(&bytes, case).unwrap().repair.unwrap().plan;
     let rendered = Rendered::new(&bytes, &plan);
     read_span(&rendered, Span::new(0, rendered.len())).unwrap()
 }
@@ -540,11 +542,13 @@ fn openclaw_5057_ttl() {
         ("nobody knows when", Value::Null, 300_000, Whole(9_000)),
         ("ttl 0", json!(now), 0, Cut(0, 9_000, 0)),
     ] {
-        let mut policy = Policy { now_ms: Some(now), ..eager.clone() };
+        let mut policy = eager.clone();
         policy.crowded.cache_ttl_ms = ttl_ms;
+        let situation = Situation { now_ms: Some(now), ..Situation::default() };
+        let at = Case { policy: &policy, situation: &situation };
         let story = spoke_at(written);
-        assert_eq!(story.left(&policy), [expected], "{case}");
-        let held = examine(&&story.bytes()[..], &policy).unwrap().findings.into_iter();
+        assert_eq!(story.left(at), [expected], "{case}");
+        let held = examine(&&story.bytes()[..], at).unwrap().findings.into_iter();
         let held = held.filter(|finding| finding.fix.safety == Safety::Held(Held::WarmCache)).count();
         assert_eq!(held, usize::from(expected == Whole(9_000)), "{case}: it says why");
     }
@@ -555,14 +559,14 @@ fn openclaw_5057_ttl() {
 fn history_is_held_for_a_while() {
     let story = ProfileStory::new().user("go").turn("c", "fetch", &xs(9_000)).turn("d", "fetch", &xs(60_000));
     let story = story.said("1").said("2").said("3").said("4").result("ghost", "?").said("ok");
-    let mut policy = Policy { hold_history: true, ..policy("chatcli") };
+    let (policy, situation) = (policy("chatcli"), Situation { hold_history: true, ..Situation::default() });
+    let holding = Case { policy: &policy, situation: &situation };
     let cut = Cut(5_000, 54_000, 1_000);
-    assert_eq!(story.left(&policy), [Whole(9_000), cut]);
-    let found = examine(&&story.bytes()[..], &policy).unwrap().findings;
+    assert_eq!(story.left(holding), [Whole(9_000), cut]);
+    let found = examine(&&story.bytes()[..], holding).unwrap().findings;
     let held = |finding: &&crate::Finding| finding.fix.safety == Safety::Held(Held::RecentlyUsed);
     assert!(found.iter().filter(held).all(|finding| finding.rule.code() == "S14"));
     assert_eq!(found.iter().filter(held).count(), 2);
-    policy.hold_history = false;
     assert_eq!(story.left(&policy), [Cut(0, 9_000, 0), Cut(0, 60_000, 0)]);
 }
 

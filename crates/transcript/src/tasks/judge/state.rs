@@ -442,7 +442,7 @@ fn are_stable(session: &Session<'_>, findings: &[Finding], floor: u32, open: boo
     // What may be removed is reported again when the file grows.
     stable &=
         !RULES.iter().any(|rule| rule.repeats == Repeats::Counted && policy.selection.allows(rule.code()));
-    let strip = policy.thinking_in_force() == SignedThinking::Strip;
+    let strip = session.case().thinking() == SignedThinking::Strip;
     let mut in_turn = false;
     for finding in findings {
         let (rule, safety) = (finding.rule, finding.fix.safety);
@@ -474,7 +474,7 @@ fn are_stable(session: &Session<'_>, findings: &[Finding], floor: u32, open: boo
 fn is_binding(session: &Session<'_>, findings: &[Finding]) -> bool {
     let may = |finding: &Finding| matches!(finding.fix.safety, Safety::Safe | Safety::Guarded(_));
     let visible = findings.iter().any(|finding| finding.rule.model_sees && may(finding));
-    let gated = visible && session.policy.thinking_in_force() != SignedThinking::Ignore;
+    let gated = visible && session.case().thinking() != SignedThinking::Ignore;
     let remembered = findings.iter().any(|finding| finding.rule.heals == Heals::Refusals);
     gated || !(remembered || bound_thinking::is_uncut(session))
 }
@@ -504,7 +504,7 @@ fn entry_alone_decides(session: &Session<'_>, finding: &Finding, floor: u32) -> 
             && bound_thinking::model_binds(session.transcript.id_text(session.entry(entry).model))
     };
     let moves = session.format.shape == Shape::Graph
-        && session.policy.thinking_in_force() != SignedThinking::Ignore
+        && session.case().thinking() != SignedThinking::Ignore
         && session.live.iter().any(binds);
     finding.rule.entry_decides && (!finding.rule.model_sees || !moves)
 }
