@@ -344,7 +344,8 @@ mod tests {
         let other = read(1, "", 60).concat().replace(r#""path":"a""#, r#""path":"b""#);
         let policy = Arc::new(Policy::default());
         let judged = |known: &str, more: &str| {
-            let (mut judge, _) = Judge::new(&known.as_bytes(), &policy).unwrap();
+            let (mut judge, _) =
+                Judge::new(&known.as_bytes(), &policy, &crate::Situation::default()).unwrap();
             judge.append(&[known, more].concat().as_bytes()).unwrap()
         };
         let known = [BEGIN, &first].concat();
