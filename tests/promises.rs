@@ -324,7 +324,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             tools_keep: tools.0,
             tools_only: tools.1,
             tool_chars_max: tools.2.into_iter().map(|(tool, limit)| (tool.to_string(), limit)).collect(),
-            selection: Selection { select, ignore, allow },
+            selection: Selection { select, ignore, allow, ..Selection::default() },
             ..Policy::default()
         })
 }

@@ -23,7 +23,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
 use transcript::overflow::last_error;
-use transcript::profile::{self, PROFILES};
+use transcript::profile::{self, PROFILES, Profile};
 use transcript::refusal::{self, Blame, FAMILIES, Family};
 use transcript::request::{Blame as At, blame};
 use transcript::rule::{self, RULES, Rule};
@@ -240,6 +240,7 @@ struct ProfileLine {
     profile: &'static str,
     what: &'static str,
     source: &'static str,
+    reproduces: &'static str,
 }
 
 fn answer(ask: &mut Ask<'_>) -> CommandResult {
@@ -263,11 +264,17 @@ fn answer(ask: &mut Ask<'_>) -> CommandResult {
         return Ok(ExitStatus::Clean);
     };
     if let Some(profile) = profile::find(what) {
-        let (name, what, source) = (profile.name, profile.what, profile.source);
+        let Profile { name, what, source, version, .. } = *profile;
         if ask.is_json() {
-            return Ok(print_json(&ProfileLine { kind: "profile", profile: name, what, source }));
+            return Ok(print_json(&ProfileLine {
+                kind: "profile",
+                profile: name,
+                what,
+                source,
+                reproduces: version,
+            }));
         }
-        print_lines(&format!("{name}\n\n{what}\n\nSource: {source}"));
+        print_lines(&format!("{name}\n\n{what}\n\nReproduces: {version}\nSource: {source}"));
     } else if let Some(rule) = rule::find(what) {
         describe(rule, ask);
         if let Some(path) = &ask.file.clone() {

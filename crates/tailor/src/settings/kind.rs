@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::Value;
 use transcript::Policy;
+use transcript::policy::Selection;
 use transcript::profile::Profile;
 
 /// Accesses a setting.
@@ -92,8 +93,11 @@ pub(crate) enum Scalar {
 fn profile_edit(profile: &'static Profile) -> SettingEdit {
     SettingEdit::new(move |settings| {
         let policy = &mut settings.policy;
-        let (thinking, selection) = (policy.thinking, std::mem::take(&mut policy.selection));
-        *policy = Policy { thinking, selection, downscale: policy.downscale, ..profile.policy() };
+        let (thinking, chosen) = (policy.thinking, std::mem::take(&mut policy.selection));
+        let limits = profile.policy();
+        let allowed_by_profile = limits.selection.allowed_by_profile.clone();
+        let selection = Selection { allowed_by_profile, ..chosen };
+        *policy = Policy { thinking, selection, downscale: policy.downscale, ..limits };
     })
 }
 

@@ -491,6 +491,8 @@ pub struct Selection {
     pub ignore: Vec<String>,
     /// Also make the guarded fixes of these rules.
     pub allow: Vec<String>,
+    /// Of these rules as well, because a profile says so.
+    pub allowed_by_profile: Vec<String>,
 }
 
 impl Selection {
@@ -511,7 +513,7 @@ impl Selection {
 
     /// Whether the user lets a rule do more than what is safe.
     pub(crate) fn allows(&self, code: &str) -> bool {
-        self.allow.iter().any(|allowed| allowed == code)
+        self.allow.iter().chain(&self.allowed_by_profile).any(|allowed| allowed == code)
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Profile {
     pub what: &'static str,
     /// Where it is from.
     pub source: &'static str,
+    /// The version that it reproduces.
+    pub version: &'static str,
     policy: fn() -> Policy,
 }
 
@@ -42,6 +44,7 @@ pub const PROFILES: &[Profile] = &[
                results first. Nothing ages; from 80 % of the window on the oldest results are shortened until it is \
                below 60 %.",
         source: "the best of the others",
+        version: "of this program",
         policy: Policy::default,
     },
     Profile {
@@ -52,12 +55,14 @@ pub const PROFILES: &[Profile] = &[
                four turns one line with size and kind. Failures and results of tools that write or run something do \
                not age. Of a file that was read again only the later text stays.",
         source: "ChatCLI 1.188.0: truncation.go, tool_result_budget.go, microcompact.go and its documentation",
+        version: "ChatCLI 1.188.0; repeated reads as of 1.190",
         policy: chatcli,
     },
     Profile {
         name: "chatcli-head",
         what: "The same as chatcli, but failures and results of tools that write or run something age like all others.",
         source: "ChatCLI 1.188.0 as its code does it",
+        version: "ChatCLI 1.188.0; repeated reads as of 1.190",
         policy: chatcli_head,
     },
     Profile {
@@ -66,6 +71,7 @@ pub const PROFILES: &[Profile] = &[
                with tool and size. Shells keep 10,000, subagents 15,000, each 70 % head; file reads the first 500 lines \
                and 20,000.",
         source: "agent-max #38: context.ts, truncate.ts, shell.ts, claude-subagent.ts, fs.ts",
+        version: "agent-max of 2026-05-09",
         policy: agent_max,
     },
     Profile {
@@ -75,6 +81,7 @@ pub const PROFILES: &[Profile] = &[
                each. The last three messages of the model, and what stands before the first one of the user, stay. \
                All that only once the model's last message is five minutes old, so that no prompt cache holds it.",
         source: "OpenClaw #5057 and its context pruning",
+        version: "OpenClaw 2026.9.6 with contextPruning.mode set by hand; the cap as in #5057, which was not merged",
         policy: openclaw_5057,
     },
     Profile {
@@ -82,6 +89,7 @@ pub const PROFILES: &[Profile] = &[
         what: "In UTF-16 units: the first 32,000 of a result, spent on its texts in order. A message over 100,000 \
                characters, or over half the window with a fifth to spare, is reported as too long for the summariser.",
         source: "OpenClaw #10915",
+        version: "OpenClaw #10915, which was not merged",
         policy: openclaw_10915,
     },
 ];
@@ -161,7 +169,7 @@ fn chatcli() -> Policy {
         },
         crowded: Crowded::OFF,
         // CC !1445: earlier reads of a path that a later one covers become stubs.
-        selection: Selection { allow: owned(&["S24"]), ..Selection::default() },
+        selection: Selection { allowed_by_profile: owned(&["S24"]), ..Selection::default() },
         ..Policy::default()
     }
 }
