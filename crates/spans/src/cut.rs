@@ -605,21 +605,30 @@ mod tests {
         }
     }
 
-    /// Which half of what may stay the line break is in, and that it is not the first of what stays after the cut.
+    /// How much stays of a text of so many letters and a line break behind `before` of them.
+    fn stays(before: usize, letters: usize, keep: Keep, lines: CutLines) -> u64 {
+        let raw = "x".repeat(before) + "\\n" + &"y".repeat(letters - before);
+        let measure = Measure::counted(Span::new(0, raw.len() as u64), letters as u64 + 1, Unit::Chars);
+        let cut = cut(&raw.as_bytes(), &measure, keep, lines).unwrap();
+        cut.head + cut.tail
+    }
+
+    /// Which half of what may stay the line break is in; and for some, that it is not the first of what stays after the cut.
     #[test]
-    fn a_line_that_ends_inside_is_cut_at_its_end() {
-        let cut_inside = |raw: &str, head, tail| {
-            let measure = Measure::counted(Span::new(0, raw.len() as u64), 80, Unit::Chars);
-            let cut = cut(&raw.as_bytes(), &measure, Keep { head, tail }, CutLines::Inside).unwrap();
-            cut.head + cut.tail
-        };
-        for (before, stays) in [(4, 10), (5, 10), (6, 7), (8, 9), (9, 10), (10, 10)] {
-            let raw = "x".repeat(before) + "\\n" + &"y".repeat(79 - before);
-            assert_eq!(cut_inside(&raw, 10, 0), stays, "{raw}");
+    fn a_text_is_cut_at_the_end_of_a_line_in_the_right_half() {
+        let (head, tail) = (Keep { head: 10, tail: 0 }, Keep { head: 0, tail: 10 });
+        for (before, half, inside) in [(3, 10, 10), (4, 5, 10), (5, 6, 10), (6, 7, 7), (8, 9, 9), (9, 10, 10)]
+        {
+            assert_eq!(stays(before, 79, head, CutLines::Half), half, "{before}");
+            assert_eq!(stays(before, 79, head, CutLines::Inside), inside, "{before}");
         }
-        for (before, stays) in [(0, 10), (1, 8), (4, 5), (5, 10), (9, 10)] {
-            let raw = "x".repeat(70 + before) + "\\n" + &"y".repeat(9 - before);
-            assert_eq!(cut_inside(&raw, 0, 10), stays, "{raw}");
+        for (before, half, inside) in [(0, 9, 10), (1, 8, 8), (4, 5, 5), (5, 10, 10), (9, 10, 10)] {
+            assert_eq!(stays(70 + before, 79, tail, CutLines::Half), half, "{before}");
+            assert_eq!(stays(70 + before, 79, tail, CutLines::Inside), inside, "{before}");
+        }
+        // Far from the cut, and too far.
+        for (before, far) in [(1_400, 1_401), (1_000, 1_001), (998, 2_000)] {
+            assert_eq!(stays(before, 9_999, Keep { head: 2_000, tail: 0 }, CutLines::Half), far, "{before}");
         }
     }
 
