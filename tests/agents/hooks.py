@@ -31,7 +31,8 @@ def run(bench):
     advice = r"tailor explain \1" if bench.agent.only_read else r"run: tailor fix (--select \1 )?"
     warned = re.search(rf"this session is broken \((\w+)[\w, ]*\)\. .*{advice}", heard)
     yield "start: says what is wrong", GOOD if warned else "not warned", heard[:3000]
-    skilled = any("read-cut-text" in str(asked.body) for asked in bench.stub.log if asked.prompt == 9)
+    bodies = [str(asked.body) for asked in bench.stub.log if asked.prompt == 9]
+    skilled = any("read-cut-text" in body and "repair-session" in body for body in bodies)
     yield "skill: the model is told", GOOD if skilled else "not in the request", ""
     if bench.agent.only_read:
         time.sleep(SETTLED)

@@ -53,6 +53,12 @@ function session(seed, hostile) {
   return out.map((entry) => JSON.stringify(entry) + "\n").join("");
 }
 
+// The same without one result, which is an error.
+function lost(text) {
+  const all = text.split("\n"), gone = all.find((line) => line.includes('"toolCallId":"c5"')), { id, parentId } = JSON.parse(gone);
+  return all.filter((line) => line !== gone).join("\n").replaceAll(`"parentId":"${id}"`, `"parentId":"${parentId}"`);
+}
+
 function folder(name, files) {
   const dir = path.join(work, name);
   for (const [file, text] of files) {
@@ -155,13 +161,32 @@ async function codesAreExplained(page) {
   }
 }
 
+// Who looks for help finds it first: what happened, and a command that works in any folder.
+async function helpIsFirst(browser, page, dir) {
+  const told = lines("doctor", "--json", dir).filter((line) => line.command && ["dead", "dying", "broken", "forgets", "too long", "refused"].includes(line.state));
+  const shown = await page.$$eval("#main .help li", (all) => all.map((one) => [one.querySelector("code").textContent, one.querySelector("p").textContent]));
+  assert.equal(shown.length, Math.min(told.length, 100), "each is listed");
+  assert.ok(told.length > 2 || path.basename(dir) !== "few", "some are broken");
+  const commands = new Set(told.map((line) => line.command));
+  for (const [command, sentence] of shown) assert.ok(commands.has(command) && sentence.endsWith("."), command + " " + sentence);
+  const heads = await page.$$eval("#main > h2", (all) => all.map((one) => one.textContent));
+  assert.deepEqual(heads.slice(0, told.length ? 2 : 1), told.length ? ["Sessions that need help", "Sessions"] : ["Sessions"]);
+  // From within the folder the paths are relative, and the commands are not.
+  const file = path.join(work, "relative.html");
+  spawnSync(tailor, ["report", ".", "-o", file], { env: environment, cwd: dir });
+  const { page: again } = await open(browser, file);
+  const absolute = await again.$$eval("#main .help code", (all) => all.map((one) => one.textContent));
+  assert.deepEqual(absolute.sort(), shown.map(([command]) => command).sort());
+  await again.close();
+}
+
 // The command that is copied is the one that `doctor` names.
 async function commandsAreRight(page, dir) {
   const told = lines("doctor", "--json", dir).filter((line) => line.command && ["broken", "too long"].includes(line.state));
   for (const { path: file, command } of told.slice(0, 3)) {
     const link = await page.evaluate((wanted) => [...document.querySelectorAll("#table a")].find((a) => a.dataset.path === wanted)?.getAttribute("href"), file);
     await page.evaluate((to) => { location.hash = to; }, link);
-    await page.waitForFunction((to) => document.querySelector("#one .path, #one h2")?.textContent === to, file);
+    await page.waitForFunction((to) => [...document.querySelectorAll("#one .path, #one h2")].some((one) => one.textContent === to), file);
     assert.equal(await page.textContent("#one .command code"), command);
     await page.click("#one .command button");
     await page.waitForFunction(() => ["Copied", "Marked"].includes(document.querySelector("#one .command button").textContent));
@@ -188,7 +213,7 @@ async function drillsDown(page, top) {
 
 async function looks(browser, file, name) {
   for (const colorScheme of ["light", "dark"]) {
-    for (const [size, width, height] of [["desktop", 1280, 900], ["phone", 390, 844]]) {
+    for (const [size, width, height] of [["desktop", 1280, 900], ["phone", 390, 844], ["screen", 1920, 1080]]) {
       const { page, wrong } = await open(browser, file, { viewport: { width, height }, colorScheme });
       const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
       const light = back.match(/\d+/g).slice(0, 3).every((part) => Number(part) > 200);
@@ -218,6 +243,7 @@ async function check(browser, name, dir, ...extra) {
   const { scan, top } = await numbersAreRight(page, dir);
   await tableSorts(page, scan, top);
   await codesAreExplained(page);
+  await helpIsFirst(browser, page, dir);
   await drillsDown(page, top);
   await commandsAreRight(page, dir);
   assert.deepEqual(wrong, [], name);
@@ -289,7 +315,7 @@ async function manySessions(browser, name, texts) {
   if (screenshots) fs.mkdirSync(screenshots, { recursive: true });
   const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-background-networking"] });
   try {
-    const few = [...Array(8).keys()].map((n) => [`project/${n}.jsonl`, session(n * 37)]);
+    const few = [...Array(8).keys()].map((n) => [`project/${n}.jsonl`, n % 3 === 1 ? lost(session(n * 37)) : session(n * 37)]);
     const plain = await check(browser, "few", folder("few", few));
     assert.ok(!plain.text.includes("now now"), "no content unless asked for");
     assert.ok(plain.text.includes("go on with 0"), "titles, which only the owner of the page can read");

@@ -180,6 +180,8 @@ struct Data {
     made: String,
     content: bool,
     titles: bool,
+    /// The folder that relative paths begin at.
+    here: String,
     parts: Vec<&'static str>,
     standings: Vec<&'static str>,
     tools: Vec<String>,
@@ -221,7 +223,7 @@ struct SessionRow(
     &'static str,
     usize,
     i64,
-    /// Its path as a word of a shell, unless it is that already.
+    /// Its whole path as a word of a shell, unless it is that already.
     Option<String>,
     /// Errors, and findings.
     u64,
@@ -447,6 +449,7 @@ impl Page {
             made,
             content: shown.content,
             titles: shown.titles,
+            here: absolute(Path::new("")),
             parts: Category::ALL.map(Category::name).to_vec(),
             standings: Standing::ALL.map(Standing::name).to_vec(),
             tools: tools.names,
@@ -499,13 +502,20 @@ fn begin(title: &str, bytes: usize) -> String {
     title.chars().take_while(fits).collect()
 }
 
+/// The path from the root on; of a folder with a separator at its end.
+fn absolute(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    here.join(path).to_string_lossy().into_owned()
+}
+
 fn session_row(looked: &ScanResult, title_bytes: usize, names: &mut NameList) -> SessionRow {
     let weighed = &looked.weighed;
     let path = Path::new(&weighed.path);
     let name = path.file_name().map_or(weighed.path.as_str(), |name| name.to_str().unwrap_or_default());
     let folder = weighed.path.strip_suffix(name).unwrap_or_default();
     let title = looked.headline.title.as_deref().unwrap_or_default();
-    let word = shell_word(&weighed.path);
+    let whole = absolute(path);
+    let word = shell_word(&whole);
     SessionRow(
         names.id(folder),
         name.to_string(),
@@ -516,7 +526,7 @@ fn session_row(looked: &ScanResult, title_bytes: usize, names: &mut NameList) ->
         looked.state.name(),
         looked.messages.brought_back,
         looked.command.as_deref().map_or(-1, |command| names.id(command)),
-        (word != weighed.path).then_some(word),
+        (word != whole).then_some(word),
         looked.errors,
         count(&looked.findings),
         weighed.bytes,

@@ -9,7 +9,8 @@ const sessions = data.sessions.map((row, n) => {
   const named = (id) => data.names[id] || "";
   session.path = named(session.folder) + session.file;
   session.project = named(session.project);
-  session.command = session.command >= 0 ? named(session.command) + (session.word || session.path) : "";
+  session.word = session.word || (/^([A-Za-z]:)?[/\\]/.test(session.path) ? "" : data.here) + session.path;
+  session.command = session.command >= 0 ? named(session.command) + session.word : "";
   return Object.assign(session, data.drawn[n]);
 });
 const SVG = "http://www.w3.org/2000/svg";
@@ -190,10 +191,10 @@ function legend(used) {
     ? make("li", {}, make("i", { style: `background:var(--p${n})` }), part(n)) : null));
 }
 
-function beforeAfter(before, after, tokens, tokensAfter) {
+function beforeAfter(before, after, tokens, tokensAfter, back) {
   return [make("h3", {}, "The file, before and after a fix"),
     stacks([["before", before], ["after", after]], size, "Bytes"),
-    make("h3", {}, "The context, before and after a fix"),
+    make("h3", {}, "The context, before and after a fix" + (back ? `: +${plural(back, "message")}` : "")),
     stacks([["before", tokens], ["after", tokensAfter]], (n) => grouped(n) + " tok.", "Tokens"),
     legend(before)];
 }
@@ -241,6 +242,28 @@ function overTurns(points, turns) {
   make("figcaption", {}, label + ". Dashed: compactions. Triangles: cuts, made (full) or to make (empty)."));
 }
 
+// --- sessions that need help ---
+
+const SENTENCES = { forgets: (s) => `The agent sends only a part of it; the repair brings ${plural(s.back, "message")} back.`,
+  "too long": (s) => `Its ${grouped(s.tokens)} tokens do not fit the model's context window.`,
+  refused: () => "The provider refused the last request.",
+  dead: () => "The agent does not load all of it any more, and the rest is refused.",
+  dying: () => "Soon the agent will not load all of it any more.",
+  broken: (s) => { const worst = (s.findings || [])[0]; return worst ? data.rules[worst[0]][2][0] : "The agent or the API refuses it."; } };
+// How many are listed, and how many more can be unfolded.
+const HELP_SHOWN = 10, HELP_FOLDED = 90;
+
+function help() {
+  const needing = sessions.map((session, n) => [session, n]).filter(([session]) => SENTENCES[session.state] && session.command);
+  if (!needing.length) return [];
+  const one = ([session, n]) => make("li", {}, make("a", { href: `#s${n}` }, session.title || session.path), " ",
+    severityOf(session.state), session.back ? ` +${plural(session.back, "message")}` : null, make("p", {}, SENTENCES[session.state](session)), command(session.command));
+  const folded = needing.slice(HELP_SHOWN, HELP_SHOWN + HELP_FOLDED), more = needing.length - HELP_SHOWN;
+  return [make("h2", {}, "Sessions that need help"), make("ul", { class: "help" }, ...needing.slice(0, HELP_SHOWN).map(one)),
+    more > 0 ? make("details", {}, make("summary", {}, `${grouped(more)} more${more > HELP_FOLDED ? `, of which ${HELP_FOLDED} are here` : ""}`),
+      make("ul", { class: "help" }, ...folded.map(one))) : null];
+}
+
 // --- all sessions ---
 
 function findings(rows) {
@@ -268,13 +291,13 @@ function explanations() {
 const COLUMNS = [
   { title: "session", class: "path", of: (s) => s.title || s.path, text: true },
   { title: "project", class: "wide name", of: (s) => s.project, text: true },
-  { title: "format", class: "wide", of: (s) => s.format, text: true },
+  { title: "format", class: "widest", of: (s) => s.format, text: true },
   { title: "written", class: "wide date", of: (s) => s.modified, show: (s) => day(s.modified) },
   { title: "errors", class: "n", of: (s) => s.errors, show: (s) => s.errors ? make("span", { class: "error" }, grouped(s.errors)) : "0" },
   { title: "size", class: "n", of: (s) => s.bytes, show: (s) => size(s.bytes) },
   { title: "after a fix", class: "n wide", of: (s) => s.after, show: (s) => size(s.after) },
   { title: "context, tokens", class: "n wide", of: (s) => s.tokens, show: (s) => grouped(s.tokens) },
-  { title: "turns", class: "n wide", of: (s) => s.turns, show: (s) => grouped(s.turns) },
+  { title: "turns", class: "n widest", of: (s) => s.turns, show: (s) => grouped(s.turns) },
   { title: "findings", class: "n", of: (s) => s.found, show: (s) => grouped(s.found) },
 ];
 
@@ -335,7 +358,7 @@ function sessionTable() {
   mark();
   return [make("div", { class: "find" }, make("label", { for: "find" }, "Find"),
     make("input", { type: "search", id: "find", on: { input: find } }), told),
-  make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sessions" },
+  make("div", { class: "scroll high", tabindex: "0", role: "region", "aria-label": "Sessions" },
     make("table", { id: "table", "aria-label": "Sessions" }, make("thead", {}, make("tr", {}, ...heads)), body)), more];
 }
 
@@ -373,7 +396,7 @@ const severityOf = (state) => make("span", { class: "error" }, state);
 // A session of which only a row is told, so that the page stays small.
 function inShort(session) {
   return [...about(session), make("p", {}, `This page shows the ${grouped(data.drawn.length)} sessions with most errors and of the largest size one by one. For this one, run:`),
-    command("tailor report " + (session.word || session.path) + " --output report.html")].filter(Boolean);
+    command("tailor report " + session.word + " --output report.html")].filter(Boolean);
 }
 
 function ofSession(session) {
@@ -398,7 +421,7 @@ function ofSession(session) {
     session.unmended ? make("p", { class: "error" }, session.unmended) : null, ...findings,
     make("h3", {}, "What fills the context"), ...context(parts, session.tools, session.tokens, "the context of this session"),
     session.points.length > 1 ? make("h3", {}, "Size over turns") : null, session.points.length > 1 ? overTurns(session.points, session.turns) : null,
-    ...beforeAfter(session.parts, session.partsAfter, parts, session.partTokensAfter),
+    ...beforeAfter(session.parts, session.partsAfter, parts, session.partTokensAfter, session.back),
     make("div", { class: "pair" },
       make("div", {}, make("h3", {}, "Where the bytes are"),
         bars("Where the bytes are", "bytes", session.standings.map((b, n) => [standing(n), b, size(b)]).filter((r) => r[1] > 0), session.bytes)),
@@ -469,14 +492,14 @@ function drawAll(main) {
       ["After a fix", size(t.after), `${size(Math.max(0, t.bytes - t.after))} less`],
       ["In contexts", grouped(t.tokens) + " tokens", t.exact ? "exact" : "estimated"],
       ["Errors", grouped(errors), `in ${plural(broken, "session")}`], ["Findings", grouped(t.findings), `in ${plural(t.ailing, "session")}`]]),
-    make("h2", {}, "Findings by rule"), findings(data.findings),
+    ...help().filter(Boolean), make("h2", { id: "sessions" }, "Sessions"), ...sessionTable(), drill,
     make("h2", {}, "What fills the contexts"), ...context(data.partTokens, data.toolRows, t.tokens, "the contexts of all sessions"),
-    make("h2", {}, "Before and after a fix"), ...beforeAfter(data.partBytes, data.partBytesAfter, data.partTokens, data.partTokensAfter),
+    make("h2", {}, "Before and after a fix"), ...beforeAfter(data.partBytes, data.partBytesAfter, data.partTokens, data.partTokensAfter, sum(sessions.map((session) => session.back))),
     make("div", { class: "pair" },
       make("div", {}, make("h2", {}, "Where the bytes are"),
         bars("Where the bytes are", "bytes", data.standingBytes.map((b, n) => [standing(n), b, size(b)]).filter((r) => r[1] > 0), t.bytes)),
       make("div", {}, make("h2", {}, "Tools"), toolBars(t.bytes))),
-    fieldsAndKinds(t.bytes), make("h2", { id: "sessions" }, "Sessions"), ...sessionTable(), drill);
+    fieldsAndKinds(t.bytes), make("h2", {}, "Findings by rule"), findings(data.findings));
 }
 
 function draw() {
