@@ -84,9 +84,10 @@ fn the_error_may_come_from_standard_input_and_the_file_first() {
 fn examples_of_the_help_can_be_pasted() {
     let dir = Dir::new();
     let commands = dir.tailor(&["help"]).text();
-    let (_, commands) = commands.split_once("Commands:\n").unwrap();
-    for command in commands.lines().map_while(|line| line.strip_prefix("  ")) {
-        let Some(name) = command.split(' ').next().filter(|name| !name.is_empty()) else { continue };
+    let (commands, _) = commands.split_once("\nOptions:\n").unwrap();
+    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    assert!(names.clone().count() > 20, "{commands}");
+    for name in names {
         let help = dir.tailor(&["help", name]).text();
         for example in help.lines().filter(|line| line.starts_with("  tailor ")) {
             let quoted = example.split('\'').step_by(2).any(|part| part.contains('`'));

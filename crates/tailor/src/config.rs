@@ -450,7 +450,7 @@ mod tests {
     use spans::literal::Unit;
     use transcript::Policy;
     use transcript::format::FORMATS;
-    use transcript::policy::{SignedThinking, Stale};
+    use transcript::policy::{Selection, SignedThinking, Stale};
     use watch::WatchMode;
 
     #[track_caller]
@@ -594,7 +594,10 @@ mod tests {
             turn_chars_max: 9,
             thinking: SignedThinking::Strip,
             stale: Stale { clear_at: 0, ..chatcli.stale.clone() },
-            selection: config.policy.all().selection.clone(),
+            selection: Selection {
+                allowed_by_profile: chatcli.selection.allowed_by_profile.clone(),
+                ..config.policy.all().selection.clone()
+            },
             ..chatcli
         };
         assert_eq!(config.policy.all().selection.ignore, ["S5"]);

@@ -379,9 +379,9 @@ impl FileReport {
             let saves_bytes = outcome.bytes.saturating_sub(found.bytes_after);
             report.saves_bytes = Some(outcome.rows_saved_bytes.unwrap_or(saves_bytes));
             let mut findings = FindingReport::all(path, found.findings, judge);
-            let allow = &judge.options.policy.for_format(facts.format).selection.allow;
+            let selection = &judge.options.policy.for_format(facts.format).selection;
             for finding in findings.iter_mut().filter(|finding| changes && finding.fix == "guarded") {
-                finding.done = allow.iter().any(|code| code == finding.code);
+                finding.done = selection.allows(finding.code);
             }
             report.problems = changes.then(|| count(&findings));
             report.findings = Some(findings);

@@ -512,7 +512,7 @@ impl Selection {
     }
 
     /// Whether the user lets a rule do more than what is safe.
-    pub(crate) fn allows(&self, code: &str) -> bool {
+    pub fn allows(&self, code: &str) -> bool {
         self.allow.iter().chain(&self.allowed_by_profile).any(|allowed| allowed == code)
     }
 }
