@@ -14,7 +14,7 @@ DROPS_CALLS = ("P3", "P6")  # may also remove the call itself
 DROPS_TURNS = ("M1", "M10", "T9")  # remove the entry that they name
 DROPS_THINKING = ("M3", "M4", "M5")  # may remove thinking of the entry that they name
 MEDIA = {"image": "S4", "document": "S20"}  # what may be mended, or be a line of text, of these blocks
-CUTS = ("S1", "S2", "S5", "S15")  # cut results of the calls that they name
+CUTS = ("S1", "S2", "S5", "S15", "S24")  # cut results of the calls that they name
 # Make the reader reach what it did not reach before: nothing of what it had reached may be lost.
 REWIRES = ("B7", "B8", "B9", "B10", "T1", "T2", "T3", "T4", "T5", "T12")
 THINKING = ("thinking", "redacted_thinking")
