@@ -339,11 +339,11 @@ fn commands(dir: &Dir) -> Vec<String> {
 fn the_help_begins_with_the_commands_of_an_ordinary_day() {
     let dir = Dir::new();
     let [short, long] = ["-h", "--help"].map(|help| dir.tailor(&[help]).text());
-    let (_, listed) = short.split_once("An ordinary day:\n").unwrap();
+    let (_, listed) = short.split_once("Everyday commands:\n").unwrap();
     let (listed, more) = listed.split_once("\n\n").unwrap();
     let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, commands(&dir)[..10]);
-    assert!(more.starts_with("More, by tailor --help: compact, chunk, show, forget, gc, "), "{short}");
+    assert!(more.starts_with("More commands (tailor --help): compact, chunk, show, forget, gc, "), "{short}");
     assert!(long.contains("\nSessions in databases:\n  export "), "{long}");
     assert!(long.lines().all(|line| line.chars().count() <= 100), "{long}");
     // What it says in colours is the same.

@@ -102,6 +102,7 @@ fn a_repository_turns_nothing_on_that_acts_or_reaches_outside() {
         ("settle = 0\n", "settle"),
         ("untried_systems = true\n", "untried_systems"),
         ("thinking = \"strip\"\n", "thinking"),
+        ("profile = \"chatcli\"\n", "profile"),
         ("[originals.keep]\ndays = 1\n", "originals"),
         ("[agents.pi]\nallow = [\"S9\"]\n", "allow"),
         ("[agents.pi]\nreloads = true\n", "reloads"),

@@ -16,8 +16,8 @@ const PACKAGES_MAX: usize = 220;
 const CODE_LINES_MAX: &[(&str, usize)] = &[
     ("keeper", 20_108),
     ("python", 1_425),
-    ("spans", 2_292),
-    ("tailor", 15_342),
+    ("spans", 2_293),
+    ("tailor", 15_343),
     ("transcript", 33_632),
     ("watch", 4_052),
 ];
@@ -134,7 +134,7 @@ fn long_functions_are_found() {
 
 /// Words of the pages in a folder and below it, the root's without those of folders. What has no letter or digit, such as the
 /// bars of a table, is no word. A change may lower a number; whoever raises one gives the reason in the commit.
-const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_531), ("docs", 32_384)];
+const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_531), ("docs", 32_385)];
 
 #[test]
 fn the_docs_do_not_grow_unnoticed() {

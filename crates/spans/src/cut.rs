@@ -310,7 +310,7 @@ fn tail(
         return Ok(CutPoint { at: span.end, units: 0, line: false });
     }
     let mut back = search_bytes(budget) as u64;
-    let stretch = span.len().min(back.saturating_add(DOUBT_BYTES));
+    let stretch = span.len().min(back + DOUBT_BYTES);
     let mut room = [0; HELD_BYTES];
     let source = &HeldSource::new(source, Span::new(span.end - stretch, span.end), &mut room)?;
     let hard = loop {
@@ -411,6 +411,7 @@ fn advance_at_least(source: &dyn Source, unit: Unit, span: Span, wanted: u64) ->
         walk(source, Span::new(place.at, span.end), |at, piece| {
             place =
                 CutPoint { at: at + piece.raw as u64, units: place.units + piece.length(unit), line: false };
+            // The next character does not fit, so it is enough.
             false
         })?;
     }

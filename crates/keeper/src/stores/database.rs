@@ -147,8 +147,7 @@ impl Database {
             "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow')";
         const BYTES: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
         let connection = &self.connection;
-        let bytes = connection.query_row(BYTES, [], |row| row.get::<_, i64>(0))?.unsigned_abs();
-        if !(0..=COUNTED_BYTES_MAX).contains(&bytes) {
+        if connection.query_row(BYTES, [], |row| row.get::<_, i64>(0))?.unsigned_abs() > COUNTED_BYTES_MAX {
             return Ok(None);
         }
         let mut tables = connection.prepare(TABLES)?;

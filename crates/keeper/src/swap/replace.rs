@@ -723,7 +723,7 @@ impl<'a> Replacement<'a> {
             let at = path.metadata().map_err(fail)?.len();
             if ends_line_at(&path, at).map_err(fail)?
                 && let Appended::All(upto, _) | Appended::Lines(upto) = ours.came(&reader).map_err(fail)?
-                && upto != ours.at()
+                && upto > ours.at()
             {
                 run.note(&Ledger { known: ours.at(), upto, at, current }).map_err(fail)?;
                 ours.copy(&reader, &path, upto).map_err(fail)?;

@@ -5,7 +5,7 @@ use clap::builder::Styles;
 use std::fmt::Write;
 
 const EVERYDAY: (&str, &[&str]) = (
-    "An ordinary day",
+    "Everyday commands",
     &["doctor", "explain", "fix", "undo", "resume", "recover", "top", "report", "scan", "watch"],
 );
 
@@ -14,7 +14,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("Texts that were cut, and originals", &["show", "forget", "gc"]),
     ("Sessions in databases", &["export", "diff", "prune"]),
     ("The daemon and the configuration", &["status", "config"]),
-    ("Programs and shells", &["schema", "completions"]),
+    ("For programs and shells", &["schema", "completions"]),
 ];
 
 const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}";
@@ -27,7 +27,7 @@ pub(super) fn grouped(all: Command) -> Command {
     let everyday = group(&all, EVERYDAY);
     let others: String = OTHERS.iter().map(|others| group(&all, *others)).collect();
     let names: Vec<&str> = OTHERS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-    let more = format!("{everyday}More, by tailor --help: {}", names.join(", "));
+    let more = format!("{everyday}More commands (tailor --help): {}", names.join(", "));
     let template = format!("{TEMPLATE}{}\n{{options}}{{after-help}}", heading("Options"));
     all.help_template(template)
         .before_help(more)

@@ -62,7 +62,8 @@ impl Setting {
 
     /// Whether the `tailor.toml` of a repository may have it: which rules, limits and files count, and nothing that acts.
     pub(crate) fn is_for_repositories(&self) -> bool {
-        let acts = ["allow", "thinking"].contains(&self.key);
+        // A profile may allow a rule.
+        let acts = ["allow", "thinking", "profile"].contains(&self.key);
         matches!(self.scope, Scope::Each | Scope::Repository) && !acts
     }
 

@@ -11,6 +11,7 @@ use super::common::{
     block_types, broken_by_stop_reason, content_parts, corrupted, has_block, has_key_like, items,
     note_corrupted, only_keys, says_any, summary_message,
 };
+use super::fields;
 use super::kinds::{self, Kinds};
 use super::names::{FieldNames, Form, has, needs, text};
 use super::writing::Writing;
@@ -22,21 +23,8 @@ use spans::marker::MISSING_RESULT;
 
 const KEYS: &[&str] =
     &["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "usage", "container"];
-/// Fields by which a line is something else: an event, a record around a message, or another dialect.
-const NOT_KEYS: &[&str] = &[
-    "type",
-    "kind",
-    "event",
-    "message",
-    "messages",
-    "data",
-    "payload",
-    "parts",
-    "uuid",
-    "parentUuid",
-    "tool_calls",
-    "tool_call_id",
-];
+/// Fields of messages of OpenAI.
+const OPENAI: &[&str] = &["tool_calls", "tool_call_id"];
 const ROLES: &[&str] = &["user", "assistant", "system"];
 /// Names of which a message needs at least one.
 const NEEDED: &[&str] = &["role", "content", "user", "assistant", "system"];
@@ -129,7 +117,8 @@ fn is_dialect(doc: &Doc) -> bool {
     let content = doc.get("content");
     content.is_some()
         && says_any(doc, "role", ROLES)
-        && !has_key_like(doc, NOT_KEYS)
+        && !has_key_like(doc, fields::OF_RECORDS)
+        && !has_key_like(doc, OPENAI)
         && items(content).all(|block| block.get("type").is_some())
         && block_types(content).all(|kind| BLOCK_KINDS.has(kind))
 }

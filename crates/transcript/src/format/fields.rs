@@ -56,6 +56,10 @@ const DIALECTS: &[Dialect] = &[
     },
 ];
 
+/// Fields by which a line is no bare message, but an event, a record around a message, or of a program with lines of its own.
+pub(super) const OF_RECORDS: &[&str] =
+    &["type", "kind", "event", "message", "messages", "data", "payload", "parts", "uuid", "parentUuid"];
+
 /// All fields of a message that are known, if the API has these.
 pub(super) fn known(own: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
     own.iter().chain(DIALECTS.iter().flat_map(|dialect| dialect.names)).copied()

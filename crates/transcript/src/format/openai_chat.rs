@@ -207,22 +207,8 @@ const KEYS: &[&str] = &[
     "audio",
     "reasoning_content",
 ];
-/// Fields by which a line is something else: an event, a record around a message, or another dialect.
-const NOT_KEYS: &[&str] = &[
-    "type",
-    "_type",
-    "kind",
-    "event",
-    "message",
-    "messages",
-    "data",
-    "payload",
-    "parts",
-    "toolInvocations",
-    "uuid",
-    "parentUuid",
-    "experimental_attachments",
-];
+/// Fields of messages of LangChain and the AI SDK.
+const OTHERS: &[&str] = &["_type", "toolInvocations", "experimental_attachments"];
 /// Arguments are a text that holds JSON. Reasonix has no `function` around it.
 pub(super) const ARGUMENTS: Arguments =
     Arguments { at: &[&["function", "arguments"], &["arguments"]], none: "\"{}\"" };
@@ -256,7 +242,8 @@ fn is_bare(doc: &Doc) -> bool {
 /// Whether it is one but for fields that gateways and other programs add.
 fn is_dialect(doc: &Doc) -> bool {
     has_message(doc)
-        && !has_key_like(doc, NOT_KEYS)
+        && !has_key_like(doc, fields::OF_RECORDS)
+        && !has_key_like(doc, OTHERS)
         && block_types(doc.get("content")).all(|kind| PARTS.has(kind))
         && corrupted(doc.root(), KEYS, ROLES).is_none()
 }

@@ -44,7 +44,7 @@ pub const PROFILES: &[Profile] = &[
                results first. Nothing ages; from 80 % of the window on the oldest results are shortened until it is \
                below 60 %.",
         source: "the best of the others",
-        version: "of this program",
+        version: "no other system",
         policy: Policy::default,
     },
     Profile {

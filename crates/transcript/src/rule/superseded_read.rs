@@ -338,6 +338,22 @@ mod tests {
         }
     }
 
+    /// A marker stands for lines that it does not show.
+    #[test]
+    fn a_later_read_of_which_tailor_has_cut_a_part_covers_nothing_whole() {
+        let marker = "[tailor: 4000 of 5218 chars omitted (read); full text: tailor show 7dcb89ec06ed]\\n";
+        let read = |n, is_cut| {
+            let lines = read(n, "", 60).concat();
+            if is_cut { lines.replacen("a row of twenty char\\n", marker, 1) } else { lines }
+        };
+        for (earlier, later, expected) in [(false, true, false), (true, true, true), (true, false, true)] {
+            let text = [BEGIN, &read(0, earlier), &read(1, later)].concat();
+            let found = examine(&text.as_bytes(), &Policy::default()).unwrap().findings;
+            let is_there = found.iter().any(|finding| finding.rule.code() == "S24");
+            assert_eq!(is_there, expected, "{earlier} {later}");
+        }
+    }
+
     #[test]
     fn an_append_is_looked_at_if_it_shows_a_file_again() {
         let (first, [call, result]) = (read(0, "", 60).concat(), read(1, "", 60));

@@ -126,7 +126,7 @@ impl<'l> Late<'l> {
     /// Fills the buffer with the text of the leftover. Where the disk has lost bytes of it, they are taken from the copy in
     /// the transcript that was interrupted, if that has them.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
-        let end = at.saturating_add(buffer.len() as u64);
+        let end = at + buffer.len() as u64;
         let read = read_up_to(&self.leftover.file, buffer, at)?;
         buffer[read..].fill(0);
         let ResumePoint { known, at: to, torn } = self.resume;
