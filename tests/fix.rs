@@ -35,6 +35,21 @@ fn at_home(dir: &Dir) -> std::path::PathBuf {
     path
 }
 
+/// `--output` names a file for the report; the session would be changed in place.
+#[test]
+fn who_takes_output_for_a_copy_is_told_so_and_nothing_is_changed() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    let done = dir.tailor(&["fix", "s.jsonl", "--settle", "0", "--output", "repaired.jsonl"]);
+    assert!(done.status == 2 && done.stderr.contains("--copy-to DIR"), "{}", done.stderr);
+    assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
+    for arguments in [&["--output", "report.txt"][..], &["--json", "--output", "report.jsonl"]] {
+        fs::write(&path, BROKEN).unwrap();
+        assert_eq!(dir.tailor(&[&["fix", "s.jsonl", "--settle", "0"], arguments].concat()).status, 0);
+        assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
+    }
+}
+
 #[test]
 fn without_a_path_nothing_is_changed_unless_all_is_asked_for() {
     let dir = Dir::new();

@@ -340,7 +340,7 @@ fn tail(
     })?;
     let fits = |line: &CutPoint| match lines {
         CutLines::Inside => line.units + 1 < hard.units && line.units + 1 + hard.units / 2 > hard.units,
-        _ => line.units > 0 && line.units * 2 >= hard.units,
+        _ => line.units * 2 >= hard.units,
     };
     Ok(line.filter(fits).unwrap_or(hard))
 }

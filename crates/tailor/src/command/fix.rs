@@ -5,7 +5,7 @@ use super::{
     over_files,
 };
 use crate::amount::plural;
-use crate::args::{FileLayout, FixArgs, FixInputs};
+use crate::args::{FileLayout, FixArgs, FixInputs, ReportFormat};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::{FailPolicy, FileReport};
@@ -39,6 +39,13 @@ pub(crate) fn run(fix: &FixArgs) -> CommandResult {
     }
     if is_stream(&fix.shared.paths)? {
         return stream(fix, &asked.options, &judge);
+    }
+    if let Some(path) = fix.shared.results.output.as_ref().filter(|path| wants_copy(fix, path)) {
+        return Err(format!(
+            "nothing was changed: --output is for the report, and {} looks like a session; --copy-to DIR writes repaired copies",
+            path.display()
+        )
+        .into());
     }
     let asks = fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.copy_to.is_some());
     let wanted = if asks { ask(fix, &asked, &judge)? } else { Wanted::All };
@@ -75,6 +82,11 @@ impl Wanted {
             Self::These(paths) => paths.contains(path),
         }
     }
+}
+
+/// Whether somebody seems to take `--output` for the place of the repaired session. A report for people is no such file.
+fn wants_copy(fix: &FixArgs, output: &Path) -> bool {
+    output.extension().is_some_and(|end| end == "jsonl") && fix.shared.results.format() == ReportFormat::Human
 }
 
 /// Lists what a repair of all known sessions would change, and asks which of them to repair. It is an error if it is none.
