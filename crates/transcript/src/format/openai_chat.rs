@@ -207,7 +207,7 @@ const KEYS: &[&str] = &[
     "audio",
     "reasoning_content",
 ];
-/// Fields of messages of LangChain and the AI SDK.
+/// Fields of messages of `LangChain` and the AI SDK.
 const OTHERS: &[&str] = &["_type", "toolInvocations", "experimental_attachments"];
 /// Arguments are a text that holds JSON. Reasonix has no `function` around it.
 pub(super) const ARGUMENTS: Arguments =
