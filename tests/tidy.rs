@@ -14,7 +14,7 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 20_108),
+    ("keeper", 20_121),
     ("python", 1_425),
     ("spans", 2_293),
     ("tailor", 15_354),

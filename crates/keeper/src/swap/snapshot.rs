@@ -46,6 +46,9 @@ const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 /// How long to wait for another process to give back its lease on a file that we want to open.
 const LEASE_MAX: Duration = Duration::from_secs(5);
+/// How long a lock is waited for. A process that was just started has all our files open, and so holds their locks, until it
+/// executes its program.
+const LOCK_MAX: Duration = Duration::from_millis(100);
 
 impl Snapshot {
     /// Opens a file for reading. It may be refused because of what kind of file it is, whatever its content.
@@ -79,7 +82,7 @@ impl Snapshot {
     /// `false` if another file is at the path by now.
     pub(crate) fn lock(&self) -> Result<bool, Stop> {
         // Without such locks, the exchange itself shows whether there is another file at the path.
-        let locked = lock::take(&self.file);
+        let locked = lock_patiently(&self.file);
         if !locked.map_err(|cause| Error::new(&self.path, "lock the file", cause))? {
             return Err(Deferral::OtherTailor.into());
         }
@@ -180,6 +183,18 @@ pub(crate) fn real_path_in(path: &Path, root: Option<&Path>) -> Result<PathBuf, 
     if metadata::lies_in(&path, &root) { Ok(path) } else { Err(Refusal::LinkOutOfRoot.into()) }
 }
 
+/// Locks a file; `false` if somebody else keeps it locked.
+fn lock_patiently(file: &File) -> io::Result<bool> {
+    let until = Instant::now() + LOCK_MAX;
+    while !lock::take(file)? {
+        if Instant::now() >= until {
+            return Ok(false);
+        }
+        sleep(Duration::from_millis(1));
+    }
+    Ok(true)
+}
+
 /// Opens a file. Another Tailor that has just replaced it holds a lease on it for some milliseconds, during which opening it
 /// without blocking fails.
 fn open_patiently(place: &Place, flags: OFlags) -> io::Result<File> {
@@ -238,5 +253,21 @@ mod tests {
         assert!(matches!(other.lock(), Err(Stop::Deferred(Deferral::OtherTailor))));
         drop(one);
         assert!(!other.is_locked() && other.lock().unwrap());
+    }
+
+    #[test]
+    fn a_lock_that_is_let_go_in_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        write(&path, "{}\n").unwrap();
+        let [one, other] = [(); 2].map(|()| File::open(&path).unwrap());
+        assert!(lock::take(&one).unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                sleep(LOCK_MAX / 20);
+                drop(one);
+            });
+            assert!(lock_patiently(&other).unwrap());
+        });
     }
 }
