@@ -51,6 +51,36 @@ fn findings_exit_with_1_and_change_nothing() {
 }
 
 #[test]
+fn a_file_is_read_as_it_is_told_and_says_by_what_it_was_recognised() {
+    let dir = Dir::new();
+    let row = r#"{"role":"assistant","content":"hi","conversation_id":"c"}"#;
+    dir.write("s.jsonl", format!("{row}\n"));
+    let run = dir.tailor(&["scan", "s.jsonl"]);
+    assert_eq!(run.status, 2);
+    assert!(
+        run.text().contains("openai-chat, but nothing tells that for certain: --as FORMAT"),
+        "{}",
+        run.text()
+    );
+    let run = dir.tailor(&["scan", "-v", "--as", "openai-chat", "s.jsonl"]);
+    assert_eq!(run.status, 0);
+    assert!(run.text().starts_with("s.jsonl (openai-chat: read as told)\n  note    V2"), "{}", run.text());
+    assert_eq!(dir.tailor(&["scan", "--as", "openai", "s.jsonl"]).status, 2);
+    dir.write("s.jsonl", DOUBLED);
+    let json = dir.tailor(&["scan", "--json", "s.jsonl"]).json();
+    assert_eq!(json[0]["recognised"], "5 of its first 5 objects are of this format alone");
+    let tool = r#"{"role":"tool","tool_call_id":"c","content":"a"}"#;
+    let used = r#"{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"ls","input":{}}]}"#;
+    dir.write("s.jsonl", format!("{used}\n{tool}\n"));
+    let run = dir.tailor(&["scan", "s.jsonl"]);
+    assert!(
+        run.text().contains("some of its objects are as in anthropic, others as in openai-chat"),
+        "{}",
+        run.text()
+    );
+}
+
+#[test]
 fn an_error_exits_with_2_and_the_others_are_looked_at() {
     let dir = Dir::new();
     dir.write("s.jsonl", BROKEN);

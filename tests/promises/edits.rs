@@ -61,7 +61,8 @@ fn told(found: &Examination) -> String {
         })
         .collect();
     let Examination { facts, messages, waiting, bytes_after, context_tokens, binds, signed_at, .. } = found;
-    let facts = transcript::Facts { is_document: false, ..*facts };
+    let mut facts = *facts;
+    facts.is_document = false;
     format!(
         "{facts:?} {messages:?} {waiting} {bytes_after} {context_tokens:?} {binds} {signed_at:?}\n{findings:#?}"
     )

@@ -138,6 +138,16 @@ pub(crate) const ROWS: &[FormatSpelling] = &[
         ..ROW
     },
     FormatSpelling {
+        name: "bedrock-converse",
+        user: r#"{"role":"user","content":[{"text":"$TEXT"}]}"#,
+        said: r#"{"role":"assistant","content":[{"text":"$TEXT"}]}"#,
+        asked: r#"{"role":"assistant","content":[$CALLS]}"#,
+        call: r#"{"toolUse":{"toolUseId":"$ID","name":"$TOOL","input":{}}}"#,
+        result: r#"{"role":"user","content":[{"toolResult":{"toolUseId":"$ID","content":[{"text":"$TEXT"}],"status":"success"}}]}"#,
+        thought: r#"{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"Hm.","signature":"c2lnbmVkLTEB"}}},{"text":"$TEXT"}]}"#,
+        ..ROW
+    },
+    FormatSpelling {
         name: "anthropic-dataset",
         head: r#"{"messages":[$MESSAGES],"system":"Be terse."}"#,
         user: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"}]}"#,

@@ -52,7 +52,7 @@ const LOST: &[(&str, &str, &str)] = &[
     ("ai-sdk-model openai-chat reasonix", "P1@1=asks", MAY_SEND),
     ("ai-sdk-ui gemini-cli gemini-contents kimi-code opencode", "P1@1=reported", ANSWERED_WHEN_READ),
     ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
-    ("anthropic droid", "P1@1+2=mended", "the result goes into the message that follows"),
+    ("anthropic bedrock-converse droid", "P1@1+2=mended", "the result goes into the message that follows"),
     ("picoclaw vibe", "P1@1=held", "its agent counts the lines"),
     ("sharegpt", "", "calls have no ids"),
 ];
@@ -66,7 +66,11 @@ const LOST_BOTH: &[(&str, &str, &str)] = &[
         ANSWERED_WHEN_READ,
     ),
     ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported P1@1=reported", UNKNOWN_ROW),
-    ("anthropic droid", "P1@1+2=mended P1@1+2=mended", "the result goes into the message that follows"),
+    (
+        "anthropic bedrock-converse droid",
+        "P1@1+2=mended P1@1+2=mended",
+        "the result goes into the message that follows",
+    ),
     ("picoclaw vibe", "P1@1=held P1@1=held", "its agent counts the lines"),
     ("sharegpt", "", "calls have no ids"),
 ];
@@ -382,7 +386,7 @@ fn from_p2_no_call() -> Vec<Story> {
             shows: "P2@1=mended",
             but: &[
                 (
-                    "ai-sdk-model anthropic gemini-contents openai-chat reasonix",
+                    "ai-sdk-model anthropic bedrock-converse gemini-contents openai-chat reasonix",
                     "P2@1=asks",
                     "whoever has the file may put in the call",
                 ),
@@ -432,7 +436,7 @@ fn from_p5_invented_then_real() -> Vec<Story> {
             shows: "P5@2=mended",
             but: &[
                 (
-                    "ai-sdk-model anthropic gemini-contents openai-chat reasonix",
+                    "ai-sdk-model anthropic bedrock-converse gemini-contents openai-chat reasonix",
                     "P5@2=asks",
                     "whoever has the file may want both",
                 ),
@@ -852,7 +856,11 @@ fn from_p1_lost_both() -> Vec<Story> {
                     ANSWERED_WHEN_READ,
                 ),
                 ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
-                ("anthropic droid", "P1@1+2=mended", "the result goes into the message that follows"),
+                (
+                    "anthropic bedrock-converse droid",
+                    "P1@1+2=mended",
+                    "the result goes into the message that follows",
+                ),
                 ("picoclaw vibe", "P1@1=held", "its agent counts the lines"),
                 ("sharegpt", "", "calls have no ids"),
             ],
@@ -1046,7 +1054,7 @@ fn from_m1_empty_reply() -> Vec<Story> {
                 ),
                 ("droid picoclaw vibe", "M1@5=held M7@6=reported", "lines may not go"),
                 (
-                    "ai-sdk-model anthropic gemini-cli gemini-contents openai-chat reasonix",
+                    "ai-sdk-model anthropic bedrock-converse gemini-cli gemini-contents openai-chat reasonix",
                     "M1@5=asks M7@6=reported",
                     "whoever has the file may put in the words",
                 ),

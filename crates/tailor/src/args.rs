@@ -930,6 +930,9 @@ pub(crate) struct CheckArgs {
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain [default: error; of `fix`: warning]
     #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = names::severities_and_rules(fail_on), hide_possible_values = true, help_heading = "Results", hide_short_help = true)]
     fail_on: Vec<FailOn>,
+    /// Read the files as this format, whatever they look like.
+    #[arg(long = "as", hide_short_help = true, value_name = "FORMAT", value_parser = names::formats(), hide_possible_values = true)]
+    told: Option<&'static str>,
     /// The error text of the API, for what the file alone does not tell: expired server results, missing tools, encrypted
     /// items.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, hide_short_help = true)]
@@ -991,6 +994,7 @@ impl CheckArgs {
         let select = if only.is_empty() { &self.select } else { &together };
         let policies = self.limits.policies(config);
         policies.map(|policy| {
+            policy.format = self.told;
             let selection = &mut policy.selection;
             for (place, asked) in [(&mut selection.select, select), (&mut selection.ignore, &self.ignore)] {
                 if !asked.is_empty() {

@@ -1,6 +1,6 @@
 //! Values that are names which are known beforehand: completions list them, and help does not.
 
-use crate::value::{SEVERITIES, code, profile, severity};
+use crate::value::{SEVERITIES, code, or_meant, profile, severity};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
 use std::collections::BTreeSet;
@@ -65,6 +65,16 @@ pub(crate) fn agents() -> NameParser<String> {
         names.into_iter().map(PossibleValue::new).collect()
     };
     NameParser { read: |text| Ok(text.to_string()), names }
+}
+
+/// Formats, by name.
+pub(crate) fn formats() -> NameParser<&'static str> {
+    let read = |text: &str| {
+        let names: Vec<&'static str> = FORMATS.iter().map(|format| format.name).collect();
+        let found = names.iter().find(|name| **name == text).copied();
+        found.ok_or_else(|| or_meant("no such format (docs/formats.md lists them)".to_string(), text, &names))
+    };
+    NameParser { read, names: || FORMATS.iter().map(|format| PossibleValue::new(format.name)).collect() }
 }
 
 /// What `explain` explains, besides the texts of errors.

@@ -26,6 +26,9 @@ pub(crate) struct FileReport {
     pub(crate) path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<&'static str>,
+    /// By what that was recognised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) recognised: Option<String>,
     /// Nothing of what follows is told of a file that was not looked at, rather than 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bytes: Option<u64>,
@@ -266,6 +269,7 @@ impl FileReport {
             kind: "file",
             path: portable_text(path),
             format: None,
+            recognised: None,
             bytes: None,
             lines: None,
             entries: None,
@@ -370,6 +374,7 @@ impl FileReport {
         if let Some(found) = outcome.before {
             let facts = found.facts;
             report.resume = facts.format.and_then(|format| resume(format, path));
+            report.recognised = facts.format.map(|_| facts.recognised());
             report.lines = Some(facts.lines);
             report.entries = Some(facts.entries);
             report.calls = Some(facts.calls);

@@ -8,6 +8,7 @@ mod agent;
 mod ai_sdk;
 mod anthropic;
 mod base;
+mod bedrock;
 mod claude_code;
 mod codex;
 mod common;
@@ -37,7 +38,9 @@ pub use agent::{Agent, Index, Resume};
 pub use base::*;
 pub(crate) use common::{results_message, written_ms};
 
+use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use spans::json::Doc;
@@ -53,6 +56,7 @@ pub const FORMATS: &[&Format] = &[
     &kimi_code::FORMAT,
     &grok_build::FORMAT,
     &anthropic::FORMAT,
+    &bedrock::FORMAT,
     &droid::FORMAT,
     &openai_chat::BARE,
     &openai_chat::KIMI_CLI,
@@ -118,6 +122,12 @@ pub(crate) struct Head {
     foreign: Bits,
     /// Objects that no format calls its own, but one might if a damaged name in them were whole.
     corrupted: usize,
+    /// Formats that objects may be of, without telling it for certain.
+    near: Bits,
+    /// Objects that some format calls its own.
+    telling: usize,
+    /// Those of them that have fields of other programs.
+    dialect: usize,
 }
 
 /// A bit for each of [`FORMATS`].
@@ -154,6 +164,9 @@ impl Head {
             (own, self.foreign) = (like, self.foreign | !(like | fits | may_fit));
         }
         self.corrupted += usize::from(corrupted && own == 0);
+        self.telling += usize::from(own != 0);
+        self.dialect += usize::from(own != 0 && own == like);
+        self.near |= fits | may_fit;
         self.own |= own;
     }
 
@@ -170,6 +183,42 @@ impl Head {
             FORMATS.get(claimed.trailing_zeros() as usize).copied()
         } else {
             None
+        }
+    }
+}
+
+/// The formats of bare messages.
+fn bare() -> Bits {
+    let own = FORMATS.iter().enumerate().filter(|(_, format)| !format.fields.is_empty());
+    own.fold(0, |bits, (n, _)| bits | 1 << n)
+}
+
+impl Head {
+    /// By what the format was recognised, or why none was, in a few words.
+    pub(crate) fn why(&self, format: Option<&Format>) -> String {
+        let names = |bits: Bits| {
+            let is_among = |(n, _): &(usize, &&Format)| bits & (1 << n) != 0;
+            FORMATS.iter().enumerate().filter(is_among).map(|(_, format)| format.name).collect::<Vec<_>>()
+        };
+        let Self { objects, own, foreign, near, telling, dialect, .. } = *self;
+        match (format, &names(own)[..], &names(near & !foreign & bare())[..]) {
+            (Some(_), ..) if objects == 0 => String::from("read as told"),
+            (Some(_), ..) => {
+                let more = match dialect {
+                    0 => String::new(),
+                    count => format!(", {count} of them with fields that other programs add"),
+                };
+                format!("{telling} of its first {objects} objects are of this format alone{more}")
+            }
+            (None, [], []) => String::new(),
+            (None, [], likely) => format!(
+                "its objects may be as in {}, but nothing tells that for certain: --as FORMAT reads them so",
+                likely.join(" or ")
+            ),
+            (None, [one], _) => format!("some of its objects are as in {one}, and others are not"),
+            (None, mixed, _) => {
+                format!("some of its objects are as in {}, others as in {}", mixed[0], mixed[1..].join(", "))
+            }
         }
     }
 }
@@ -320,6 +369,10 @@ mod tests {
         // The calls of one dialect and the results of another.
         assert_eq!(detected(&[MESSAGES[0], MESSAGES[1], CHAT[2]]), None);
         assert_eq!(detected(&[CHAT[0], CHAT[1], MESSAGES[2]]), None);
+        // Blocks of Bedrock, beside results of another dialect.
+        let used = r#"{"role":"assistant","content":[{"toolUse":{"toolUseId":"c","name":"ls","input":{}}}]}"#;
+        assert_eq!(detected(&[used]), Some("bedrock-converse"));
+        assert_eq!(detected(&[used, CHAT[2]]), None);
         // A legacy session of Goose that lost its first line.
         let goose = r#"{"role":"user","created":1750000000,"content":[{"type":"text","text":"list"}]}"#;
         assert_eq!(detected(&[goose]), None);

@@ -254,6 +254,10 @@ impl Outcome {
         let changes = matches!(self.ending, Ending::Fixed | Ending::WouldFix);
         let waits = || self.before.as_ref().filter(|found| changes && found.waiting > 0);
         let waits = || waits().map(|_| Held::NextRun.to_string());
+        let recognised = self.before.as_ref().map(|found| found.facts.recognised()).unwrap_or_default();
+        if self.ending == Ending::Unsupported(Unsupported::UnknownFormat) && !recognised.is_empty() {
+            return Some(format!("{}; {recognised}", Unsupported::UnknownFormat));
+        }
         self.ending.reason().or_else(|| self.late.as_ref().map(Deferral::to_string)).or_else(waits)
     }
 

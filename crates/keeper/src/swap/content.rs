@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use transcript::parts::{PART_BYTES, PartReader, Parts};
-use transcript::scan::{Scanned, scan};
+use transcript::scan::{Scanned, scan_as};
 use transcript::{Fault, Policy, Reading, Source, Span};
 
 /// An open file, or a text that stands for one, and how long it was. What is appended meanwhile is not seen.
@@ -103,13 +103,16 @@ impl FileContent {
             // Another thread has read it.
             BYTES_READ.set(BYTES_READ.get() + self.bytes());
         }
+        let told = policies.all().format;
         let read = match ahead {
-            None if rayon::current_num_threads() > 1 && !self.has_holes() => self.scan_in_parts()?,
+            None if told.is_none() && rayon::current_num_threads() > 1 && !self.has_holes() => {
+                self.scan_in_parts()?
+            }
             ahead => ahead,
         };
         let read = match read {
             Some(read) => read,
-            None => self.read(scan)?,
+            None => self.read(|source| scan_as(source, told))?,
         };
         let policy = policies.for_format(read.format);
         self.read(|source| work(read, source, policy))

@@ -106,6 +106,7 @@ impl Human {
         }
         let mut heading = String::new();
         self.screen.paint(Style::new().bold(), &mut heading, |heading| heading.push_str(path));
+        heading.push_str(&recognised(report));
         self.line(&heading, &mut text);
         for fold in folds {
             self.line(&self.finding(fold), &mut text);
@@ -164,9 +165,15 @@ fn endings(report: &FileReport) -> Vec<End> {
                 .map(|runs| format!(" ({} undone)", plural(runs, "later run")));
             vec![format!("{outcome}: {reason}{}", undone.unwrap_or_default()).into()]
         }
-        ("clean", None, None) if is_verbose() => vec!["clean".to_string().into()],
+        ("clean", None, None) if is_verbose() => vec![format!("clean{}", recognised(report)).into()],
         _ => report.sight().map(|sight| format!("context: {sight}").into()).into_iter().collect(),
     }
+}
+
+/// With -v, the format and by what it was recognised.
+fn recognised(report: &FileReport) -> String {
+    let told = report.format.zip(report.recognised.as_ref()).filter(|_| is_verbose());
+    told.map(|(format, why)| format!(" ({format}: {why})")).unwrap_or_default()
 }
 
 /// `1.61 MB → 1.41 MB`, or only the second if both look the same. What that takes on disk a database knows.

@@ -5,7 +5,8 @@
 
 use super::base::{Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Results, Vote};
 use super::common::{
-    alone, asked, block_types, content_parts, has_block, is_string, items, only_keys, says_any,
+    alone, asked, block_types, content_parts, has_block, has_untyped_block, is_string, items, only_keys,
+    says_any,
 };
 use super::kinds::Kinds;
 use super::writing::Writing;
@@ -61,7 +62,10 @@ pub(super) const MODEL: Format = Format {
 
 fn model_vote(doc: &Doc) -> Vote {
     let other = ["type", "parts", "tool_calls", "tool_call_id"].iter().any(|key| doc.get(key).is_some());
-    let fits = says_any(doc, "role", ROLES) && doc.get("content").is_some() && !other;
+    let fits = says_any(doc, "role", ROLES)
+        && doc.get("content").is_some()
+        && !other
+        && !has_untyped_block(doc.get("content"));
     let content = doc.get("content");
     let own = has_block(content, &["tool-call", "tool-result"]);
     let known = block_types(content).all(|kind| PARTS.has(kind));

@@ -8,8 +8,8 @@ use super::base::{
 };
 use super::claude_code::{blocks, spoken};
 use super::common::{
-    block_types, broken_by_stop_reason, content_parts, corrupted, has_block, has_key_like, items,
-    note_corrupted, only_keys, says_any, summary_message,
+    block_types, broken_by_stop_reason, content_parts, corrupted, has_block, has_key_like, has_untyped_block,
+    items, note_corrupted, only_keys, says_any, summary_message,
 };
 use super::fields;
 use super::kinds::{self, Kinds};
@@ -97,6 +97,7 @@ pub(super) const FORMAT: Format = Format {
 
 fn vote(doc: &Doc) -> Vote {
     let fits = only_keys(doc, KEYS)
+        && !has_untyped_block(doc.get("content"))
         && doc.get("content").is_some()
         && says_any(doc, "role", ROLES)
         && doc.get("type").is_none_or(|kind| kind.is("message"));
@@ -119,7 +120,7 @@ fn is_dialect(doc: &Doc) -> bool {
         && says_any(doc, "role", ROLES)
         && !has_key_like(doc, fields::OF_RECORDS)
         && !has_key_like(doc, OPENAI)
-        && items(content).all(|block| block.get("type").is_some())
+        && !has_untyped_block(content)
         && block_types(content).all(|kind| BLOCK_KINDS.has(kind))
 }
 

@@ -36,6 +36,14 @@ pub(super) fn has_block(content: Option<Value<'_>>, types: &[&str]) -> bool {
     block_types(content).any(|kind| is_any(kind, types))
 }
 
+/// Whether a content has a block that its only field tells, as in Converse, and not its type.
+pub(super) fn has_untyped_block(content: Option<Value<'_>>) -> bool {
+    items(content).any(|block| {
+        let mut fields = block.fields();
+        fields.next().is_some_and(|(key, _)| !key.is("type")) && fields.next().is_none()
+    })
+}
+
 /// Whether a value is a string.
 pub(super) fn is_string(value: Option<Value<'_>>) -> bool {
     value.is_some_and(|value| value.kind() == ValueKind::String)

@@ -10,8 +10,8 @@ use super::base::{
     ResultPlace, Root, SupportLevel, Vote,
 };
 use super::common::{
-    answered, asked, block_types, content_parts, corrupted, has_block, has_key_like, is_reminder, is_string,
-    items, listed_calls, note_corrupted, only_keys, says, says_any, summary_message,
+    answered, asked, block_types, content_parts, corrupted, has_block, has_key_like, has_untyped_block,
+    is_reminder, is_string, items, listed_calls, note_corrupted, only_keys, says, says_any, summary_message,
 };
 use super::fields;
 use super::kinds::Kinds;
@@ -263,7 +263,7 @@ fn has_message(doc: &Doc) -> bool {
         && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
         && !is_flat(doc.get("tool_calls"))
         && !has_block(doc.get("content"), NOT_PARTS)
-        && items(doc.get("content")).all(|part| part.kind() != Json::Object || part.get("type").is_some())
+        && !has_untyped_block(doc.get("content"))
 }
 
 /// Whether it would be one if not for an overwritten name. The value under that name must then be in order as well.

@@ -34,13 +34,13 @@ pub(crate) fn scan_changed(
     if again > new.len() / 2 {
         return Ok(None);
     }
-    let mut head_end = before.head_end;
+    let (mut head_end, mut votes) = (before.head_end, before.votes);
     if regions.first().is_some_and(|first| first.old.start < head_end) {
         let head = scan::head(new)?;
         if head.undecided.is_some() || head.format.map(|found| found.name) != Some(format.name) {
             return Ok(None);
         }
-        head_end = head.head_end;
+        (head_end, votes) = (head.head_end, head.votes);
     }
     let mut joined = Joined::new(before, old);
     for region in &regions {
@@ -55,7 +55,7 @@ pub(crate) fn scan_changed(
     }
     let mut transcript = joined.finish();
     transcript.bytes = new.len();
-    let read = Scanned { format: Some(format), undecided: None, transcript, head_end };
+    let read = Scanned { format: Some(format), undecided: None, transcript, head_end, votes };
     let is_sure = read.transcript.entries.len() <= scan::entries_max(new) && !scan::may_be_document(&read);
     Ok(is_sure.then_some(read))
 }

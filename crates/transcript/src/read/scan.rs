@@ -46,6 +46,8 @@ pub struct Scanned {
     pub transcript: Transcript,
     /// Where the objects end that decided the format.
     pub(crate) head_end: u64,
+    /// The votes that decided it.
+    pub(crate) votes: Head,
 }
 
 /// A source and its entries: read once, whatever is asked of it.
@@ -83,7 +85,7 @@ pub fn scan(source: &dyn Source) -> Result<Scanned, Fault> {
 }
 
 /// Reads a whole source, which is taken for the format of this name, if there is one.
-pub(crate) fn scan_as(source: &dyn Source, format: Option<&str>) -> Result<Scanned, Fault> {
+pub fn scan_as(source: &dyn Source, format: Option<&str>) -> Result<Scanned, Fault> {
     let mut scanner = Scanner::new();
     if let Some(format) = format::FORMATS.iter().copied().find(|known| Some(known.name) == format) {
         (scanner.head, scanner.read.format) = (None, Some(format));
@@ -199,7 +201,7 @@ pub(crate) fn scan_from(known: ReadTo, source: &dyn Source, end: u64) -> Result<
     let mut scanner = Scanner { head: None, tokens: Tokeniser::new(known.bytes), ..Scanner::new() };
     scanner.line.start = known.bytes;
     scanner.read.format = Some(known.format);
-    scanner.read.undecided = known.undecided;
+    (scanner.read.undecided, scanner.read.votes) = (known.undecided, known.undecided.unwrap_or_default());
     scanner.read.transcript.lines = known.lines;
     scanner.read_up_to(end, source, Scanner::hopeless)?;
     let strayed = scanner.strayed;
@@ -321,7 +323,7 @@ impl Scanner<'_> {
         // A whole object on one line is a row, of which there is only one.
         let is_row = read.transcript.lines == 1 && read.transcript.damage.is_empty();
         if !is_row && may_be_document(&read) && json::is_document(source)? {
-            let mut document = Scanned::default();
+            let mut document = Scanned { votes: read.votes, ..Scanned::default() };
             let Transcript { bytes, lines, is_document, .. } = &mut document.transcript;
             (*bytes, *lines, *is_document) = (read.transcript.bytes, read.transcript.lines, true);
             read = document;
@@ -393,6 +395,7 @@ impl Scanner<'_> {
             (None, Some(format)) => {
                 if let Some(head) = &mut read.undecided {
                     head.add(&tokens.doc);
+                    read.votes = *head;
                 }
                 let transcript = &mut read.transcript;
                 Entries { format, transcript, seen, visitor: visitor.as_deref_mut() }
@@ -455,7 +458,7 @@ impl Scanner<'_> {
     fn decide(&mut self) -> Head {
         let mut waiting = self.head.take().unwrap_or_default();
         let head = Head::from_docs(&mut waiting.iter().map(|waiting| &waiting.doc), self.head_nodes);
-        self.read.format = head.format();
+        (self.read.format, self.read.votes) = (head.format(), head);
         if let Some(format) = self.read.format {
             let Self { read, seen, visitor, .. } = self;
             let transcript = &mut read.transcript;

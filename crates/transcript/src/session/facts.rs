@@ -2,8 +2,9 @@
 
 use super::failure::Failure;
 use super::view::Awaits;
-use crate::format::Format;
+use crate::format::{Format, Head};
 use crate::read::scan::Scanned;
+use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 /// What is in a transcript.
@@ -30,11 +31,13 @@ pub struct Facts {
     /// In about how many turns its agent will not load all of the conversation any more; 0 if it does not now. `None` if it
     /// loads all of any session, what it loads is not known, or that is far off.
     pub turns_left: Option<u64>,
+    /// The votes on the format.
+    pub(crate) votes: Head,
 }
 
 impl Facts {
-    /// The facts that a scan gives. The last three fields need a session.
-    pub(crate) fn from_scan(Scanned { format, transcript, .. }: &Scanned) -> Self {
+    /// The facts that a scan gives. The fields before the votes need a session.
+    pub(crate) fn from_scan(Scanned { format, transcript, votes, .. }: &Scanned) -> Self {
         Self {
             format: *format,
             is_document: transcript.is_document,
@@ -46,6 +49,12 @@ impl Facts {
             awaits: None,
             failed: None,
             turns_left: None,
+            votes: *votes,
         }
+    }
+
+    /// By what the format was recognised, or why none was, in a few words; empty if nothing is like a known format.
+    pub fn recognised(&self) -> String {
+        self.votes.why(self.format)
     }
 }

@@ -298,6 +298,9 @@ impl Judge {
         self.tells &= !taken.unclear && Titles::from_transcript(&added).best().is_none();
         let facts = &mut self.facts;
         (facts.awaits, facts.failed) = (awaits, failed);
+        if self.undecided.is_some() {
+            facts.votes = read.votes;
+        }
         self.messages.all += said;
         self.messages.seen += said;
         facts.bytes = end;
