@@ -397,10 +397,10 @@ fn lines_that_are_no_transcript() {
 fn one_document_is_told_as_that() {
     let session = r#"{"sessionId":"s","messages":[{"id":"1","type":"user","content":"list files"}]}"#;
     let pretty = "{\n  \"sessionId\": \"s\",\n  \"messages\": [\n    {\n      \"type\": \"user\",\n      \"content\": \"a\"\n    }\n  ]\n}\n";
-    let array = "[\n{\"role\":\"user\",\"content\":\"list files\"},\n{\"role\":\"assistant\",\"content\":\"none\"}\n]\n";
+    let unclear = "[\n{\"role\":\"user\",\"content\":\"list files\",\"topic\":1}\n]\n";
     // Longer than what is read at a time.
     let long = format!("[{}{{\"a\":1}}]", "{\"role\":\"user\"},\n".repeat(200_000));
-    for document in [session, pretty, array, "[]", "\n [1, 2]\n", &long] {
+    for document in [session, pretty, unclear, "[]", "\n [1, 2]\n", &long] {
         check_untouched(document, "unsupported", &[]);
         let dir = Dir::new();
         dir.write("s.jsonl", document);

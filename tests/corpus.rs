@@ -191,7 +191,7 @@ fn expect(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(why()) }
 }
 
-fn splice(bytes: &[u8], edits: &[Edit]) -> Vec<u8> {
+pub(crate) fn splice(bytes: &[u8], edits: &[Edit]) -> Vec<u8> {
     let cut = |span: Span| &bytes[span.start as usize..span.end as usize];
     let mut out = Vec::new();
     let mut at = 0;

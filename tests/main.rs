@@ -12,6 +12,7 @@ mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
 mod cost; // What hostile sessions cost: at most in proportion to their length, counted in instructions.
 mod disk; // A full file system: nothing changes, and the message says what to do.
 mod doctor; // A home folder with sessions of several agents: the list, ids, `resume`, `explain` without a file.
+mod documents; // Files that are one JSON array of messages: read and mended as lines are.
 mod errors; // How well errors are read: a collection of texts, in two halves.
 mod explain; // `tailor explain` with errors: what they are about, which lines cause them, and what repairs them.
 mod fix; // `tailor fix`: what it changes, keeps and prints.

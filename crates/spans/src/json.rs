@@ -979,15 +979,17 @@ pub fn whole_chars(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Whether a whole file is one object or array, on however many lines; not known of one with too many values.
-pub fn is_document(source: &dyn Source) -> Result<bool, Fault> {
+/// A whole file that is one object or array, on however many lines; `None` if it is something else, or has too many values.
+pub fn document(source: &dyn Source) -> Result<Option<Doc>, Fault> {
     let mut tokeniser = Tokeniser { state: TokenState::Document, ..Tokeniser::new(0) };
     let mut fill = |at, room: &mut [u8]| source.fill(at, room);
     if !matches!(tokeniser.read_all(source.len(), &mut fill)?, Fed::Done(_)) {
-        return Ok(false);
+        return Ok(None);
     }
+    let doc = tokeniser.doc.take();
     tokeniser.reset();
-    Ok(tokeniser.read_all(source.len(), fill)? == Fed::More && tokeniser.untouched())
+    let ends = tokeniser.read_all(source.len(), fill)? == Fed::More && tokeniser.untouched();
+    Ok(ends.then_some(doc))
 }
 
 /// Tokenises the object at `span` again, for what a scan does not keep.

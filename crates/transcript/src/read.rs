@@ -2,6 +2,7 @@
 //! ([`changed`]), and finds the records in damaged lines ([`salvage`]).
 
 pub(crate) mod changed;
+mod document;
 pub mod parts;
 pub(crate) mod salvage;
 pub mod scan;

@@ -127,8 +127,8 @@ impl fmt::Display for Unsupported {
             Self::Stored => f.write_str(STORED),
             Self::OnlyRead(format, why) => write!(f, "recognised as {format} and never changed: {why}"),
             Self::Document => f.write_str(
-                "one JSON document; Tailor reads JSON Lines, one record a line (of an array, `jq -c '.[]'` makes \
-                 them), and never changes it",
+                "one JSON document, and no list of messages of a known format; it is never changed (Tailor reads JSON \
+                 Lines, one record a line; of an array, `jq -c '.[]'` makes them)",
             ),
             Self::UnknownFormat => write!(
                 f,
@@ -219,10 +219,9 @@ impl Outcome {
             && let SupportLevel::ReadOnly(why) = format.level
         {
             Ending::Unsupported(Unsupported::OnlyRead(format.name, why))
-        } else if found.facts.is_document {
-            Ending::Unsupported(Unsupported::Document)
         } else if found.facts.format.is_none() {
-            Ending::Unsupported(Unsupported::UnknownFormat)
+            let is_document = found.facts.is_document;
+            Ending::Unsupported(if is_document { Unsupported::Document } else { Unsupported::UnknownFormat })
         } else if found.findings.is_empty() {
             Ending::Clean
         } else {
@@ -255,8 +254,10 @@ impl Outcome {
         let waits = || self.before.as_ref().filter(|found| changes && found.waiting > 0);
         let waits = || waits().map(|_| Held::NextRun.to_string());
         let recognised = self.before.as_ref().map(|found| found.facts.recognised()).unwrap_or_default();
-        if self.ending == Ending::Unsupported(Unsupported::UnknownFormat) && !recognised.is_empty() {
-            return Some(format!("{}; {recognised}", Unsupported::UnknownFormat));
+        if let Ending::Unsupported(what @ (Unsupported::UnknownFormat | Unsupported::Document)) = &self.ending
+            && !recognised.is_empty()
+        {
+            return Some(format!("{what}; {recognised}"));
         }
         self.ending.reason().or_else(|| self.late.as_ref().map(Deferral::to_string)).or_else(waits)
     }

@@ -14,7 +14,7 @@ use spans::source::Span;
 /// A transcript, read once: everything that rules look at.
 #[derive(Clone, Default)]
 pub struct Transcript {
-    /// The file is one JSON object or array, which no format claims as a record.
+    /// The file is one JSON object or array, which no format claims as a record. Its messages are [listed](Entry::listed).
     pub is_document: bool,
     /// Length in bytes.
     pub bytes: u64,

@@ -280,7 +280,7 @@ impl<'a> Drawing<'a> {
             edits.push((0, Edit { at: Span::new(end, end), with }));
         }
         if let Some(first) = self.first {
-            let line_break = self.line_break(first)?.to_vec();
+            let line_break = self.separator(first)?.to_vec();
             let line = vec![Piece::Moved(self.session.entry(first).span), Piece::New(line_break)];
             let front = self.front();
             edits.push((0, Edit { at: Span::new(front, front), with: line }));
@@ -374,19 +374,19 @@ impl<'a> Drawing<'a> {
     fn arrivals(&self, inside: &[(Span, Vec<u8>)]) -> Result<BTreeMap<u32, Vec<Piece>>, Fault> {
         let mut arrivals: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
         for (line, parent) in self.lines.iter().zip(&self.parents) {
-            let mut bytes = self.line_break(line.after)?.to_vec();
+            let mut bytes = self.separator(line.after)?.to_vec();
             bytes.extend(self.spell(line.call, &line.id, parent)?);
             arrivals.entry(line.after).or_default().push(Piece::New(bytes));
         }
         for (&after, blocks) in &self.messages {
-            let mut bytes = self.line_break(after)?.to_vec();
+            let mut bytes = self.separator(after)?.to_vec();
             bytes.extend(results_message(blocks));
             arrivals.entry(after).or_default().push(Piece::New(bytes));
         }
         for (&entry, &after) in &self.moves {
             let span = self.session.entry(entry).span;
             let pieces = arrivals.entry(after).or_default();
-            pieces.push(Piece::New(self.line_break(after)?.to_vec()));
+            pieces.push(Piece::New(self.separator(after)?.to_vec()));
             let mut at = span.start;
             let first = inside.partition_point(|(edit, _)| edit.start < span.start);
             for (edit, with) in inside[first..].iter().take_while(|(edit, _)| span.contains(*edit)) {
@@ -399,8 +399,11 @@ impl<'a> Drawing<'a> {
         Ok(arrivals)
     }
 
-    /// The line break after an entry.
-    fn line_break(&self, entry: u32) -> Result<&'static [u8], Fault> {
+    /// What separates an entry from one that is put after it: a line break, and in a list a comma before that.
+    fn separator(&self, entry: u32) -> Result<&'static [u8], Fault> {
+        if self.session.entry(entry).listed {
+            return Ok(b",\n");
+        }
         let mut two = [0; 2];
         let got = self.session.source.read(self.session.entry(entry).span.end, &mut two)?;
         Ok(if &two[..got] == b"\r\n" { b"\r\n" } else { b"\n" })

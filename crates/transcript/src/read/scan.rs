@@ -5,6 +5,7 @@
 //! Two whole objects on one line are two entries, and the second one is marked as glued. The first objects wait until the
 //! format is known (`Scanner::decide`).
 
+use super::document;
 use crate::format::kinds::KnownKinds;
 use crate::format::names::{self, SoundKeys};
 use crate::format::{self, Format, Head, fields};
@@ -87,10 +88,9 @@ pub fn scan(source: &dyn Source) -> Result<Scanned, Fault> {
 /// Reads a whole source, which is taken for the format of this name, if there is one.
 pub fn scan_as(source: &dyn Source, format: Option<&str>) -> Result<Scanned, Fault> {
     let mut scanner = Scanner::new();
-    if let Some(format) = format::FORMATS.iter().copied().find(|known| Some(known.name) == format) {
-        (scanner.head, scanner.read.format) = (None, Some(format));
-        scanner.read_up_to(source.len(), source, Scanner::hopeless)?;
-        return Ok(scanner.finish(source.len()));
+    scanner.told = format::FORMATS.iter().copied().find(|known| Some(known.name) == format);
+    if scanner.told.is_some() {
+        (scanner.head, scanner.read.format) = (None, scanner.told);
     }
     read_all(scanner, source)
 }
@@ -160,11 +160,13 @@ struct Waiting {
 
 /// Where a record is.
 #[derive(Clone, Copy)]
-struct RecordPlace {
-    line: u64,
-    span: Span,
+pub(super) struct RecordPlace {
+    pub(super) line: u64,
+    pub(super) span: Span,
     /// It follows another record on the same line.
-    glued: bool,
+    pub(super) glued: bool,
+    /// It is in the list of the record before it.
+    pub(super) listed: bool,
 }
 
 /// Reads a transcript piece by piece.
@@ -179,6 +181,8 @@ pub struct Scanner<'v> {
     entries_max: usize,
     /// The lines after a known place make the file one of another format.
     strayed: bool,
+    /// What the file is taken for, whatever it looks like.
+    told: Option<&'static Format>,
     seen: Seen,
     visitor: Option<&'v mut dyn Visitor>,
 }
@@ -241,6 +245,7 @@ impl Scanner<'_> {
             lines_to: u64::MAX,
             entries_max: ENTRIES_MAX,
             strayed: false,
+            told: None,
             seen: Seen::default(),
             visitor: None,
         }
@@ -318,21 +323,26 @@ impl Scanner<'_> {
     /// # Errors
     ///
     /// When the source cannot be read.
-    pub fn finish_whole(self, source: &dyn Source) -> Result<Scanned, Fault> {
-        let mut read = self.finish(source.len());
+    pub fn finish_whole(mut self, source: &dyn Source) -> Result<Scanned, Fault> {
+        self.end_input();
+        let Self { read, told, visitor, .. } = self;
         // A whole object on one line is a row, of which there is only one.
         let is_row = read.transcript.lines == 1 && read.transcript.damage.is_empty();
-        if !is_row && may_be_document(&read) && json::is_document(source)? {
-            let mut document = Scanned { votes: read.votes, ..Scanned::default() };
-            let Transcript { bytes, lines, is_document, .. } = &mut document.transcript;
-            (*bytes, *lines, *is_document) = (read.transcript.bytes, read.transcript.lines, true);
-            read = document;
+        let is_asked = !is_row && may_be_document(&read);
+        match is_asked.then(|| json::document(source)).transpose()?.flatten() {
+            Some(document) => document::read(source, &document, told, visitor),
+            None => Ok(finished(read, source.len())),
         }
-        Ok(read)
     }
 
     /// Ends the input, which is `bytes` long, and returns what was read.
     pub fn finish(mut self, bytes: u64) -> Scanned {
+        self.end_input();
+        finished(self.read, bytes)
+    }
+
+    /// Reads what is left of the input.
+    fn end_input(&mut self) {
         let end = self.tokens.doc.bytes().len();
         if self.tokens.end() > self.line.start && !self.is_done() {
             self.read_line_to(end, true);
@@ -341,11 +351,6 @@ impl Scanner<'_> {
         if self.head.is_some() {
             self.read.undecided = Some(self.decide());
         }
-        let transcript = &mut self.read.transcript;
-        transcript.bytes = bytes;
-        // Nothing is added any more, and up to a half of a long list would be unused.
-        transcript.entries.shrink_to_fit();
-        self.read
     }
 
     /// Reads more of the line, up to a place; `ends` says whether it ends there.
@@ -384,7 +389,7 @@ impl Scanner<'_> {
             self.tokens.reset();
             return;
         }
-        let place = RecordPlace { line, span, glued };
+        let place = RecordPlace { line, span, glued, listed: false };
         let Self { head, read, tokens, seen, visitor, .. } = self;
         match (head, read.format) {
             (Some(head), _) => {
@@ -466,9 +471,7 @@ impl Scanner<'_> {
             for Waiting { doc, place } in &mut waiting {
                 entries.read(doc, *place);
             }
-            if let Some(visitor) = visitor {
-                visitor.end_line(read.transcript.entries.len(), true);
-            }
+            entries.end_line();
         }
         head
     }
@@ -484,27 +487,42 @@ impl Scanner<'_> {
     }
 }
 
+/// What was read, of which nothing is left.
+fn finished(mut read: Scanned, bytes: u64) -> Scanned {
+    read.transcript.bytes = bytes;
+    // Nothing is added any more, and up to a half of a long list would be unused.
+    read.transcript.entries.shrink_to_fit();
+    read
+}
+
 /// What was seen in the records before.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     keys: SoundKeys,
     kinds: KnownKinds,
 }
 
 /// Reads objects as entries.
-struct Entries<'s, 'v> {
-    format: &'static Format,
-    transcript: &'s mut Transcript,
-    seen: &'s mut Seen,
-    visitor: Option<&'s mut (dyn Visitor + 'v)>,
+pub(super) struct Entries<'s, 'v> {
+    pub(super) format: &'static Format,
+    pub(super) transcript: &'s mut Transcript,
+    pub(super) seen: &'s mut Seen,
+    pub(super) visitor: Option<&'s mut (dyn Visitor + 'v)>,
 }
 
 impl Entries<'_, '_> {
+    /// Ends the line of the entries before.
+    pub(super) fn end_line(&mut self) {
+        if let Some(visitor) = &mut self.visitor {
+            visitor.end_line(self.transcript.entries.len(), true);
+        }
+    }
+
     /// Reads an object as an entry, and the records in it as further entries.
-    fn read(&mut self, doc: &mut Doc, place: RecordPlace) {
+    pub(super) fn read(&mut self, doc: &mut Doc, place: RecordPlace) {
         let Self { format, transcript, seen, visitor } = self;
         let mut draft = Draft::new(transcript, place.line, place.span, place.glued);
-        draft.entry.odd = doc.odd();
+        (draft.entry.odd, draft.entry.listed) = (doc.odd(), place.listed);
         for (key, name) in names::mend(format.names, doc, &mut seen.keys) {
             draft.issue(ContentIssueKind::Corrupted(Some(name)), key);
         }

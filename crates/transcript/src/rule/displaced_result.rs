@@ -234,7 +234,12 @@ impl<'a> Pairs<'a> {
         } else if session.shares_its_id(entry) {
             // Among entries with one id the last line counts, which may be another one after the move.
             Fix::held(Held::Referenced)
-        } else if pure && !boundary && !held && !heavy && !session.entry(entry).listed {
+        } else if pure
+            && !boundary
+            && !held
+            && !heavy
+            && (!session.entry(entry).listed || session.transcript.is_document)
+        {
             Fix::safe(vec![Op::Move { entry, after: self.after(call, from).last }])
         } else {
             Fix::held(Held::Tangled)

@@ -560,6 +560,7 @@ fn whole_lines(session: &Session<'_>, first: u32, lines: &[Vec<u8>]) -> Result<O
     }
     for line in lines {
         with.extend_from_slice(line);
+        with.extend_from_slice(if entry.listed { b"," } else { b"" });
         with.extend_from_slice(end_of_line);
     }
     Ok(Op::Insert { at, with })

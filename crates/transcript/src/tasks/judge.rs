@@ -81,6 +81,10 @@ struct Remembrance {
 }
 
 fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembrance, Feature> {
+    if session.transcript.is_document {
+        // Nothing is appended to a document: it is written anew.
+        return Err(Feature::Rewritten);
+    }
     if found.is_cut() {
         // An append may change findings that were only counted.
         return Err(Feature::Unsettled);
