@@ -18,7 +18,7 @@ const CODE_LINES_MAX: &[(&str, usize)] = &[
     ("python", 1_425),
     ("spans", 2_295),
     ("tailor", 15_378),
-    ("transcript", 33_983),
+    ("transcript", 34_356),
     ("watch", 4_052),
 ];
 
@@ -134,7 +134,7 @@ fn long_functions_are_found() {
 
 /// Words of the pages in a folder and below it, the root's without those of folders. What has no letter or digit, such as the
 /// bars of a table, is no word. A change may lower a number; whoever raises one gives the reason in the commit.
-const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_563), ("docs", 32_485)];
+const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_563), ("docs", 32_516)];
 
 #[test]
 fn the_docs_do_not_grow_unnoticed() {

@@ -148,6 +148,27 @@ pub(crate) const ROWS: &[FormatSpelling] = &[
         ..ROW
     },
     FormatSpelling {
+        name: "langchain",
+        user: r#"{"type":"human","data":{"content":"$TEXT","additional_kwargs":{},"response_metadata":{},"type":"human","id":"h$NN"}}"#,
+        said: r#"{"type":"ai","data":{"content":"$TEXT","additional_kwargs":{},"type":"ai","tool_calls":[],"invalid_tool_calls":[]}}"#,
+        asked: r#"{"type":"ai","data":{"content":"","additional_kwargs":{},"type":"ai","tool_calls":[$CALLS],"invalid_tool_calls":[]}}"#,
+        call: r#"{"name":"$TOOL","args":{},"id":"$ID","type":"tool_call"}"#,
+        result: r#"{"type":"tool","data":{"content":"$TEXT","type":"tool","name":"$TOOL","tool_call_id":"$ID","status":"success"}}"#,
+        shown: r#"{"type":"human","data":{"content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"type":"human"}}"#,
+        seen: r#"{"type":"tool","data":{"content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"type":"tool","name":"$TOOL","tool_call_id":"$ID","status":"success"}}"#,
+        ..ROW
+    },
+    FormatSpelling {
+        name: "pydantic-ai",
+        user: r#"{"parts":[{"content":"$TEXT","timestamp":"2026-11-01T10:00:00Z","part_kind":"user-prompt"}],"kind":"request"}"#,
+        said: r#"{"parts":[{"content":"$TEXT","part_kind":"text"}],"usage":{"input_tokens":0},"kind":"response"}"#,
+        asked: r#"{"parts":[$CALLS],"usage":{"input_tokens":0},"kind":"response"}"#,
+        call: r#"{"tool_name":"$TOOL","args":{},"tool_call_id":"$ID","part_kind":"tool-call"}"#,
+        result: r#"{"parts":[{"tool_name":"$TOOL","content":"$TEXT","tool_call_id":"$ID","part_kind":"tool-return"}],"kind":"request"}"#,
+        thought: r#"{"parts":[{"content":"Hm.","signature":"c2lnbmVkLTEB","part_kind":"thinking"},{"content":"$TEXT","part_kind":"text"}],"kind":"response"}"#,
+        ..ROW
+    },
+    FormatSpelling {
         name: "anthropic-dataset",
         head: r#"{"messages":[$MESSAGES],"system":"Be terse."}"#,
         user: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"}]}"#,
@@ -498,6 +519,7 @@ impl FormatSpelling {
             ),
             (r#"{"type":"text","text":"$TEXT"}"#, r#"{"type":"text","text":"$TEXT"},{"type":"hologram"}"#),
             (r#"{"text":"$TEXT"}"#, r#"{"text":"$TEXT"},{"hologram":{}}"#),
+            (r#""part_kind":"user-prompt"}"#, r#""part_kind":"user-prompt"},{"part_kind":"hologram"}"#),
             (r#""attachments":[]"#, r#""attachments":[{"type":"hologram"}]"#),
             (r#""content":"$TEXT""#, r#""content":[{"type":"text","text":"$TEXT"},{"type":"hologram"}]"#),
         ];

@@ -49,17 +49,21 @@ const IN_ITS_RECORD: &str = "call and result cannot be told from the others in t
 
 /// Where a lost result of event 1 is not put in, or not there.
 const LOST: &[(&str, &str, &str)] = &[
-    ("ai-sdk-model openai-chat reasonix", "P1@1=asks", MAY_SEND),
+    ("ai-sdk-model langchain openai-chat reasonix", "P1@1=asks", MAY_SEND),
     ("ai-sdk-ui gemini-cli gemini-contents kimi-code opencode", "P1@1=reported", ANSWERED_WHEN_READ),
     ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
-    ("anthropic bedrock-converse droid", "P1@1+2=mended", "the result goes into the message that follows"),
+    (
+        "anthropic bedrock-converse droid pydantic-ai",
+        "P1@1+2=mended",
+        "the result goes into the message that follows",
+    ),
     ("picoclaw vibe", "P1@1=held", "its agent counts the lines"),
     ("sharegpt", "", "calls have no ids"),
 ];
 
 /// The same for two results.
 const LOST_BOTH: &[(&str, &str, &str)] = &[
-    ("ai-sdk-model openai-chat reasonix", "P1@1=asks P1@1=asks", MAY_SEND),
+    ("ai-sdk-model langchain openai-chat reasonix", "P1@1=asks P1@1=asks", MAY_SEND),
     (
         "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
         "P1@1=reported P1@1=reported",
@@ -67,7 +71,7 @@ const LOST_BOTH: &[(&str, &str, &str)] = &[
     ),
     ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported P1@1=reported", UNKNOWN_ROW),
     (
-        "anthropic bedrock-converse droid",
+        "anthropic bedrock-converse droid pydantic-ai",
         "P1@1+2=mended P1@1+2=mended",
         "the result goes into the message that follows",
     ),
@@ -386,7 +390,7 @@ fn from_p2_no_call() -> Vec<Story> {
             shows: "P2@1=mended",
             but: &[
                 (
-                    "ai-sdk-model anthropic bedrock-converse gemini-contents openai-chat reasonix",
+                    "ai-sdk-model anthropic bedrock-converse gemini-contents langchain openai-chat reasonix pydantic-ai",
                     "P2@1=asks",
                     "whoever has the file may put in the call",
                 ),
@@ -436,7 +440,7 @@ fn from_p5_invented_then_real() -> Vec<Story> {
             shows: "P5@2=mended",
             but: &[
                 (
-                    "ai-sdk-model anthropic bedrock-converse gemini-contents openai-chat reasonix",
+                    "ai-sdk-model anthropic bedrock-converse gemini-contents langchain openai-chat reasonix pydantic-ai",
                     "P5@2=asks",
                     "whoever has the file may want both",
                 ),
@@ -857,7 +861,7 @@ fn from_p1_lost_both() -> Vec<Story> {
                 ),
                 ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
                 (
-                    "anthropic bedrock-converse droid",
+                    "anthropic bedrock-converse droid pydantic-ai",
                     "P1@1+2=mended",
                     "the result goes into the message that follows",
                 ),
@@ -1048,13 +1052,13 @@ fn from_m1_empty_reply() -> Vec<Story> {
             shows: "M1@5=mended M7@6=reported",
             but: &[
                 (
-                    "ai-sdk-ui copilot-cli kimi-code opencode",
+                    "ai-sdk-ui copilot-cli kimi-code opencode pydantic-ai",
                     "M7@6=reported",
                     "an empty message is left out when it is sent",
                 ),
                 ("droid picoclaw vibe", "M1@5=held M7@6=reported", "lines may not go"),
                 (
-                    "ai-sdk-model anthropic bedrock-converse gemini-cli gemini-contents openai-chat reasonix",
+                    "ai-sdk-model anthropic bedrock-converse gemini-cli gemini-contents langchain openai-chat reasonix",
                     "M1@5=asks M7@6=reported",
                     "whoever has the file may put in the words",
                 ),
@@ -1072,7 +1076,7 @@ fn from_m1_empty_reply() -> Vec<Story> {
             shows: "M1@5=mended M7@6=reported",
             but: &[
                 (
-                    "ai-sdk-ui copilot-cli kimi-code opencode",
+                    "ai-sdk-ui copilot-cli kimi-code opencode pydantic-ai",
                     "M7@6=reported",
                     "an empty message is left out when it is sent",
                 ),

@@ -23,6 +23,7 @@ mod gemini_contents;
 mod grok_build;
 mod kimi_code;
 pub(crate) mod kinds;
+mod langchain;
 pub(crate) mod names;
 mod openai_chat;
 mod opencode;
@@ -30,13 +31,14 @@ mod order;
 #[cfg(test)]
 mod otter;
 mod pi;
+mod pydantic_ai;
 mod qwen_code;
 mod read_only;
 mod writing;
 
 pub use agent::{Agent, Index, Resume};
 pub use base::*;
-pub(crate) use common::{results_message, written_ms};
+pub(crate) use common::written_ms;
 
 use alloc::format;
 use alloc::string::String;
@@ -57,6 +59,8 @@ pub const FORMATS: &[&Format] = &[
     &grok_build::FORMAT,
     &anthropic::FORMAT,
     &bedrock::FORMAT,
+    &langchain::FORMAT,
+    &pydantic_ai::FORMAT,
     &droid::FORMAT,
     &openai_chat::BARE,
     &openai_chat::KIMI_CLI,

@@ -2,6 +2,7 @@
 //! records.
 
 use super::agent::Agent;
+use super::common;
 use super::kinds::Kinds;
 use super::names::FieldNames;
 use crate::model::draft::Draft;
@@ -127,6 +128,8 @@ pub struct Format {
     pub takes_any_text_at: fn(&Doc, Span) -> bool,
     /// Writes a missing result; called only if `answer` names a place for it.
     pub missing_result: fn(&Lost<'_>) -> Vec<u8>,
+    /// Writes a message that holds these results and nothing else, for [`ResultPlace::NextUser`].
+    pub results_message: fn(&[u8]) -> Vec<u8>,
     /// Writes a compaction: its lines, in order, without line breaks. Empty if it is not known how the owning program
     /// would read it.
     pub compaction: fn(&Compaction<'_>) -> Vec<Vec<u8>>,
@@ -187,6 +190,7 @@ pub(super) const BASE: Format = Format {
     gauges: None,
     takes_any_text_at: |_, _| true,
     missing_result: |_| Vec::new(),
+    results_message: common::results_message,
     compaction: |_| Vec::new(),
 };
 

@@ -248,7 +248,7 @@ pub(super) fn summary_message(made: &Compaction<'_>) -> Vec<Vec<u8>> {
     [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
 }
 
-/// A user message that holds these results and nothing else, for [`super::ResultPlace::NextUser`].
-pub(crate) fn results_message(blocks: &[u8]) -> Vec<u8> {
+/// A user message that holds these results and nothing else.
+pub(super) fn results_message(blocks: &[u8]) -> Vec<u8> {
     Writing::new().text("role", b"user").list("content", blocks).end()
 }

@@ -4,7 +4,7 @@
 mod link;
 
 use super::{Edit, Piece, Plan};
-use crate::format::{Lost, ResultPlace, results_message};
+use crate::format::{Lost, ResultPlace};
 use crate::model::entry::{DamageKind, Kind, Role};
 use crate::model::finding::Op;
 use crate::rule::{next_user, record_of};
@@ -225,7 +225,9 @@ impl<'a> Drawing<'a> {
         for (user, blocks) in targets {
             let doc = self.doc(user)?;
             let inside = || doc.get("message").and_then(|message| message.get("content"));
-            let Some(content) = doc.get("content").or_else(inside) else { continue };
+            let Some(content) = doc.get("content").or_else(inside).or_else(|| doc.get("parts")) else {
+                continue;
+            };
             let span = content.span();
             let (at, mut with) = if content.kind() == Json::String {
                 self.replace.push((Span::new(span.end, span.end), b"}]".to_vec()));
@@ -380,7 +382,7 @@ impl<'a> Drawing<'a> {
         }
         for (&after, blocks) in &self.messages {
             let mut bytes = self.separator(after)?.to_vec();
-            bytes.extend(results_message(blocks));
+            bytes.extend((self.session.format.results_message)(blocks));
             arrivals.entry(after).or_default().push(Piece::New(bytes));
         }
         for (&entry, &after) in &self.moves {

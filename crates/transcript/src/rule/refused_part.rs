@@ -146,7 +146,7 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
 
 /// The message in a record.
 fn message_of(doc: &Doc) -> Option<Value<'_>> {
-    let mut inner = ["message", "payload", "data"].iter().filter_map(|key| doc.get(key));
+    let mut inner = ["message", "payload", "data", "kwargs"].iter().filter_map(|key| doc.get(key));
     inner.find(|value| value.kind() == ValueKind::Object).or(doc.root())
 }
 
@@ -188,7 +188,7 @@ fn without(object: Value<'_>, name: &str) -> Option<Op> {
 
 /// Takes out the blocks of a kind, and the entry if its message has no others.
 fn without_blocks(session: &Session<'_>, entry: u32, message: Value<'_>, kind: &str) -> Fix {
-    let is_kind = |block: &Value<'_>| match block.get("type") {
+    let is_kind = |block: &Value<'_>| match block.get("type").or_else(|| block.get("part_kind")) {
         Some(own) => own.is(kind),
         None => block.get(kind).is_some(),
     };
