@@ -31,7 +31,7 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
             &["platform"],
             &["disk", "places"],
             &["ask"],
-            &["vault"],
+            &["archive", "vault"],
             &["swap"],
             &["options"],
             &["stores"],
@@ -44,7 +44,7 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
         &[
             &["config", "memory", "queue", "reading", "status", "changes", "instance", "systemd", "textfile"],
             &["absent", "look metrics", "options"],
-            &["event"],
+            &["event keeping"],
             &["ask", "exits", "root_discovery", "root_watcher"],
             &["main_loop"],
         ],
@@ -348,6 +348,16 @@ fn only_some_rooms_change_files_or_rows() {
         let callers: BTreeSet<&str> = callers.map(|(path, _)| path[0].as_str()).collect();
         assert_eq!(callers, rooms.iter().copied().collect(), "{call}");
     }
+}
+
+#[test]
+fn the_archive_knows_no_transcripts() {
+    let mut texts = BTreeMap::new();
+    gather(&root().join("crates/keeper/src"), &mut Vec::new(), &mut texts);
+    texts.retain(|path, _| path.first().is_some_and(|room| room == "archive"));
+    assert!(texts.len() > 5);
+    let knows = |text: &String| production_lines(text).iter().any(|line| line.contains("transcript::"));
+    assert!(!texts.values().any(knows));
 }
 
 fn house(files: &[(&str, &str)]) -> House {

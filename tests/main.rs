@@ -27,6 +27,7 @@ mod hooks; // `tailor hook`, which agents run, and `fix --wait`.
 #[cfg(feature = "images")]
 mod images; // `--images downscale`: what is made small, what is not, and that it all comes back.
 #[cfg(feature = "interactive")]
+mod keep; // `tailor keep`: what was deleted, emptied or rewritten comes back, as it was when it is asked for.
 mod keys; // `tailor top` driven by keys: what a terminal shows, and that it is given back.
 mod limits; // Few threads, little memory, unknown groups: done all the same, or a clear message; never a panic.
 mod lines; // `--lines`: many sessions on one standard input, told of, repaired, packed and set aside.

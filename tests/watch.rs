@@ -1419,3 +1419,37 @@ fn without_watches_a_root_is_walked() {
     let path = dir.write("folder-6/s.jsonl", BROKEN);
     until_mended(&path);
 }
+
+/// A line that lay there for a second is kept, whatever becomes of the file, and what happened while no daemon ran as well.
+#[test]
+fn what_a_session_becomes_is_kept() {
+    let dir = Dir::new();
+    let path = dir.write("0d0f7b2c.jsonl", WHOLE);
+    let ends = || {
+        let listed = dir.tailor(&["keep", "list", "--json"]).json();
+        listed
+            .iter()
+            .map(|one| (one["bytes"].as_u64(), one["end"].as_str().map(String::from)))
+            .collect::<Vec<_>>()
+    };
+    let bytes = |text: &str| Some(text.len() as u64);
+    let daemon = Daemon::start(&dir, &["watch", ".", "--keep"]);
+    assert_eq!(daemon.status().unwrap()["keep_mode"], "on");
+    until("it caught up", || ends() == [(bytes(WHOLE), None)]);
+    let more = "{\"type\":\"more\"}\n";
+    File::options().append(true).open(&path).unwrap().write_all(more.as_bytes()).unwrap();
+    until("an append is kept", || ends() == [(bytes(&(WHOLE.to_string() + more)), None)]);
+    fs::remove_file(&path).unwrap();
+    until("the end is kept", || ends()[0].1.as_deref() == Some("deleted"));
+    assert_eq!(daemon.stop(), Some(0));
+    assert_eq!(dir.tailor(&["keep", "restore", "0d0f7b2c"]).status, 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), WHOLE.to_string() + more);
+    let daemon = Daemon::start(&dir, &["watch", ".", "--keep"]);
+    until("it caught up again", || ends().len() == 2);
+    drop(daemon);
+    fs::write(&path, BROKEN).unwrap();
+    let daemon = Daemon::start(&dir, &["watch", ".", "--keep=on"]);
+    until("it saw what had happened", || ends().len() == 3);
+    assert_eq!(ends()[1].1.as_deref(), Some("rewritten"));
+    assert_eq!(daemon.stop(), Some(0));
+}

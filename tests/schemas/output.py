@@ -25,7 +25,7 @@ home.mkdir(exist_ok=True)
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
 
 # What a test would have to wait ten minutes for, or be lucky with.
-UNSEEN = {"log.bytes_kept", "log.late"}
+UNSEEN = {"log.bytes_kept", "log.late", "status.keep_error"}
 
 schema = json.loads(subprocess.run([tailor, "schema"], check=True, capture_output=True).stdout)
 Draft202012Validator.check_schema(schema)
@@ -287,6 +287,13 @@ def changes(broken, long):
     run("compact", long, "--settle", "0", "--with", "echo a summary", "--keep", 2)
     run("forget", ids[0])
     run("gc", "--older-than", "1w")
+    run("keep now", agent)
+    for path in agent.iterdir():
+        path.unlink()
+    run("keep now", agent)
+    run("keep list", "--gone")
+    run("keep restore", "0d0f7b2c")
+    run("keep check")
 
 
 def seldom():

@@ -1,4 +1,4 @@
-//! A file that others write to, of no format: its folder, leases, what is appended, new texts without a name.
+//! A file that others write to, of no format: its folder, leases, what is appended, new texts without a name, paths in records.
 
 pub(crate) mod appends;
 pub(crate) mod beside;
@@ -7,3 +7,4 @@ pub(crate) mod folder;
 pub(crate) mod held;
 pub(crate) mod lease;
 pub(crate) mod new_text;
+pub(crate) mod path;

@@ -4,6 +4,7 @@ mod carry;
 pub(crate) mod compact;
 pub(crate) mod find;
 pub(crate) mod follow;
+pub(crate) mod keep;
 pub(crate) mod leave;
 pub(crate) mod maintain;
 mod packed;

@@ -20,6 +20,7 @@
 
 #[cfg(test)]
 mod actions;
+mod archive;
 mod ask;
 mod base;
 mod disk;
@@ -35,6 +36,7 @@ mod swap;
 mod vault;
 mod verdicts;
 
+pub use archive::{Archive, Change, Damage, Dropped, End, Generation, KeepLimits, Kept, REST_EVERY};
 pub use ask::deferral::{Deferral, SetBy};
 pub use ask::error::{Error, is_hindrance};
 pub use ask::gate::quiet_for;
@@ -49,6 +51,7 @@ pub use disk::folder::folder_of;
 pub use jobs::compact::{Compacting, closed, compact};
 pub use jobs::find::{DEPTH_MAX, FolderGlobs, LeftOut, find, find_without, is_candidate};
 pub use jobs::follow::{Remembered, follow};
+pub use jobs::keep::{Keeper, put_back};
 pub use jobs::leave::is_in_use;
 pub use jobs::maintain::{Stream, maintain, maintain_shown, maintain_stream, read, read_to_examine};
 pub use jobs::recover::{

@@ -18,7 +18,6 @@ mod forget;
 mod gc;
 mod hex;
 mod ledger;
-mod path;
 mod record;
 mod texts;
 

@@ -8,6 +8,7 @@ mod file;
 mod flags;
 mod groups;
 mod hook;
+mod keep;
 mod lines;
 mod top;
 
@@ -16,6 +17,7 @@ pub(crate) use common::{Common, Json};
 pub(crate) use complete::{Complete, Completions, Man};
 pub(crate) use doctor::{DoctorArgs, ResumeArgs};
 pub(crate) use hook::{HookArgs, HookEvent};
+pub(crate) use keep::{KeepCheck, KeepCommand, KeepList, KeepNow, KeepRestore, KeepWhat};
 pub(crate) use lines::DataSet;
 pub(crate) use top::{ReportArgs, TopArgs};
 
@@ -262,6 +264,15 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7d --max-size 500M\n\
         Exit codes: 0 done, 2 an error")]
     Gc(GcArgs),
+    /// Keep what sessions become, and put it back: deleted, emptied or rewritten.
+    ///
+    /// What lies on the disk is only read. Nothing is kept until you ask for it.
+    #[command(
+        after_help = "Examples:\n  tailor keep now\n  tailor keep list\n  tailor keep restore 0d0f7b2c\n\
+        The daemon does so all the time with `mode = \"on\"` in the table [keep] of the configuration.\n\
+        Exit codes: 0 done, 1 something is damaged, 2 an error"
+    )]
+    Keep(KeepCommand),
     /// Take out of a database what newer rows supersede.
     ///
     /// OpenCode's and Kilo's log of events, which keeps a copy of a message for each change of it. With the program stopped.

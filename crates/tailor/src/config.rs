@@ -8,7 +8,7 @@ use crate::settings::{SETTINGS, Scalar, Scope, Settings};
 use crate::value::nearest;
 use file::FileSettings;
 use keeper::program::SYSTEM_CONFIG;
-use keeper::{Own, Policies, RunsToKeep, Vault, Verdicts, stated_windows};
+use keeper::{KeepLimits, Own, Policies, RunsToKeep, Vault, Verdicts, stated_windows};
 use repository::Owner;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 use transcript::policy::ModelWindow;
-use watch::{Config, Roots};
+use watch::{Config, Keeping, Roots};
 
 const PREFIX: &str = "TAILOR_";
 /// `TAILOR_CONFIG` names the file that `--config` would.
@@ -226,6 +226,25 @@ impl Loaded {
         RunsToKeep { age: unless_off(age), bytes: if bytes == 0 { u64::MAX } else { bytes } }
     }
 
+    /// Where is kept what sessions become.
+    pub(crate) fn archive(&self) -> Result<PathBuf, String> {
+        let nowhere =
+            "could not find a place to keep sessions: neither XDG_STATE_HOME nor HOME is set (--archive DIR)";
+        self.settings.archive.as_deref().map(at_home).ok_or_else(|| nowhere.to_string())
+    }
+
+    /// How long and how much of it.
+    pub(crate) fn keep_limits(&self) -> KeepLimits {
+        let KeepLimits { age, bytes } = self.settings.keep_limits;
+        KeepLimits { age: unless_off(age), bytes: if bytes == 0 { u64::MAX } else { bytes } }
+    }
+
+    /// What the daemon keeps, if it does.
+    fn keeping(&self) -> Result<Option<Keeping>, String> {
+        let keeping = || Ok(Keeping { folder: self.archive()?, limits: self.keep_limits() });
+        self.settings.keeping.then(keeping).transpose()
+    }
+
     /// The socket for `tailor status`.
     pub(crate) fn socket(&self) -> PathBuf {
         at_home(&self.settings.socket())
@@ -293,6 +312,7 @@ impl Loaded {
             worth: settings.worth,
             rescan: unless_off(settings.rescan),
             keep: self.keep(),
+            keeping: self.keeping()?,
             cache: self.cache(false),
             listen: settings.listen.clone(),
             metrics_textfile,

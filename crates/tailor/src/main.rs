@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         args::Command::Show(show) => command::show::run(&show),
         args::Command::Forget(forget) => command::forget::run(&forget),
         args::Command::Gc(gc) => command::gc::run(&gc),
+        args::Command::Keep(keep) => command::keep::run(&keep.what),
         args::Command::Prune(prune) => command::prune::run(&prune),
         args::Command::Watch(watch) => command::watch::run(&watch),
         args::Command::Status(ask) => Ok(command::status::run(&ask)),

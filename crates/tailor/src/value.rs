@@ -1,6 +1,9 @@
 //! Parses values as people write them, on the command line and in configuration files, and suggests corrections.
 
 use clap::ValueEnum;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use keeper::FolderGlobs;
 use serde::Deserialize;
 use std::path::Path;
@@ -186,6 +189,14 @@ pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
     let has_unit = !number_and_unit(text).1.is_empty();
     let time = length_of_time(text).filter(|time| has_unit || time.is_zero());
     time.ok_or_else(|| "not a length of time with its unit, such as 12h, 7d or 4w".to_string())
+}
+
+/// A moment, as it is written or by the clock here, in milliseconds since 1970.
+pub(crate) fn moment(text: &str) -> Result<i64, String> {
+    let zoned = |time: DateTime| time.to_zoned(TimeZone::system()).map(|time| time.timestamp());
+    let time = text.parse::<Timestamp>().or_else(|_| text.parse::<DateTime>().and_then(zoned));
+    time.map(Timestamp::as_millisecond)
+        .map_err(|_| "not a time such as 2026-11-20, 2026-11-20T18:00 or 2026-11-20T18:00:00Z".to_string())
 }
 
 fn length_of_time(text: &str) -> Option<Duration> {

@@ -1,6 +1,6 @@
 //! The daemon's configuration, as plain data. It does not say where the values came from.
 
-use keeper::{Policies, RunsToKeep, Vault, Worth};
+use keeper::{KeepLimits, Policies, RunsToKeep, Vault, Worth};
 use serde::Deserialize;
 use std::fmt;
 use std::net::SocketAddr;
@@ -37,6 +37,8 @@ pub struct Config {
     pub vault: Vault,
     /// How long and how much of them.
     pub keep: RunsToKeep,
+    /// Where is kept what sessions become, and how much of it; `None` if it is not.
+    pub keeping: Option<Keeping>,
     /// The index of verdicts, if files that have not changed since the last start are not read again.
     pub cache: Option<PathBuf>,
     /// Where metrics are served.
@@ -47,6 +49,15 @@ pub struct Config {
     pub socket: PathBuf,
     /// The folder in which the daemon records its roots.
     pub state: PathBuf,
+}
+
+/// Where is kept what sessions become, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keeping {
+    /// The archive.
+    pub folder: PathBuf,
+    /// Which generations stay.
+    pub limits: KeepLimits,
 }
 
 /// The commit and the target of the build.

@@ -5,6 +5,7 @@ mod changes;
 mod event;
 mod exits;
 mod instance;
+mod keeping;
 mod look;
 mod main_loop;
 mod memory;

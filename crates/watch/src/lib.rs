@@ -11,6 +11,6 @@ mod config;
 mod daemon;
 mod status;
 
-pub use config::{Build, Config, Listen, Roots, WatchMode};
+pub use config::{Build, Config, Keeping, Listen, Roots, WatchMode};
 pub use daemon::{Error, ask, run};
 pub use status::{FileTrouble, RootStatus, Status};

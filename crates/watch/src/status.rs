@@ -49,6 +49,15 @@ pub struct Status {
     pub findings: u64,
     /// How many bytes repairs of them would save.
     pub saves_bytes: u64,
+    /// `on` or `off`: whether what sessions become is kept.
+    #[serde(default)]
+    pub keep_mode: String,
+    /// How many bytes of it there are.
+    #[serde(default)]
+    pub archive_bytes: u64,
+    /// Why something could not be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_error: Option<String>,
     /// The first files that are deferred, refused or resting, with the reason.
     pub troubles: Vec<FileTrouble>,
     /// Why the configuration in the files is not in use.

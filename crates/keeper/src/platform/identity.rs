@@ -20,7 +20,7 @@ impl FileId {
 }
 
 /// What stays the same until the file is written to. Times are in seconds and nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The file.
     pub file: FileId,

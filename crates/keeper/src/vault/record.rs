@@ -6,8 +6,9 @@
 //! stores: each text that a rule cut is a *text* of its own, found by its hash, which the marker in the transcript names; all
 //! other bytes follow one another in one frame, *inline*.
 
+use super::hex;
 use super::ledger::Ledger;
-use super::{hex, path};
+use crate::disk::path;
 use crate::platform::identity::FileId;
 use blake3::{Hash, Hasher};
 use serde::{Deserialize, Serialize};

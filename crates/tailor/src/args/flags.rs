@@ -26,6 +26,7 @@ impl FlagValue for String {
         let modes = [watch::WatchMode::Observe, watch::WatchMode::Enforce].map(watch::WatchMode::name);
         flag.heading.is_none().then(|| match setting.kind {
             SettingKind::Mode(_) => PossibleValuesParser::new(modes).into(),
+            SettingKind::Switch(_) => PossibleValuesParser::new(["on", "off"]).into(),
             _ => StringValueParser::new().into(),
         })
     }
@@ -53,10 +54,17 @@ impl<V: FlagValue> Args for GivenValues<V> {
         command.args(Self::settings().map(|(setting, flag, parser)| {
             let action = if setting.kind.is_list() { ArgAction::Append } else { ArgAction::Set };
             let arg = Arg::new(flag.name).long(flag.name).value_name(flag.unit).help(setting.flag_help());
+            // Without a value it is on.
+            let arg = match setting.kind {
+                SettingKind::Switch(_) => {
+                    arg.num_args(0..=1).require_equals(true).default_missing_value("on")
+                }
+                _ => arg,
+            };
             // Limits are many, and seldom wanted.
             arg.help_heading(flag.heading)
                 .hide_short_help(flag.heading.is_some() || SELDOM.contains(&flag.name))
-                .hide_possible_values(setting.key == "profile" || setting.key == "mode")
+                .hide_possible_values(["profile", "mode", "keep.mode"].contains(&setting.key))
                 .action(action)
                 .value_parser(parser)
         }))

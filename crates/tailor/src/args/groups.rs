@@ -12,6 +12,7 @@ const EVERYDAY: (&str, &[&str]) = (
 const OTHERS: &[(&str, &[&str])] = &[
     ("Long sessions", &["compact", "chunk"]),
     ("Texts that were cut, and originals", &["show", "forget", "gc"]),
+    ("Sessions that are gone or changed", &["keep"]),
     ("Sessions in databases", &["export", "diff", "prune"]),
     ("The daemon and the configuration", &["status", "config"]),
     ("For programs and shells", &["schema", "completions"]),

@@ -16,6 +16,7 @@ pub(crate) mod gc;
 pub(crate) mod generate;
 pub(crate) mod hook;
 mod interrupt;
+pub(crate) mod keep;
 mod lines;
 mod progress;
 pub(crate) mod prune;

@@ -69,7 +69,7 @@ fn tell(socket: &Path, said: Result<watch::Status, String>, json: Json, is_alone
         }
         human(&status);
     }
-    if status.tripped + status.hindered > 0 || status.config_error.is_some() {
+    if status.tripped + status.hindered > 0 || status.config_error.is_some() || status.keep_error.is_some() {
         ExitStatus::Findings
     } else {
         ExitStatus::Clean
@@ -107,6 +107,9 @@ fn human(status: &watch::Status) {
     for path in &status.too_long {
         println!("{}: the API refused it as too long (run: tailor recover)", path);
     }
+    if let Some(error) = &status.keep_error {
+        println!("not all is kept: {error}");
+    }
     if let Some(error) = &status.config_error {
         println!("still running with the old configuration: {error}");
     }
@@ -134,6 +137,9 @@ fn numbers(status: &watch::Status) {
         plural(status.findings, "finding"),
         size(status.saves_bytes)
     );
+    if status.keep_mode == "on" {
+        println!("keeping what sessions become: {} kept", size(status.archive_bytes));
+    }
     println!("{}: {} fixed, {} saved", plural(status.looks, "look"), status.fixed, size(status.saved_bytes));
 }
 

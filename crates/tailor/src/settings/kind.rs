@@ -1,7 +1,7 @@
 //! The kinds of values that settings have: how each is read from a file, a flag and a variable, and how it is printed.
 
 use super::values::Settings;
-use super::written::{Code, Glob, Tools, age, bytes, profile_name, span, text, value, whole};
+use super::written::{Code, Glob, Tools, age, bytes, profile_name, span, switch, text, value, whole};
 use crate::names::profiles;
 use crate::value::{Oversized, ThinkingChoice, count, duration, millis, size, tool_limit};
 use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
@@ -54,6 +54,8 @@ pub(crate) enum SettingKind {
     /// A length of time, written in days.
     Days(At<Duration>),
     Truth(At<bool>),
+    /// `on` or `off`.
+    Switch(At<bool>),
     Path(At<Option<PathBuf>>),
     Paths(At<Option<Vec<PathBuf>>>),
     Listen(At<Option<watch::Listen>>),
@@ -136,6 +138,7 @@ impl<'de> DeserializeSeed<'de> for SettingKind {
             Self::Millis(at) => SettingEdit::set(at, millis(value(from, span)?)),
             Self::Days(at) => SettingEdit::set(at, value(from, age)?),
             Self::Truth(at) => SettingEdit::set(at, bool::deserialize(from)?),
+            Self::Switch(at) => SettingEdit::set(at, text(from, switch)?),
             Self::Path(at) => SettingEdit::set(at, Some(PathBuf::deserialize(from)?)),
             Self::Paths(at) => SettingEdit::set(at, Some(Vec::deserialize(from)?)),
             Self::Listen(at) => SettingEdit::set(at, Some(text(from, str::parse)?)),
@@ -218,6 +221,7 @@ impl SettingKind {
             | Self::Listen(_)
             | Self::Mode(_)
             | Self::OtherMode(_)
+            | Self::Switch(_)
             | Self::Profile
             | Self::Images
             | Self::Thinking => Some(Scalar::Text),
@@ -242,6 +246,7 @@ impl SettingKind {
             Self::Time(at) => number(at(settings).as_secs()),
             Self::Days(at) => number(at(settings).as_secs() / (24 * 60 * 60)),
             Self::Truth(at) => Value::Boolean(*at(settings)),
+            Self::Switch(at) => Value::String(if *at(settings) { "on" } else { "off" }.to_string()),
             Self::Path(at) => Value::String(at(settings).as_ref()?.to_string_lossy().into_owned()),
             Self::Mode(at) => Value::String(at(settings).name().to_string()),
             Self::OtherMode(at) => Value::String((*at(settings))?.name().to_string()),

@@ -63,6 +63,12 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
         "Rewrite a file if its context fills at least this percentage of `window_tokens`";
     All "originals.keep.days" Days(keep.age) "Days to keep originals; 0 for no limit";
     All "originals.keep.bytes" Size(keep.bytes) "Bytes of originals to keep; 0 for no limit";
+    All "keep.mode" Switch(keeping), DAEMON "keep" "on|off"
+        "Whether the daemon keeps what sessions become, for `tailor keep`";
+    All "keep.folder" Path(archive) "The folder of what is kept";
+    All "keep.days" Days(keep_limits.age) "Days to keep what a session was before it was changed or deleted; 0 for no limit";
+    All "keep.bytes" Size(keep_limits.bytes)
+        "Bytes to keep of that: the oldest goes first, and the last of a deleted session goes last; 0 for no limit";
     All "cache" Truth(cache)
         "Whether `scan` and the daemon skip files that have not changed since they were last read";
     All "agents" Agents "A table of settings for one agent";

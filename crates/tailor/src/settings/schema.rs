@@ -50,6 +50,7 @@ fn kind_schema(kind: SettingKind) -> Value {
         }
         SettingKind::Days(_) => json!({ "type": "number", "minimum": 0 }),
         SettingKind::Truth(_) => json!({ "type": "boolean" }),
+        SettingKind::Switch(_) => json!({ "enum": ["on", "off"] }),
         SettingKind::Path(_) | SettingKind::Listen(_) => json!({ "type": "string" }),
         SettingKind::Paths(_) | SettingKind::Codes(_) | SettingKind::Names(_) | SettingKind::Globs(_) => {
             names

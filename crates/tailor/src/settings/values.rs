@@ -1,6 +1,6 @@
 //! All settings with their defaults. How they are written is defined elsewhere.
 
-use keeper::{RunsToKeep, Vault, Worth};
+use keeper::{Archive, KeepLimits, RunsToKeep, Vault, Worth};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
@@ -25,6 +25,10 @@ pub(crate) struct Settings {
     pub(crate) recover: bool,
     pub(crate) worth: Worth,
     pub(crate) keep: RunsToKeep,
+    /// Whether the daemon keeps what sessions become.
+    pub(crate) keeping: bool,
+    pub(crate) archive: Option<PathBuf>,
+    pub(crate) keep_limits: KeepLimits,
     pub(crate) cache: bool,
     pub(crate) reloads: bool,
     pub(crate) exclude: Vec<String>,
@@ -51,6 +55,9 @@ impl Default for Settings {
             recover: false,
             worth: Worth::default(),
             keep: RunsToKeep::default(),
+            keeping: false,
+            archive: Archive::default_root(),
+            keep_limits: KeepLimits::default(),
             cache: true,
             reloads: false,
             exclude: Vec::new(),

@@ -31,6 +31,15 @@ pub(super) fn profile_name(text: &str) -> Result<&'static Profile, String> {
     profile(text).map_err(|error| format!("`{text}`: {error}"))
 }
 
+/// Whether something is on.
+pub(super) fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("`{text}` is neither `on` nor `off`")),
+    }
+}
+
 /// `keep` and `only` are lists of names; every other key is the name of a tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "BTreeMap<String, ToolValue>")]

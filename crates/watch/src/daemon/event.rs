@@ -1,5 +1,6 @@
 //! Everything that makes the loop act.
 
+use crate::daemon::keeping::KeepReport;
 use crate::daemon::look::LookReport;
 use crate::daemon::queue::RootId;
 use crate::status::Status;
@@ -33,6 +34,8 @@ pub(crate) enum Event {
     Looked(Box<LookReport>),
     /// A worker has cleared the vault.
     Cleared { removed_bytes: u64, kept_bytes: u64, errors: Vec<String> },
+    /// What was kept of sessions.
+    Kept(KeepReport),
     /// A client asks for the status.
     Ask(SyncSender<StatusAnswer>),
     /// Reload the configuration.

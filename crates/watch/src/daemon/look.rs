@@ -618,6 +618,7 @@ mod tests {
             rescan: Duration::ZERO,
             vault: Vault::new("vault".into()),
             keep: RunsToKeep::default(),
+            keeping: None,
             cache: None,
             listen: None,
             metrics_textfile: None,

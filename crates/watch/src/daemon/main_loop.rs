@@ -10,13 +10,14 @@ use crate::daemon::ask::{serve_metrics, serve_status};
 use crate::daemon::event::{Event, Why};
 use crate::daemon::exits::Exits;
 use crate::daemon::instance::NotClaimed;
+use crate::daemon::keeping::{KeepReport, KeepThread};
 use crate::daemon::look::Looker;
 use crate::daemon::metrics::{Metrics, whole};
 use crate::daemon::queue::{Cure, FILES_MAX, Job, Queue, RootId, Tick};
 use crate::daemon::reading::Reading;
 use crate::daemon::root_discovery::RootDiscovery;
 use crate::daemon::systemd;
-use keeper::{RunsToKeep, Vault, is_replacing, plain, stop_reading};
+use keeper::{RunsToKeep, Vault, is_candidate, is_replacing, plain, stop_reading};
 use report::LastReport;
 use roots::Watched;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -93,6 +94,10 @@ struct Daemon {
     last_reports: HashMap<Arc<Path>, LastReport>,
     /// Sessions that are too long, as their agents say.
     too_long: HashMap<Arc<Path>, Failure>,
+    /// Keeps what sessions become, if that is asked for.
+    keep: Option<KeepThread>,
+    /// Why something was not kept.
+    keep_error: Option<String>,
     /// Processes that files wait for.
     exits: Exits,
     metrics: Metrics,
@@ -215,6 +220,8 @@ impl Daemon {
             discovery: None,
             last_reports: HashMap::new(),
             too_long: HashMap::new(),
+            keep: None,
+            keep_error: None,
             metrics,
             events,
             work,
@@ -251,6 +258,7 @@ impl Daemon {
                 "{path}: a daemon was killed while it read this file; reading it in {minutes} minutes, or once it has changed"
             );
         }
+        self.begin_to_keep()?;
         let taken = self.open_roots();
         self.discover_roots();
         if self.roots.is_empty() && taken.is_empty() {
@@ -351,7 +359,7 @@ impl Daemon {
 
     fn take(&mut self, event: Event, reload: &mut dyn FnMut() -> Result<Config, String>) {
         let now = self.now();
-        self.metrics.events.inc();
+        self.note(&event);
         match event {
             Event::Touched { root, path } => {
                 let known = !self.has(root) || self.queue.touch(&path, root, now);
@@ -400,6 +408,7 @@ impl Daemon {
                     warn!(event = "trouble", "{text}");
                 }
             }
+            Event::Kept(report) => self.kept(report),
             // The client may have gone.
             Event::Ask(answer) => drop(answer.try_send(self.answer(now))),
             Event::Reload => self.reload(reload()),
@@ -417,6 +426,39 @@ impl Daemon {
         if self.next_status <= now {
             self.next_status = now.after(STATUS_EVERY);
         }
+    }
+
+    /// Begins to keep what sessions become, if the configuration asks for it.
+    fn begin_to_keep(&mut self) -> Result<(), Error> {
+        let vault = self.config.vault.clone();
+        let begin = |keeping| KeepThread::spawn(keeping, vault, self.events.clone());
+        self.keep = self.config.keeping.as_ref().map(begin).transpose().map_err(Error::System)?;
+        Ok(())
+    }
+
+    /// Counts an event, and has a session kept that may have changed.
+    fn note(&self, event: &Event) {
+        self.metrics.events.inc();
+        let (path, is_touched) = match event {
+            Event::Touched { path, .. } => (path, true),
+            Event::Found { path, .. } => (path, false),
+            _ => return,
+        };
+        if let Some(keep) = self.keep.as_ref().filter(|_| is_candidate(path)) {
+            keep.see(path.clone(), is_touched);
+        }
+    }
+
+    /// Takes note of what was kept. An error is logged once.
+    fn kept(&mut self, report: KeepReport) {
+        self.metrics.archive_bytes.set(whole(report.archive_bytes));
+        self.metrics.kept_bytes.inc_by(report.grown_bytes);
+        self.metrics.generations_ended.inc_by(report.ended);
+        self.metrics.generations_dropped.inc_by(report.dropped);
+        if let Some(error) = report.error.as_ref().filter(|_| report.error != self.keep_error) {
+            warn!(event = "trouble", "{}", plain(error));
+        }
+        self.keep_error = report.error;
     }
 
     fn has(&self, root: RootId) -> bool {
@@ -467,7 +509,12 @@ impl Daemon {
                         warn!(event = "reload", "`{what}` takes effect after a restart");
                     }
                 }
+                let is_kept_alike = config.keeping == self.config.keeping;
                 self.config = Arc::new(config);
+                if !is_kept_alike {
+                    self.keep = None;
+                    self.config_error = self.begin_to_keep().err().map(|error| error.to_string());
+                }
                 self.looker = Arc::new(self.looker.under(&self.config));
                 self.config_error = None;
                 self.queue.renew(self.config.settle());
@@ -485,6 +532,7 @@ impl Daemon {
 
     fn end(mut self) {
         self.write_textfile(self.now());
+        self.keep = None;
         self.looker.reading.end();
         if let Some(socket) = &self.socket {
             drop(std::fs::remove_file(socket));

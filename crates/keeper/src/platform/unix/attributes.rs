@@ -4,6 +4,7 @@ use crate::platform::acting::Acting;
 use crate::platform::files::copy_flags;
 use rustix::fs::{Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata, Permissions};
 use std::io;
@@ -13,11 +14,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
 /// The owner, mode, access list and extended attributes of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attributes {
     owner: (u32, u32),
     mode: u32,
-    /// Names and values. The access list is one of them.
+    /// Names and values. The access list is one of them. No record keeps them.
+    #[serde(skip)]
     extended: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 

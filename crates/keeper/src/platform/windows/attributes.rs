@@ -3,11 +3,12 @@
 
 use super::metadata::Metadata;
 use super::security;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, FileTimes};
 use std::io;
 
 /// What is taken over. Whether somebody changes it meanwhile is not asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attributes;
 
 impl Attributes {

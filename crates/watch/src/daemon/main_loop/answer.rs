@@ -85,6 +85,9 @@ impl Daemon {
             saved_bytes: self.metrics.saved_bytes.get(),
             findings: self.last_reports.values().map(LastReport::count).sum(),
             saves_bytes: count(&self.metrics.saves_bytes),
+            keep_mode: if self.keep.is_some() { "on" } else { "off" }.to_string(),
+            archive_bytes: count(&self.metrics.archive_bytes),
+            keep_error: self.keep_error.clone(),
             troubles,
             config_error: self.config_error.clone(),
         }
