@@ -13,6 +13,7 @@ const HOUSES: &[(&str, &[&[&str]])] = &[
         "transcript",
         &[
             &["model"],
+            &["secret"],
             &["refusal"],
             &["format"],
             &["read"],

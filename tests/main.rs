@@ -43,6 +43,7 @@ mod recover; // `tailor recover`, `compact` and `chunk`: a long session can cont
 mod repository; // `tailor.toml` at the root of a repository: what it sets below it, and what it may not set.
 mod rng; // Repeatable random numbers.
 mod scan; // `tailor scan`: exit codes, selection, its JSON.
+mod secrets; // Keys, tokens and passwords: found everywhere, told nowhere, masked, and gone.
 mod sent; // What agents send of a session, against what the real programs sent.
 mod stories; // What happens in sessions of every agent, written once and spelled in each format.
 mod strangers; // Root among the files of other users: what they put in the way leads nowhere.

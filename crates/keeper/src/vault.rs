@@ -447,7 +447,12 @@ impl Pending {
             if let Some(folder) = spill {
                 texts::spill(folder, source, plan.texts(), &hashes)?;
             }
-            let (edits, inline) = record::changes(source, plan, &hashes)?;
+            let (mut edits, mut inline) = record::changes(source, plan, &hashes)?;
+            let mut purpose = purpose;
+            if plan.removes_secrets() {
+                edits.iter_mut().for_each(RecordedChange::keep_nothing);
+                (inline, purpose) = (Vec::new(), Some(Purpose::Secrets));
+            }
             (record.bytes_before, record.bytes_after) = (source.len(), plan.length_after());
             record.ends_line = source::ends_line_at(source, source.len())?;
             (record.purpose, record.swap, record.edits) = (purpose, swap, edits);

@@ -1041,7 +1041,9 @@ impl CheckArgs {
             FailOn::Severity(severity) => finding.severity >= *severity,
             FailOn::Code(code) => finding.rule.code() == code,
         };
-        if self.fail_on.is_empty() { finding.severity >= default } else { self.fail_on.iter().any(fails) }
+        // Who asks for such a rule wants to know.
+        let fails_by_default = || finding.severity >= default || finding.rule.is_on_request();
+        if self.fail_on.is_empty() { fails_by_default() } else { self.fail_on.iter().any(fails) }
     }
 }
 

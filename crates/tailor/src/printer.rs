@@ -7,6 +7,7 @@ mod human;
 mod json;
 mod junit;
 mod sarif;
+mod secrets;
 mod shape;
 mod strangers;
 

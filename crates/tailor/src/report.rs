@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
-use transcript::finding::{Finding, Held, Safety};
+use transcript::finding::{Finding, Held, Safety, SecretMark};
 use transcript::format::Format;
 use transcript::{Examination, Messages, Severity};
 
@@ -108,6 +108,9 @@ pub(crate) struct FileReport {
     pub(crate) newly_found: u64,
     #[serde(skip)]
     remains: Remains,
+    /// Why a repair cannot be undone.
+    #[serde(skip)]
+    pub(crate) for_good: Option<&'static str>,
     /// The command that goes on with the session, where its agent has one.
     #[serde(skip)]
     pub(crate) resume: Option<String>,
@@ -120,6 +123,9 @@ pub(crate) struct FileReport {
     #[serde(skip)]
     pub(crate) places_left: usize,
 }
+
+/// What is said of a repair that takes out secrets.
+const KEEPS_NO_SECRETS: &str = "nothing keeps the secrets, so that this cannot be undone";
 
 /// How many findings these are, with those that are not listed.
 pub(crate) fn count<'f>(findings: impl IntoIterator<Item = &'f FindingReport>) -> u64 {
@@ -162,6 +168,9 @@ pub(crate) struct FindingReport {
     pub(crate) fix: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
+    /// What may be said of the secret that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<SecretMark>,
     /// Stays the same when the file grows, or is elsewhere.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) fingerprint: String,
@@ -221,6 +230,7 @@ impl FindingReport {
             more: finding.more,
             fix,
             reason,
+            secret: finding.secret,
             fingerprint: String::new(),
             next: None,
             known: false,
@@ -300,6 +310,7 @@ impl FileReport {
             problems: None,
             newly_found: 0,
             remains: Remains::default(),
+            for_good: None,
             resume: None,
             runs: None,
             diff: Vec::new(),
@@ -371,6 +382,7 @@ impl FileReport {
             report.after = Some(FindingReport::all(path, outcome.remaining().to_vec(), judge));
         }
         report.run = outcome.run;
+        report.for_good = outcome.plan.removes_secrets().then_some(KEEPS_NO_SECRETS);
         if let Some(found) = outcome.before {
             let facts = found.facts;
             report.resume = facts.format.and_then(|format| resume(format, path));

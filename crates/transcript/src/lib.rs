@@ -44,6 +44,7 @@ pub mod plan;
 mod read;
 pub mod refusal;
 pub mod rule;
+pub mod secret;
 pub mod session;
 mod tasks;
 pub mod weight;

@@ -59,6 +59,8 @@ pub struct Plan {
     texts: Vec<Vec<Piece>>,
     /// See the method.
     pub(crate) unsettles_memory: bool,
+    /// See the method.
+    pub(crate) removes_secrets: bool,
 }
 
 impl Plan {
@@ -66,7 +68,7 @@ impl Plan {
     pub(crate) fn new(length: u64, edits: Vec<Edit>, texts: Vec<Vec<Piece>>) -> Self {
         debug_assert!(edits.windows(2).all(|two| two[0].at.end <= two[1].at.start), "{edits:?}");
         debug_assert!(edits.last().is_none_or(|last| last.at.end <= length), "{edits:?}");
-        Self { length, edits, texts, unsettles_memory: false }
+        Self { length, edits, texts, unsettles_memory: false, removes_secrets: false }
     }
 
     /// The plan that leaves a source of `length` bytes as it is.
@@ -84,6 +86,11 @@ impl Plan {
     /// thinking over the old text, and be refused when it resumes with the new one.
     pub fn unsettles_memory(&self) -> bool {
         self.unsettles_memory
+    }
+
+    /// Whether it takes out secrets, so that nothing of what it takes out may be kept. Its [texts](Self::texts) have none.
+    pub fn removes_secrets(&self) -> bool {
+        self.removes_secrets
     }
 
     /// The changes, in the order of the file.
@@ -156,7 +163,8 @@ impl Plan {
         edits.push(Edit { at: Span::new(start, self.length), with });
         edits.retain(|edit| !(edit.at.is_empty() && edit.with.is_empty()));
         let unsettles_memory = self.unsettles_memory || next.unsettles_memory;
-        Self { unsettles_memory, ..Self::new(self.length, edits, texts) }
+        let removes_secrets = self.removes_secrets || next.removes_secrets;
+        Self { unsettles_memory, removes_secrets, ..Self::new(self.length, edits, texts) }
     }
 }
 

@@ -76,6 +76,7 @@ mod result_before_call;
 mod result_over_limit;
 mod result_without_call;
 mod same_role_again;
+mod secret_in_text;
 mod sidechain_entry;
 mod split_server_pair;
 mod stale_result;
@@ -196,6 +197,7 @@ pub const RULES: &[&Rule] = &[
     &unseen_title::RULE,
     &unreadable_size::RULE,
     &bound_thinking::RULE,
+    &secret_in_text::RULE,
     &oversized_file::RULE,
     &oversized_line::RULE,
     &result_over_limit::RULE,
@@ -246,7 +248,9 @@ pub(crate) fn woken_by(
 
 /// Whether a rule runs: it is selected, and covers the format.
 pub(crate) fn runs(rule: &Rule, policy: &Policy, format: &Format) -> bool {
-    policy.selection.includes(rule.code()) && rule.cover(format) != Cover::Never
+    let selection = &policy.selection;
+    let is_asked_for = !rule.on_request || selection.asks_for(rule.code());
+    selection.includes(rule.code()) && is_asked_for && rule.cover(format) != Cover::Never
 }
 
 impl Group {

@@ -102,6 +102,8 @@ pub enum Refusal {
         /// The run did nothing else.
         alone: bool,
     },
+    /// The run took out secrets, and kept nothing.
+    TookSecrets(String),
     /// The model has signed its thinking over what this run left.
     SignedSince(String),
     /// What the run wrote is not there any more.
@@ -182,6 +184,10 @@ impl fmt::Display for Refusal {
             ),
             Self::BuiltUpon { line, alone } => f.write_str(&built_upon(*line, *alone)),
             Self::Forgotten { texts, alone } => f.write_str(&forgotten(*texts, *alone)),
+            Self::TookSecrets(run) => write!(
+                f,
+                "run {run} took out secrets, and nothing keeps these: it cannot be undone (--list shows the runs before it, and --run undoes one of them)"
+            ),
             Self::SignedSince(run) => f.write_str(&signed_since(run)),
             Self::NothingToUndo => f.write_str("no run to undo (pass --vault DIR to look elsewhere)"),
             Self::NoSuchRun(run) => {

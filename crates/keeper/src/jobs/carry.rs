@@ -357,7 +357,9 @@ impl<'a, T> FileWork<'a, T> {
         let vault = self.options.vault(&content.path)?;
         let plan = &job.repair.plan;
         let keep = |rows| {
-            let pending = vault.begin(&content.path)?.with_rows(rows);
+            let pending = vault.begin(&content.path)?;
+            // Rows are kept whole, with what is in them.
+            let pending = if plan.removes_secrets() { pending } else { pending.with_rows(rows) };
             let spill = self.options.policy.all().spill.as_ref();
             content.read(|source| pending.keep(source, plan, &job.packed, spill, job.purpose, None))
         };

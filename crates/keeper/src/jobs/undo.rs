@@ -103,6 +103,9 @@ fn find(
     extent: Extent,
 ) -> Result<UndoableRun, Stop> {
     let runs = Runs::choose(vault, content, run)?;
+    if runs.target.purpose == Some(Purpose::Secrets) {
+        return Err(Refusal::TookSecrets(runs.target.run.clone()).into());
+    }
     // If the vault cannot be read, reading the texts fails later with a better message.
     let forgotten = vault.forgotten(&runs.target).unwrap_or_default();
     let back = |extent| content.read(|source| RestoredText::back(&runs, extent, &forgotten, source));

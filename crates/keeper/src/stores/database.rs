@@ -108,7 +108,7 @@ impl Database {
             connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE").map_err(fail)?;
         }
         // The owner resets the log when it has time.
-        let ways = "PRAGMA query_only = OFF; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0";
+        let ways = "PRAGMA query_only = OFF; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON";
         connection.execute_batch(ways).map_err(fail)?;
         Ok(Self { connection, file: file.to_path_buf(), unlocked: None, lacks_log: false })
     }

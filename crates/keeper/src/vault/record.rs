@@ -104,6 +104,8 @@ pub enum Purpose {
     Compact,
     /// Finishing an interrupted run: late lines were merged into the transcript.
     Merge,
+    /// Secrets were taken out, and nothing of them was kept.
+    Secrets,
     /// Superseded rows were taken out of a database beside the session, which did not change.
     Prune,
 }
@@ -182,7 +184,7 @@ pub(crate) enum RemovedBytes {
     },
     /// Part of the inline bytes: from here to there.
     Inline { inline: (u64, u64) },
-    /// Not kept: a run that undoes another removes nothing but what that one wrote.
+    /// Not kept: a run that undoes another removes nothing but what that one wrote, and one that takes out secrets keeps nothing.
     Gone { gone: u64 },
 }
 
@@ -219,6 +221,12 @@ impl RecordedChange {
 
     pub(crate) fn is_nothing(&self) -> bool {
         self.length == 0 && self.old.is_empty()
+    }
+
+    /// Notes that what was there before is not kept.
+    pub(super) fn keep_nothing(&mut self) {
+        let gone = self.length_before();
+        self.old = if gone > 0 { vec![RemovedBytes::Gone { gone }] } else { Vec::new() };
     }
 
     /// How many bytes were there before.

@@ -25,7 +25,11 @@ pub(crate) fn describe(
         let at = edit.at;
         lines.push(format!("@@ line {}, bytes {}..{} @@", place.line_of(source, at)?, at.start, at.end));
         if !at.is_empty() {
-            lines.push(if content { text(source, at)? } else { format!("- {} bytes", at.len()) });
+            lines.push(if content && !plan.removes_secrets() {
+                text(source, at)?
+            } else {
+                format!("- {} bytes", at.len())
+            });
         }
         lines.extend(edit.with.iter().map(new));
     }

@@ -190,6 +190,7 @@ fn print(asked: &UndoArgs, path: &Path, record: &Record, undone: bool) {
     let path = plain(&shown(path));
     let what = match record.purpose {
         Some(Purpose::Prune) => "superseded rows removed".to_string(),
+        Some(Purpose::Secrets) => format!("{edits}, {sizes}, secrets removed for good"),
         _ => format!("{edits}, {sizes}{merged}"),
     };
     let line = format!("{path}: {}  {}  {what}{undone}", record.run, record.time);

@@ -27,8 +27,9 @@ pub(super) fn fold<'f>(
     let (mut folds, mut known): (Vec<Fold<'f>>, HashMap<_, usize>) = (Vec::new(), HashMap::new());
     for finding in findings {
         let FindingReport { severity, code, fix, reason, fails, known: is_known, done, .. } = finding;
+        let secret = finding.secret.as_ref().map(|secret| &secret.hash);
         let next = folds.len();
-        let at = *known.entry((severity, code, fix, reason, fails, is_known, done)).or_insert(next);
+        let at = *known.entry((severity, code, fix, reason, fails, is_known, done, secret)).or_insert(next);
         match folds.get_mut(at).filter(|_| !listing.shows_all()) {
             Some(fold) => fold.all.push(finding),
             None => folds.push(Fold { all: vec![finding], first: finding }),

@@ -200,8 +200,11 @@ fn repair(report: &FileReport, after: u64) -> Vec<End> {
     if let Some(reason) = &report.reason {
         text.extend(["; ", &plain(reason)]);
     }
+    if let Some(why) = report.for_good {
+        text.extend(["; ", why]);
+    }
     let kept = report.run.is_some() && report.path != "-" && report.copy.is_none();
-    let undo = kept.then(|| remedy::undo(Path::new(&report.path)));
+    let undo = (kept && report.for_good.is_none()).then(|| remedy::undo(Path::new(&report.path)));
     let context = report.sight().map(|sight| format!("context: {sight}").into());
     let resume = resume(report).filter(|_| kept);
     [Some(End { text, undo }), context, resume].into_iter().flatten().collect()
@@ -253,6 +256,10 @@ impl FilePrinter for Human {
         }
         for row in totals.table() {
             self.line(&row, &mut text);
+        }
+        // Of one file, they are listed with it.
+        for secret in totals.secrets.iter().filter(|_| totals.files() > 1) {
+            self.line(&secret.line(), &mut text);
         }
         if is_quiet() {
             return out.write_all(text.as_bytes());

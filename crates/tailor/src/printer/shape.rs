@@ -1,6 +1,7 @@
 //! What all output formats share: what they are given, and the totals at the end.
 
 use super::fold::Severities;
+use super::secrets::{SecretPlaces, Secrets};
 use super::strangers::Strangers;
 use crate::amount::{grouped, plural, size};
 use crate::report::{FileReport, FindingReport, count, is_zero};
@@ -52,6 +53,11 @@ pub(super) struct ScanTotals {
     /// How many findings each rule has, for `--statistics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<Vec<RuleCount>>,
+    /// Each secret, and where it stands.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) secrets: Vec<SecretPlaces>,
+    #[serde(skip)]
+    found_secrets: Secrets,
     #[serde(skip)]
     counts: BTreeMap<(Reverse<Severity>, &'static str), RuleCount>,
     /// Findings that are not in the baseline.
@@ -107,8 +113,13 @@ impl ScanTotals {
         Self { kind: "summary", rules: with_statistics.then(Vec::new), ..Self::default() }
     }
 
+    pub(super) fn files(&self) -> u64 {
+        self.files
+    }
+
     /// There are no more files.
     pub(super) fn end(&mut self) {
+        self.secrets = std::mem::take(&mut self.found_secrets.all);
         if let Some(rules) = &mut self.rules {
             rules.extend(self.counts.values().cloned());
         }
@@ -164,6 +175,7 @@ impl ScanTotals {
         let (repaired, problems) = report.repaired().unwrap_or_default();
         self.repaired = (self.repaired.0 + repaired, self.repaired.1 + problems);
         self.count(report.findings());
+        self.found_secrets.add(report);
         self.has_safe_fixes |=
             report.outcome == "findings" && report.findings().iter().any(|finding| finding.fix == "safe");
     }

@@ -6,7 +6,7 @@ use super::headline::Headline;
 use super::look::Examination;
 use crate::format::{Format, OutsideCount, SupportLevel};
 use crate::model::context_tokens::ContextTokens;
-use crate::model::finding::{Finding, Fix, Held, Labels, Safety, Severity};
+use crate::model::finding::{Finding, Fix, Held, Labels, Safety, SecretMark, Severity};
 use crate::rule;
 use crate::session::Facts;
 use alloc::borrow::Cow;
@@ -39,6 +39,8 @@ struct StoredFinding<'a> {
     saves_bytes: Option<u64>,
     message: Cow<'a, str>,
     fix: Safety,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secret: Option<Cow<'a, SecretMark>>,
     /// Why it is held, if that is one of the texts that the caller knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     why: Option<Cow<'a, str>>,
@@ -75,6 +77,7 @@ impl<'a> Digest<'a> {
                 saves_bytes: finding.saves_bytes,
                 message: finding.message.as_str().into(),
                 fix,
+                secret: finding.secret.as_ref().map(Cow::Borrowed),
                 why: why.map(Cow::Borrowed),
             })
         };
@@ -122,6 +125,7 @@ impl<'a> Digest<'a> {
                 saves_bytes: stored.saves_bytes,
                 message: stored.message.into_owned(),
                 fix: Fix { safety: restored(stored.fix, format, why)?, ops: Vec::new() },
+                secret: stored.secret.map(Cow::into_owned),
             })
         };
         Some(Examination {

@@ -221,6 +221,7 @@ fn look_at(
     let released = Conversation::released(&session, &steps);
     let mut plan = plan::draw(&session, &mut steps.into_iter().flat_map(|(_, ops)| ops))?;
     plan.unsettles_memory = found.unsettles_memory(stage);
+    plan.removes_secrets = stage == Stage::Secrets && !plan.is_empty();
     let said = Conversation::from_session(&session, messages.seen);
     let is_told = purpose != Purpose::Verdict;
     let context_tokens = if is_told { tokens_of(&session)? } else { ContextTokens::default() };

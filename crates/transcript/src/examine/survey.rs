@@ -8,6 +8,7 @@ use super::holds::Holds;
 use super::settled;
 use super::tally::ProblemTally;
 use crate::model::finding::{Finding, Fix, Held, Op, STEPS_MAX, Safety, Severity};
+use crate::model::rule::RuleInfo;
 use crate::plan::thinking::{self, BrokenThinking, ThinkingPass};
 use crate::rule::{self, RULES, Stage, bound_thinking};
 use crate::session::Session;
@@ -56,7 +57,7 @@ pub(crate) struct Survey<'s> {
     pub(crate) waiting: u64,
 }
 
-const STAGES: [Stage; 4] = [Stage::Bytes, Stage::Lines, Stage::Links, Stage::Talk];
+const STAGES: [Stage; 5] = [Stage::Secrets, Stage::Bytes, Stage::Lines, Stage::Links, Stage::Talk];
 
 /// Steps of a finding.
 struct Steps {
@@ -237,13 +238,23 @@ impl<'s> Survey<'s> {
         }
         let indices: HashMap<&str, usize> = RULES.iter().map(|rule| rule.code()).zip(0..).collect();
         let policy = self.session.policy;
-        let is_made = |finding: &&Finding| {
+        // Thinking that is bound to a secret goes with it.
+        let is_of_stage = |rule: &RuleInfo| {
+            rule.stage == stage || (stage == Stage::Secrets && rule.code() == bound_thinking::CODE)
+        };
+        let is_secret = |finding: &Finding| {
             finding.rule.stage == stage && policy.selection.applies(finding) && !finding.fix.ops.is_empty()
+        };
+        if stage == Stage::Secrets && !self.findings.iter().any(is_secret) {
+            return Vec::new();
+        }
+        let is_made = |finding: &&Finding| {
+            is_of_stage(finding.rule) && policy.selection.applies(finding) && !finding.fix.ops.is_empty()
         };
         let listed = self.findings.iter().filter(is_made).map(|finding| {
             (indices.get(finding.rule.code()).copied(), finding.fix.safety, &finding.fix.ops[..])
         });
-        let unlisted = self.unlisted.iter().filter(|steps| RULES[steps.rule].stage == stage);
+        let unlisted = self.unlisted.iter().filter(|steps| is_of_stage(RULES[steps.rule]));
         let unlisted = unlisted.map(|steps| (Some(steps.rule), steps.safety, &steps.ops[..]));
         let mut steps: Vec<_> = listed.chain(unlisted).collect();
         steps.sort_by_key(|(rule, ..)| *rule);

@@ -72,7 +72,7 @@ impl ProblemTally {
         self.errors.iter().any(|error| match RULES[usize::from(error.rule)].stage {
             Stage::Bytes => !format.skips_unreadable_lines,
             Stage::Links => false,
-            Stage::Lines | Stage::Talk => true,
+            Stage::Secrets | Stage::Lines | Stage::Talk => true,
         })
     }
 

@@ -72,6 +72,77 @@ pub struct Finding {
     pub message: String,
     /// What can be done.
     pub fix: Fix,
+    /// The secret that it is about.
+    pub secret: Option<SecretMark>,
+}
+
+/// What may be said of a secret: never the secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretMark {
+    /// What it looks like.
+    #[serde(rename = "secret_kind")]
+    pub kind: String,
+    /// How many characters it has.
+    pub chars: u64,
+    /// Its first two characters and its last two; empty for one that is shorter than 16.
+    pub ends: String,
+    /// The first digits of the BLAKE3 hash of it; of a key of several lines, of its letters and digits.
+    #[serde(rename = "secret_hash")]
+    pub hash: String,
+    /// How often it stands there.
+    pub times: u64,
+}
+
+impl SecretMark {
+    /// How many hex digits of the hash are shown.
+    const HASH_DIGITS: usize = 16;
+    /// Of a shorter one, four characters are too much.
+    const ENDS_BYTES_MIN: usize = 16;
+
+    /// What may be said of this secret; a `block` has several lines.
+    pub(crate) fn new(kind: &str, secret: &[u8], block: bool) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        if block {
+            hash_letters(secret, &mut hasher);
+        } else {
+            hasher.update(secret);
+        }
+        let hash = hasher.finalize().to_hex();
+        let is_shown = !block && secret.len() >= Self::ENDS_BYTES_MIN && secret.is_ascii();
+        let end = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let ends = if is_shown {
+            end(&secret[..2]) + "\u{2026}" + &end(&secret[secret.len() - 2..])
+        } else {
+            String::new()
+        };
+        let chars = String::from_utf8_lossy(secret).chars().count() as u64;
+        Self { kind: kind.into(), chars, ends, hash: hash[..Self::HASH_DIGITS].into(), times: 1 }
+    }
+}
+
+/// Hashes the letters and digits of a text, but for those of escapes: lines of a key end in several ways.
+fn hash_letters(text: &[u8], hasher: &mut blake3::Hasher) {
+    let mut is_escape = false;
+    for byte in text {
+        if byte.is_ascii_alphanumeric() && !is_escape {
+            hasher.update(&[*byte]);
+        }
+        is_escape = *byte == b'\\';
+    }
+}
+
+impl fmt::Display for SecretMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, chars, ends, hash, times } = self;
+        write!(f, "{kind} of {chars} characters")?;
+        if !ends.is_empty() {
+            write!(f, ", {ends}")?;
+        }
+        if *times > 1 {
+            write!(f, ", {times} times")?;
+        }
+        write!(f, " (secret {hash})")
+    }
 }
 
 /// Ids and names from the transcript, decoded. They are untrusted text.
@@ -185,6 +256,8 @@ pub enum Guard {
     HasRoom,
     /// It removes what a file held before the model read it again.
     ReadAgain,
+    /// It removes what the model has seen, and nothing keeps it.
+    Secrets,
 }
 
 impl fmt::Display for Guard {
@@ -202,6 +275,7 @@ impl fmt::Display for Guard {
             Self::Copy => "some screens show this copy of the message and not the other one",
             Self::Documents => "it removes documents that the model has seen",
             Self::ReadAgain => "the model would no longer see what the file held before",
+            Self::Secrets => "the model would no longer see it, and undo cannot put it back",
             Self::HasRoom => "its agent keeps results of this length, and the context has room",
             Self::Blamed => "only the API's error tells whether this is refused",
             Self::Appends => "it adds a line at the end, which only some versions of the agent need",

@@ -70,8 +70,19 @@ pub struct Policy {
     pub spill: Option<TextFolder>,
     /// What a check allows. Default: anything.
     pub budget: Budget,
+    /// What a person calls a secret, besides what everybody does.
+    pub secrets: Arc<[OwnSecret]>,
     /// Which rules report and act.
     pub selection: Selection,
+}
+
+/// A kind of secret that a person knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnSecret {
+    /// Its name, as findings and masks say it.
+    pub name: String,
+    /// What it begins with; letters, digits, dots, hyphens and underscores follow, eight at least.
+    pub begins: String,
 }
 
 /// A model's context window, according to the configuration of an agent.
@@ -111,6 +122,7 @@ impl Default for Policy {
             thinking: SignedThinking::Keep,
             spill: None,
             budget: Budget::default(),
+            secrets: Arc::default(),
             selection: Selection::default(),
         }
     }
@@ -509,6 +521,11 @@ impl Selection {
             Safety::Guarded(_) => self.allows(finding.rule.code()),
             Safety::Held(_) | Safety::None => false,
         }
+    }
+
+    /// Whether somebody names a rule that does not run otherwise.
+    pub fn asks_for(&self, code: &str) -> bool {
+        self.allows(code) || self.select.iter().any(|named| named == code)
     }
 
     /// Whether the user lets a rule do more than what is safe.

@@ -45,6 +45,8 @@ pub struct RuleInfo {
     pub(crate) unanswered: bool,
     /// The limit without which it never finds anything.
     pub(crate) limit: Option<Limit>,
+    /// Whether it runs only where somebody selects or allows it.
+    pub(crate) on_request: bool,
 }
 
 /// A limit of a check.
@@ -77,6 +79,7 @@ impl RuleInfo {
         unreadable: false,
         unanswered: false,
         limit: None,
+        on_request: false,
     };
 
     /// Its stable short code.
@@ -102,6 +105,11 @@ impl RuleInfo {
     /// Whether it reports messages of the user that come after one without an answer.
     pub fn is_about_unanswered(&self) -> bool {
         self.unanswered
+    }
+
+    /// Whether it runs only where somebody selects or allows it.
+    pub fn is_on_request(&self) -> bool {
+        self.on_request
     }
 
     /// The limit without which it never finds anything.
@@ -239,11 +247,20 @@ pub enum Group {
     Bytes,
     /// How records are linked.
     Tree,
+    /// Keys, tokens and passwords.
+    Secrets,
 }
 
 impl Group {
-    const ALL: [Self; 6] =
-        [Self::Pairing, Self::Content, Self::Images, Self::DeadWeight, Self::Bytes, Self::Tree];
+    const ALL: [Self; 7] = [
+        Self::Pairing,
+        Self::Content,
+        Self::Images,
+        Self::DeadWeight,
+        Self::Bytes,
+        Self::Tree,
+        Self::Secrets,
+    ];
 
     /// The names of all groups.
     pub const NAMES: [&'static str; Self::ALL.len()] = {
@@ -263,6 +280,7 @@ impl Group {
             Self::DeadWeight => "dead-weight",
             Self::Bytes => "bytes",
             Self::Tree => "tree",
+            Self::Secrets => "secrets",
         }
     }
 
@@ -276,6 +294,8 @@ impl Group {
 /// because damage hides what later stages are about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
+    /// Secrets, before anything that a later stage takes out is kept.
+    Secrets,
     /// Repairs of bytes that keep records from being read.
     Bytes,
     /// Adding and removing records.

@@ -134,6 +134,7 @@ pub(super) fn about_place(rule: &'static Rule, line: u64, severity: Severity, me
         saves_bytes: None,
         message,
         fix: Fix::NONE,
+        secret: None,
     }
 }
 
