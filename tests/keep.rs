@@ -152,3 +152,56 @@ fn nothing_is_kept_until_somebody_asks() {
     assert_eq!(dir.tailor(&["keep", "restore", "one.jsonl"]).status, 2);
     assert!(!dir.home().join(".state/tailor/kept").exists());
 }
+
+/// `doctor` says what can come back, and `explain` the command for the session that an agent misses.
+#[test]
+fn what_can_come_back_is_said() {
+    let dir = Dir::new();
+    let path = dir.write(NAME, WHOLE);
+    let other = dir.write("other.jsonl", WHOLE);
+    let error = "No conversation found with session ID: 0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f";
+    now(&dir);
+    fs::remove_file(&path).unwrap();
+    assert!(ok(&dir.tailor(&["explain", error])).contains("was deleted or moved"));
+    now(&dir);
+    let text = ok(&dir.tailor(&["explain", error]));
+    let command = text.lines().find_map(|line| line.strip_prefix("tailor keep restore ")).unwrap();
+    assert_eq!(
+        dir.tailor(&["explain", error, "--json"]).json()[0]["command"],
+        format!("tailor keep restore {command}")
+    );
+    let text = ok(&dir.tailor(&["doctor", "."]));
+    assert!(
+        text.contains("and kept: 1 session") && text.contains(&format!("tailor keep restore {command}")),
+        "{text}"
+    );
+    // It lies elsewhere now.
+    fs::create_dir(dir.path("moved")).unwrap();
+    fs::rename(&other, dir.path("moved").join(NAME)).unwrap();
+    assert!(!ok(&dir.tailor(&["doctor", "."])).contains("and kept"));
+}
+
+#[test]
+fn a_forgotten_text_is_kept_nowhere() {
+    let dir = Dir::new();
+    let long = BROKEN.trim_end().rsplit_once('\n').unwrap().0.to_string();
+    let text = "a row with a secret; ".repeat(40);
+    let result = format!(
+        r#"{{"type":"message","id":"a3","parentId":"a2","message":{{"role":"toolResult","toolCallId":"c","toolName":"bash","content":"{text}"}}}}"#
+    );
+    dir.write(NAME, format!("{long}\n{result}\n"));
+    now(&dir);
+    let fix = dir.tailor(&["fix", ".", "--settle", "0", "--cut-results", "200"]);
+    assert!(fix.text().contains("fixed 1 problem"), "{} {}", fix.text(), fix.stderr);
+    now(&dir);
+    let fixed = fs::read_to_string(dir.path(NAME)).unwrap();
+    let id = &fixed.split("tailor show ").nth(1).unwrap()[..12];
+    let forgotten = dir.tailor(&["forget", id, "--json"]).json().remove(0);
+    assert_eq!(forgotten["generations"], 1, "{forgotten}");
+    let seen = dir.tailor(&["keep", "list", "--json"]).json()[0]["seen"].as_str().unwrap().to_string();
+    ok(&dir.tailor(&["keep", "restore", "0d0f7b2c", "--at", &seen, "--to", "back.jsonl"]));
+    let back = fs::read_to_string(dir.path("back.jsonl")).unwrap();
+    assert!(
+        !back.contains("secret") && back.contains("****") && back.lines().all(|line| line.starts_with('{'))
+    );
+}

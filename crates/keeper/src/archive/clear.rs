@@ -195,7 +195,6 @@ impl Kept {
         growth.rest(&mut self.chunks)?;
         if let Some(generation) = self.generations.get_mut(id) {
             (generation.hash, generation.bytes) = (growth.hash(), growth.bytes);
-            generation.at = Timestamp::now().as_millisecond().max(generation.at);
             generation.parts = growth.parts;
         }
         Ok(true)

@@ -1,6 +1,7 @@
 //! `tailor doctor`, and `tailor` alone: lists the sessions on this machine, newest first, each broken one with the
 //! command that repairs it. Changes no session.
 
+use super::gone::GoneSessions;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::strays::{self, Strays};
@@ -30,7 +31,7 @@ use std::time::{Duration, Instant};
 
 /// How many sessions `tailor` alone lists besides those that are broken.
 const SHORT: usize = 10;
-/// How long `tailor` alone spends on reading changed sessions.
+/// How long `tailor` alone, which is to answer at once, spends on reading changed sessions.
 const SHORT_TIME: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(doctor: &DoctorArgs) -> CommandResult {
@@ -82,16 +83,16 @@ fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> CommandResult {
     sessions.sort_by_key(|session| Reverse(session.modified));
     let is_read = !sessions.iter().any(|session| session.state.is_unread());
     let lost = lost.end(doctor);
+    let gone = if short { GoneSessions::default() } else { GoneSessions::find(doctor, &config, &all, &lost) };
     let fitting = sessions.len() as u64;
     if doctor.broken {
         sessions.retain(|session| session.state.is_stuck());
     }
-    // `tailor` alone is to answer at once.
     let paths = all.iter().filter(|_| !short).map(Candidate::path);
     let fills = databases::measure(paths, &doctor.paths);
     let mut out = Output::stdout();
     let printed = if as_json {
-        json(doctor, &sessions, &lost, &fills, &mut out)
+        gone.json(&mut out).and_then(|()| json(doctor, &sessions, &lost, &fills, &mut out))
     } else if sessions.is_empty() {
         writeln!(out, "{}", nothing(all_sessions, fitting))
     } else {
@@ -100,7 +101,9 @@ fn examine(doctor: &DoctorArgs, short: bool, as_json: bool) -> CommandResult {
     let told = if as_json {
         Ok(())
     } else {
-        strays::print(&lost, &mut out).and_then(|()| databases::print_remarks(&fills, &mut out))
+        strays::print(&lost, &mut out)
+            .and_then(|()| gone.print(&mut out))
+            .and_then(|()| databases::print_remarks(&fills, &mut out))
     };
     let printed = printed
         .and(told)

@@ -1,6 +1,7 @@
 //! `tailor explain`: what a rule means; what an API error is about, which session has it and which lines cause it; or
 //! what a profile does.
 
+use super::gone::kept_by_id;
 use super::resume::in_folder;
 use super::search::{ErrorSearch, Fit, is_length};
 use super::{CommandResult, doctor, ended, output_closed, unread};
@@ -412,7 +413,7 @@ fn error(known: &'static Family, text: &str, ask: &mut Ask<'_>) -> CommandResult
             return Ok(ExitStatus::Clean);
         }
         (_, folder) => {
-            let found = match by_id(known, text, ask, folder) {
+            let found = match by_id(known, text, ask, folder)? {
                 Named::Here(path) => Some(path),
                 Named::Missing => None,
                 Named::No => search(known, text, ask, folder)?,
@@ -485,14 +486,14 @@ enum Named {
 }
 
 /// The session whose id an error names. Where it says that this very session is not found, no other one is meant.
-fn by_id(known: &Family, text: &str, ask: &Ask<'_>, folder: Option<&PathBuf>) -> Named {
+fn by_id(known: &Family, text: &str, ask: &mut Ask<'_>, folder: Option<&PathBuf>) -> Result<Named, String> {
     let ids: Vec<&str> = session_ids(text).collect();
     if ids.is_empty() {
-        return Named::No;
+        return Ok(Named::No);
     }
     let paths: Vec<PathBuf> = folder.into_iter().cloned().collect();
     let found = candidates(&paths).into_iter().find(|session| ids.iter().any(|id| session.has_id(id)));
-    match found {
+    Ok(match found {
         Some(file) if let Some(empty) = unread::no_session(&file) => {
             let trouble = empty.trouble.unwrap_or_default();
             ask.say(&format!("The session that the error names: {}", plain(&shown(file.path()))));
@@ -504,15 +505,27 @@ fn by_id(known: &Family, text: &str, ask: &Ask<'_>, folder: Option<&PathBuf>) ->
             Named::Here(session.path().to_path_buf())
         }
         None if known.name == "lost" => {
-            let ids = plain(&ids.join(" or "));
-            ask.say(&format!(
-                "No session here is called {ids}: it was deleted or moved, or is on another machine."
-            ));
-            ask.say(known.advice);
+            missing(known, &ids, ask)?;
             Named::Missing
         }
         None => Named::No,
-    }
+    })
+}
+
+/// Says what is known of a session that is not here.
+fn missing(known: &Family, ids: &[&str], ask: &mut Ask<'_>) -> Result<(), String> {
+    let named = plain(&ids.join(" or "));
+    let Some((became, command)) = kept_by_id(&ask.explain.config.load()?, ids) else {
+        ask.say(&format!(
+            "No session here is called {named}: it was deleted or moved, or is on another machine."
+        ));
+        ask.say(known.advice);
+        return Ok(());
+    };
+    ask.say(&format!("No session here is called {named} any more. {became} To put it back:"));
+    ask.whole(&plain(&command));
+    ask.answer.command = Some(command);
+    Ok(())
 }
 
 /// Words of a text that are ids of sessions: UUIDs, and those of OpenCode.

@@ -5,8 +5,12 @@ use crate::amount::plural;
 use crate::args::ForgetArgs;
 use crate::say::{eprint_message, print_json};
 use crate::status::ExitStatus;
-use keeper::Verdicts;
+use keeper::{Archive, Keeper, Vault, Verdicts};
 use serde::Serialize;
+use std::io::Read;
+
+/// Shorter texts are in too many sessions by chance.
+const KEPT_BYTES_MIN: usize = 8;
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -16,27 +20,38 @@ struct ForgetLine<'a> {
     text_id: &'a str,
     /// From how many runs it was removed; 0 if it was forgotten before.
     runs: u64,
+    /// In how many kept generations it was blanked.
+    generations: u64,
 }
 
 pub(crate) fn run(forget: &ForgetArgs) -> CommandResult {
-    let vault = forget.config.load().and_then(|config| forget.vault.open(&config))?;
+    let config = forget.config.load()?;
+    let vault = forget.vault.open(&config)?;
+    let mut keeper = Keeper::new(Archive::new(config.archive()?), None);
     let mut status = ExitStatus::Clean;
     // The index holds titles of sessions, so it is deleted as well. The next look creates a new one.
     if let Some(Err(cause)) = Verdicts::default_folder().map(|folder| Verdicts::forget(&folder)) {
         status = failed(&format!("could not remove the index of verdicts: {cause}"));
     }
     for id in &forget.ids {
+        // First: the vault alone knows what to look for.
+        let generations = forget_kept(&mut keeper, &vault, id)?;
         match vault.forget(id) {
             Ok(done) if forget.json.is_json() => {
                 status = status.max(print_json(&ForgetLine {
                     kind: "forgotten",
                     text_id: &done.id,
                     runs: done.runs,
+                    generations,
                 }));
             }
             Ok(done) if done.runs == 0 => println!("{id}: already forgotten"),
             Ok(done) => {
-                println!("{id}: removed from {}; undo cannot put it back", plural(done.runs, "run"));
+                let kept = match generations {
+                    0 => String::new(),
+                    _ => format!(", blanked in {}", plural(generations, "kept generation")),
+                };
+                println!("{id}: removed from {}{kept}; undo cannot put it back", plural(done.runs, "run"));
                 eprint_message(&format!(
                     "if --spill wrote plain files, delete {}.txt there too",
                     done.id.get(..12).unwrap_or(id)
@@ -46,4 +61,11 @@ pub(crate) fn run(forget: &ForgetArgs) -> CommandResult {
         }
     }
     Ok(status)
+}
+
+/// Blanks a text in what is kept of sessions. Returns in how many generations it was.
+fn forget_kept(keeper: &mut Keeper, vault: &Vault, id: &str) -> Result<u64, keeper::Error> {
+    let mut text = Vec::new();
+    let is_read = vault.text(id).is_ok_and(|mut kept| kept.read_to_end(&mut text).is_ok());
+    if is_read && text.len() >= KEPT_BYTES_MIN { keeper.forget(&[text]) } else { Ok(0) }
 }

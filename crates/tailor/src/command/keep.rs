@@ -110,9 +110,19 @@ fn is_gone(generations: &[&Generation]) -> bool {
     generations.last().is_some_and(|last| last.ended.is_some() || last.bytes == 0)
 }
 
+/// The last generation with something in it of each session that is gone. What cannot be read is left out.
+pub(super) fn gone(archive: &Archive) -> Vec<Generation> {
+    let Ok(Some(kept)) = archive.read() else { return Vec::new() };
+    let last = |generations: Vec<&Generation>| {
+        let last = generations.iter().rev().find(|one| one.bytes > 0)?;
+        is_gone(&generations).then(|| (*last).clone())
+    };
+    sessions(&kept, None).into_values().filter_map(last).collect()
+}
+
 /// One generation in `keep list --json`.
 #[derive(Serialize)]
-struct GenerationLine<'a> {
+pub(super) struct GenerationLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     path: String,
@@ -128,7 +138,7 @@ struct GenerationLine<'a> {
 }
 
 impl GenerationLine<'_> {
-    fn of<'a>(generation: &Generation, title: Option<&'a str>) -> GenerationLine<'a> {
+    pub(super) fn of<'a>(generation: &Generation, title: Option<&'a str>) -> GenerationLine<'a> {
         GenerationLine {
             kind: "generation",
             path: portable_text(&generation.path),
@@ -198,7 +208,7 @@ fn stamp(millis: i64) -> String {
 }
 
 /// A time as the clock here shows it.
-fn local(millis: i64) -> String {
+pub(super) fn local(millis: i64) -> String {
     let time = Timestamp::from_millisecond(millis).unwrap_or_default().to_zoned(TimeZone::system());
     time.strftime("%Y-%m-%d %H:%M").to_string()
 }

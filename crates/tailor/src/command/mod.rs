@@ -14,6 +14,7 @@ pub(crate) mod fix;
 pub(crate) mod forget;
 pub(crate) mod gc;
 pub(crate) mod generate;
+mod gone;
 pub(crate) mod hook;
 mod interrupt;
 pub(crate) mod keep;
