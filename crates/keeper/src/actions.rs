@@ -148,7 +148,7 @@ fn big(writer: usize, number: usize) -> ([String; 2], Vec<u8>) {
 }
 
 fn appender(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().append(true).open(path)
+    OpenOptions::new().append(true).create(true).open(path)
 }
 
 impl World {
@@ -171,8 +171,8 @@ impl World {
     }
 
     fn is_at_path(&self, file: &File) -> bool {
-        let found = std::fs::metadata(&self.path).unwrap();
-        found.ino() == file.metadata().unwrap().ino()
+        let found = std::fs::metadata(&self.path);
+        found.is_ok_and(|found| found.ino() == file.metadata().unwrap().ino())
     }
 
     /// Whether it is a file that Tailor left beside the transcript, and looks after.
@@ -259,13 +259,17 @@ impl World {
     }
 
     fn writer_renames(&mut self, writer: usize) {
+        // Who finds nothing has nothing to write anew.
+        if !self.path.exists() {
+            return;
+        }
         let (id, bytes) = self.next(writer);
         rename_over(&self.path, &bytes);
         self.expect(writer, [id]);
     }
 
     fn writer_truncates(&mut self) {
-        let bytes = std::fs::read(&self.path).unwrap();
+        let Ok(bytes) = std::fs::read(&self.path) else { return };
         let Some(start) = last_line(&bytes) else { return };
         let Some(id) = ids_of(&bytes[start..]).pop() else { return };
         // A result without its call would be taken out, and a call without its result be given one.
@@ -477,9 +481,10 @@ impl Others {
                 Meanwhile::FindThenAppend { writer, at, then }
                 | Meanwhile::FindThenHold { writer, at, then }
                 | Meanwhile::EditInPlace { writer, at, then } => {
-                    if at == number {
+                    if at <= number && !self.found.contains_key(&writer) {
+                        // Nothing is there for an instant while the old file steps aside.
                         let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&self.path);
-                        self.found.insert(writer, (found.unwrap(), self.unlinked));
+                        self.found.extend(found.ok().map(|found| (writer, (found, self.unlinked))));
                     }
                     let there =
                         self.found.get(&writer).is_some_and(|(_, unlinked)| *unlinked == self.unlinked);
@@ -550,6 +555,9 @@ impl Others {
     }
 
     fn rename(&mut self, writer: usize, lines: Vec<IdLine>) {
+        if !self.path.exists() {
+            return;
+        }
         let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
         rename_over(&self.path, &texts.concat());
         self.model.borrow_mut().expected.entry(writer).or_default().extend(ids);
@@ -695,6 +703,13 @@ proptest! {
         let _alone = NO_FORKS.read();
         fault::on(FaultySystem { leases, names: NameCalls::Linked, ..HERE }, || take_turns(&actions));
     }
+
+    /// Where the old file has to step aside for the new one: exFAT, Windows.
+    #[test]
+    fn no_line_is_lost_where_the_old_file_steps_aside(actions in vec(action(), 1..14), leases in leases()) {
+        let _alone = NO_FORKS.read();
+        fault::on(FaultySystem { leases, names: NameCalls::Single, ..HERE }, || take_turns(&actions));
+    }
 }
 
 const SEEN: FaultySystem = FaultySystem { leases: Leases::Seen, ..HERE };
@@ -724,7 +739,9 @@ fn each_step_may_fail() {
 #[test]
 fn each_step_may_fail_where_names_are_exchanged_in_steps() {
     let _alone = NO_FORKS.read();
-    fault::on(FaultySystem { names: NameCalls::Linked, ..HERE }, each_step_fails);
+    for names in [NameCalls::Linked, NameCalls::Single] {
+        fault::on(FaultySystem { names, ..HERE }, each_step_fails);
+    }
 }
 
 fn each_step_fails() {
@@ -740,6 +757,10 @@ fn each_step_fails() {
         for fault in faults(at) {
             let world = World::new();
             let (outcome, steps) = fault::with(Some(fault), || world.fix());
+            if !world.path.exists() {
+                assert!(steps.contains(&Step::Aside), "{fault:?} after {steps:?}");
+                assert!(finish_all(&world.path, &world.vault()).is_empty());
+            }
             let now = std::fs::read(&world.path).unwrap();
             assert!(now == old || now == new, "{fault:?} after {steps:?}");
             let fixed = outcome.is_ok_and(|outcome| outcome.ending == Ending::Fixed);
@@ -807,12 +828,14 @@ fn without_leases_the_outcome_says_what_held() {
 fn names_that_are_exchanged_in_steps_are_a_weaker_guarantee() {
     let _alone = NO_FORKS.read();
     for leases in [Leases::Given, Leases::Seen, Leases::Unseen] {
-        fault::on(FaultySystem { leases, names: NameCalls::Linked, ..HERE }, || {
-            let world = World::new();
-            let outcome = world.fix().unwrap();
-            assert_eq!((outcome.ending, outcome.guarantee), (Ending::Fixed, Some(Guarantee::Quiet)));
-            world.end();
-        });
+        for names in [NameCalls::Linked, NameCalls::Single] {
+            fault::on(FaultySystem { leases, names, ..HERE }, || {
+                let world = World::new();
+                let outcome = world.fix().unwrap();
+                assert_eq!((outcome.ending, outcome.guarantee), (Ending::Fixed, Some(Guarantee::Quiet)));
+                world.end();
+            });
+        }
     }
 }
 
@@ -820,19 +843,19 @@ fn names_that_are_exchanged_in_steps_are_a_weaker_guarantee() {
 #[test]
 fn a_file_that_is_put_there_meanwhile_stays() {
     let _alone = NO_FORKS.read();
-    for names in [NameCalls::Exchanged, NameCalls::Linked] {
+    for names in [NameCalls::Exchanged, NameCalls::Linked, NameCalls::Single] {
         fault::on(FaultySystem { names, ..HERE }, || {
-            for moment in [Step::Exchange, Step::Link, Step::Rename] {
+            for moment in [Step::Exchange, Step::Link, Step::Aside, Step::Rename] {
                 let mut world = World::new();
                 let ((id, text), path) = (world.next(1), world.path.clone());
                 let mut text = Some(text);
                 let hook = move |_, step| {
-                    if let Some(text) = text.take_if(|_| step == moment) {
+                    if let Some(text) = text.take_if(|_| step == moment && path.exists()) {
                         rename_over(&path, &text);
                     }
                 };
                 let (outcome, steps) = fault::meanwhile(None, hook, || world.fix());
-                if steps.contains(&moment) {
+                if steps.contains(&moment) && (names, moment) != (NameCalls::Single, Step::Rename) {
                     world.expect(1, [id]);
                 }
                 let ending = outcome.unwrap().ending;
@@ -844,15 +867,75 @@ fn a_file_that_is_put_there_meanwhile_stays() {
     }
 }
 
-/// FAT: nothing is done, and the outcome says why.
+/// Where names are exchanged in steps, the vault has the whole old file; what a program that nobody saw appends to that later is
+/// brought over by the next run, also after other runs.
 #[test]
-fn without_a_second_name_nothing_is_replaced() {
+fn the_old_file_is_kept_whole_and_heard() {
     let _alone = NO_FORKS.read();
-    fault::on(FaultySystem { names: NameCalls::Single, ..HERE }, || {
-        let world = World::new();
-        let old = std::fs::read(&world.path).unwrap();
-        assert_eq!(world.fix().unwrap().ending, Ending::Refused(Refusal::NoSecondName));
-        assert_eq!((std::fs::read(&world.path).unwrap(), world.leftovers()), (old, 0));
+    for names in [NameCalls::Linked, NameCalls::Single] {
+        fault::on(FaultySystem { names, ..UNSEEN }, || {
+            let mut world = World::new();
+            let old = std::fs::read(&world.path).unwrap();
+            let held = appender(&world.path).unwrap();
+            // A program that another user runs is not seen; here it is this one, which is.
+            let hidden = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+            let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&hidden).unwrap();
+            drop(held);
+            assert_eq!(world.fix().unwrap().ending, Ending::Fixed);
+            let (record, mut whole) = world.vault().wholes(&world.path).unwrap().pop().unwrap();
+            let mut kept = Vec::new();
+            std::io::Read::read_to_end(&mut whole, &mut kept).unwrap();
+            assert_eq!(kept, old);
+            let late = || appender(&PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()))).unwrap();
+            for again in [false, true] {
+                if again {
+                    world.act(&Action::AppendBig(2));
+                    assert_eq!(world.fix().unwrap().ending, Ending::Fixed);
+                }
+                let (id, text) = world.next(1);
+                late().write_all(&text).unwrap();
+                world.expect(1, [id]);
+                world.act(&Action::Restart);
+                world.check();
+            }
+            let age = Duration::ZERO;
+            world.vault().gc(crate::RunsToKeep { age, bytes: 0 }, false).unwrap();
+            let left: Vec<_> = world.vault().wholes(&world.path).unwrap();
+            assert!(left.iter().all(|(left, _)| left.run != record.run), "it goes with its run");
+            world.end();
+        });
+    }
+}
+
+/// The agent comes back in the instant in which the old file has stepped aside, or after we died in it: its line is there.
+#[test]
+fn who_comes_while_the_old_file_is_aside_is_heard() {
+    let _alone = NO_FORKS.read();
+    fault::on(FaultySystem { names: NameCalls::Single, ..UNSEEN }, || {
+        for dies in [false, true] {
+            let mut world = World::new();
+            let ((id, text), path) = (world.next(1), world.path.clone());
+            let steps = fault::with(None, || World::new().fix().unwrap()).1;
+            let at = steps.iter().position(|step| *step == Step::Rename).unwrap();
+            let mut text = Some(text);
+            let hook = move |_, step| {
+                if let Some(text) = text.take_if(|_| step == Step::Rename) {
+                    assert!(!path.exists());
+                    appender(&path).unwrap().write_all(&text).unwrap();
+                }
+            };
+            let fault = dies.then_some(StepFault::Death { at });
+            let (outcome, _) = fault::meanwhile(fault, hook, || world.fix());
+            world.expect(1, [id]);
+            if !dies {
+                assert_eq!(outcome.unwrap().ending, Ending::Deferred(Deferral::Changed));
+                world.check();
+            }
+            world.act(&Action::Append(1));
+            world.act(&Action::Restart);
+            assert_eq!(world.fix().unwrap().ending, Ending::Fixed);
+            world.end();
+        }
     });
 }
 
@@ -860,7 +943,7 @@ fn without_a_second_name_nothing_is_replaced() {
 #[test]
 fn a_file_that_is_withheld_is_deferred() {
     let _alone = NO_FORKS.read();
-    for names in [NameCalls::Exchanged, NameCalls::Linked] {
+    for names in [NameCalls::Exchanged, NameCalls::Linked, NameCalls::Single] {
         fault::on(FaultySystem { names, ..HERE }, || {
             let steps = fault::with(None, || World::new().fix().unwrap()).1;
             for step in [
@@ -868,6 +951,7 @@ fn a_file_that_is_withheld_is_deferred() {
                 Step::WriteText,
                 Step::Exchange,
                 Step::Link,
+                Step::Aside,
                 Step::Rename,
                 Step::Drain,
             ] {

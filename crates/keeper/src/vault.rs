@@ -8,9 +8,10 @@
 //! runs/<hash>/<run>.kept           the originals are stored; the transcript may not be replaced yet
 //! runs/<hash>/<run>.undo           the transcript was replaced
 //! runs/<hash>/<run>.undone         that was undone
+//! runs/<hash>/<run>.whole          the old file itself, where names are exchanged in steps
 //! ```
 //!
-//! The file itself is laid out in `file`, what it says about the changes of a run in `record`, and how far a replacement got
+//! The file of a run is laid out in `file`, what it says about the changes of a run in `record`, and how far a replacement got
 //! in `ledger`. Undoing a run is `restore`'s work.
 
 mod file;
@@ -20,6 +21,7 @@ mod hex;
 mod ledger;
 mod record;
 mod texts;
+mod whole;
 
 pub use file::OriginalText;
 pub use forget::Forgotten;
@@ -670,7 +672,7 @@ fn broken_record(folder: &Folder, name: &str, cause: io::Error) -> Error {
 fn open_run(folder: &Folder, run: &str, access: OFlags) -> io::Result<Option<(File, RunState)>> {
     // In the order in which a run goes through its states, so that one that is renamed meanwhile is still found.
     for state in RunState::ALL {
-        if let Some(file) = folder.open_file(&name_of(run, state), access)? {
+        if let Some(file) = folder.open_file(name_of(run, state), access)? {
             return Ok(Some((file, state)));
         }
     }

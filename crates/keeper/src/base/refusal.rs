@@ -38,8 +38,6 @@ pub enum Refusal {
     NotAsOwner(u32),
     /// Root would work in a folder that another user than the file's owner may rename or replace.
     LooseFolder(PathBuf),
-    /// Its file system can neither exchange two names nor give a file a second one.
-    NoSecondName,
     /// Nobody has seen files being replaced beside running agents on this system.
     UntriedSystem,
     /// It holds more entries than we keep in mind.
@@ -121,8 +119,6 @@ pub enum Refusal {
 
 const COMPRESSED: &str =
     "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)";
-const NO_SECOND_NAME: &str = "its file system can neither exchange two names nor give a file a second one, as FAT and exFAT, \
-    so no old file could be kept until its last line is copied (use --copy-to DIR, or move the session to another disk)";
 const LINK_OUT_OF_ROOT: &str =
     "it is a symlink that points outside its folder (pass the file that it points to)";
 const ANOTHERS_FILE: &str = "it belongs to another user (run as that user, or use --copy-to DIR)";
@@ -160,7 +156,6 @@ impl fmt::Display for Refusal {
             Self::AnothersLink(link) => f.write_str(&anothers_link(link)),
             Self::NotAsOwner(uid) => f.write_str(&not_as_owner(*uid)),
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
-            Self::NoSecondName => f.write_str(NO_SECOND_NAME),
             Self::UntriedSystem => f.write_str(UNTRIED_SYSTEM),
             Self::TooManyEntries(most) => write!(f, "it has more than {most} entries: {TOO_MANY_ENTRIES}"),
             Self::CountedElsewhere(what) => {

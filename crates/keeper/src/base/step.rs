@@ -43,14 +43,20 @@ pub(crate) enum Step {
     Exchange,
     /// Where that takes two steps: the old file gets another second name.
     Link,
+    /// Where a file has one name only, or an open one cannot be replaced: the old file leaves its name.
+    Aside,
     /// … and the new one takes its first.
     Rename,
+    /// Where nobody is kept out: the new text is read back through its name.
+    ReadBack,
     /// What was still appended to the old file is copied.
     Drain,
     /// … and synced.
     SyncNew,
     /// The new name is synced.
     SyncFolder,
+    /// Where names were exchanged in steps: the whole old file goes into the vault.
+    KeepWhole,
     /// The old file loses its last name.
     Unlink,
     /// … and that is synced.
@@ -140,7 +146,7 @@ pub(crate) mod fault {
         Exchanged,
         /// It does not, but gives a file a second one.
         Linked,
-        /// It does neither.
+        /// It does neither, so the old file steps aside.
         Single,
     }
 

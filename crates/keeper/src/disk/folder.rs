@@ -110,7 +110,7 @@ impl Folder {
     }
 
     /// Opens a regular file; `None` if there is none.
-    pub(crate) fn open_file(&self, name: &str, access: OFlags) -> io::Result<Option<File>> {
+    pub(crate) fn open_file(&self, name: impl AsRef<OsStr>, access: OFlags) -> io::Result<Option<File>> {
         // Opening a named pipe without `NONBLOCK` would wait forever.
         let Some(file) = existing(self.open(name, access | OFlags::NONBLOCK))? else { return Ok(None) };
         if file.metadata()?.is_file() { Ok(Some(file)) } else { Err(io::Error::other("it is not a file")) }
@@ -177,6 +177,12 @@ impl Folder {
     pub(crate) fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let _acting = self.act()?;
         system::rename(&self.handle, from.as_ref(), to.as_ref())
+    }
+
+    /// Moves a file to another folder; an error if that is on another volume, or not ours.
+    pub(crate) fn move_to(&self, name: impl AsRef<OsStr>, folder: &Self, new: &str) -> io::Result<()> {
+        let _acting = self.act()?;
+        system::move_to(&self.handle, name.as_ref(), &folder.handle, new.as_ref())
     }
 
     /// Gives a file one more name.

@@ -22,6 +22,11 @@ pub(crate) trait NewText {
     /// Writes all of it, or fails; then `out` is thrown away.
     fn write(&self, original: &File, out: &File) -> io::Result<()>;
 
+    /// Whether a file holds, at their places, the bytes that the old text does not have, as far as they are known.
+    fn has_added(&self, _: &File) -> io::Result<bool> {
+        Ok(true)
+    }
+
     /// Its length in bytes, as long as nothing is appended to the old text.
     fn length(&self) -> u64 {
         self.parts().iter().map(|(length, _)| length).sum()
@@ -59,6 +64,20 @@ impl NewText for Plan {
             Piece::New(_) => None,
         };
         self.pieces().into_iter().map(|piece| (piece.len(), kept(&piece))).collect()
+    }
+
+    fn has_added(&self, new: &File) -> io::Result<bool> {
+        let mut at = 0;
+        for piece in self.pieces() {
+            if let Piece::New(bytes) = &piece {
+                let mut there = vec![0; bytes.len()];
+                if read_up_to(new, &mut there, at)? < there.len() || there != *bytes {
+                    return Ok(false);
+                }
+            }
+            at += piece.len();
+        }
+        Ok(true)
     }
 
     fn write(&self, original: &File, mut out: &File) -> io::Result<()> {

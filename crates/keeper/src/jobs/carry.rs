@@ -19,7 +19,7 @@ use crate::options::{Mode, Options};
 use crate::places::store::{self, Store};
 use crate::platform::acting::Acting;
 use crate::swap::content::FileContent;
-use crate::swap::leftover::{ROUNDS_MAX, finish_leftovers, late_lines, remove_second_name};
+use crate::swap::leftover::{ROUNDS_MAX, came_back, finish_leftovers, late_lines, remove_second_name};
 use crate::swap::replace::{copy_to, replace};
 use crate::swap::snapshot::{Snapshot, as_owner};
 use crate::vault::{PackedTexts, Pending, Purpose, Run, Swap, Vault};
@@ -171,6 +171,14 @@ pub(crate) fn carry<T>(
         }
     }
     Ok((Outcome::deferred(Deferral::Changed), work.seen))
+}
+
+/// Gives a file that is to be changed its name back, if an interrupted run took it.
+pub(crate) fn gone_is_back(path: &Path, options: &Options) -> Result<(), Stop> {
+    match &options.vault {
+        Some(vault) if options.mode == Mode::Fix => came_back(path, vault).map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// Carries out a plan for a session in a store, whose owner may be at work on it.

@@ -5,7 +5,9 @@ use crate::ask::error::Error;
 use crate::ask::outcome::{Ending, Outcome, Unsupported};
 use crate::ask::stop::{Halt, Stop};
 use crate::base::policies::Policies;
-use crate::jobs::carry::{Drawn, Next, STORE_TRIES, carry, carry_stored, carry_stream, knowing};
+use crate::jobs::carry::{
+    Drawn, Next, STORE_TRIES, carry, carry_stored, carry_stream, gone_is_back, knowing,
+};
 use crate::jobs::find;
 use crate::jobs::packed;
 use crate::jobs::stored;
@@ -48,7 +50,8 @@ pub fn maintain_shown<S>(
     options: &Options,
     show: impl Fn(&dyn Source, &Plan) -> Result<S, Fault>,
 ) -> Result<(Outcome, Option<S>), Error> {
-    let _acting = match as_owner(path) {
+    let acting = gone_is_back(path, options).and_then(|()| as_owner(path));
+    let _acting = match acting {
         Ok(acting) => acting,
         Err(stop) => return Ok((Outcome::from_result(Err(stop))?, None)),
     };

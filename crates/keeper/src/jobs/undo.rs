@@ -9,6 +9,7 @@ use crate::ask::outcome::{Ending, Guarantee, Outcome};
 use crate::ask::stop::Stop;
 use crate::base::refusal::Refusal;
 use crate::disk::new_text::NewText;
+use crate::jobs::carry::gone_is_back;
 use crate::jobs::leave::{could_write, is_tried, may_be_in_turn, may_be_remembered, may_write};
 use crate::jobs::stored::{self, Replacing, Stored};
 use crate::options::{Mode, Options};
@@ -43,6 +44,7 @@ pub fn undo(
 ) -> Result<Outcome, Error> {
     let undo = || {
         let vault = options.vault(path)?;
+        gone_is_back(path, options)?;
         let _acting = as_owner(path)?;
         let opened = if was_pruned(path, vault) { stored::open_or_gone } else { stored::open };
         if let Some(stored) = opened(path, root)? {

@@ -10,7 +10,9 @@
 //! | before the new file had a name | the old text | a `.kept` file in the vault | nothing; such a run never landed |
 //! | before the exchange of the names | the old text | the new text, as a leftover | remove it and its record |
 //! | between the two steps of an exchange | the old text | a second name of it, and the new text | remove the name; then as above |
+//! | … in which the old file stepped aside | nothing | the old text and the new one, as leftovers | give the old file its name back; then as above |
 //! | after the exchange | the new text | the old text, as a leftover | bring over its late lines, then remove it |
+//! | after an exchange in steps | the new text | the old text, as a leftover or in the vault | bring over its late lines; the vault keeps it whole |
 //! | after the exchange was reverted | another text | the new text, as a leftover | bring over what others appended, then remove it |
 //!
 //! The inode of a leftover shows which of the two files of its run it is. Late lines are those after the offset up to which
@@ -36,10 +38,10 @@ use crate::disk::lease::Lease;
 use crate::platform::metadata::real_path;
 use crate::swap::replace::{Replaced, replace};
 use crate::swap::snapshot::{Snapshot, as_owner};
-use crate::vault::{Ledger, Swap, Vault};
+use crate::vault::{Swap, Vault};
 use late::{Late, MergedText};
 pub(crate) use left::remove_second_name;
-use left::{FINISH, Leftover, OpenedLeftover, left_of};
+use left::{FINISH, Leftover, OpenedLeftover, bring_back, left_of};
 use std::io;
 use std::path::Path;
 use std::thread::sleep;
@@ -54,7 +56,11 @@ pub(crate) fn finish_leftovers(now: &Snapshot, vault: &Vault) -> Result<bool, St
     if remove_second_name(now, vault)? {
         return Ok(true);
     }
-    let left = left_of(now, vault)?;
+    let names = now.place.names().map_err(fail)?;
+    if bring_back(&now.place, &names, vault)? {
+        return Ok(true);
+    }
+    let left = left_of(now, &names, vault)?;
     // With a lease, no program can be in the middle of a line when we look for the last time.
     let leases: Vec<_> = left.iter().map(|leftover| Lease::read(&leftover.file)).collect();
     let held: Vec<bool> =
@@ -71,9 +77,7 @@ pub(crate) fn finish_leftovers(now: &Snapshot, vault: &Vault) -> Result<bool, St
         late.keep_dropped(now, vault)?;
     }
     for (leftover, _) in left.iter().zip(&held).filter(|(_, held)| !**held) {
-        leftover.remove(&now.place).map_err(fail)?;
-        leftover.note(vault, &Ledger::CLOSED);
-        leftover.mark(now, vault);
+        leftover.settle(now, vault).map_err(fail)?;
     }
     if held.contains(&true) { Err(Deferral::OldFileOpen.into()) } else { Ok(!left.is_empty()) }
 }
@@ -136,12 +140,30 @@ fn finish_at(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
 /// Opens and locks a file, once no leftovers are beside it any more.
 pub(crate) fn open_finished(path: &Path, root: Option<&Path>, vault: &Vault) -> Result<Snapshot, Stop> {
     for _ in 0..ROUNDS_MAX {
+        if came_back(path, vault)? {
+            continue;
+        }
         let snapshot = Snapshot::open(path, root)?;
         if snapshot.lock()? && !finish_leftovers(&snapshot, vault)? {
             return Ok(snapshot);
         }
     }
     Err(Deferral::Changed.into())
+}
+
+/// Gives a file its name back that an interrupted run took from it. `true` if it did.
+pub(crate) fn came_back(path: &Path, vault: &Vault) -> Result<bool, Stop> {
+    let place = || {
+        let name = path.file_name().ok_or(io::ErrorKind::NotFound)?;
+        let place = Place::hold(&real_path(folder_of(path))?.join(name))?;
+        place.names().map(|names| (place, names))
+    };
+    if path.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    // If nothing can be seen there, opening the file says why.
+    let Ok((place, names)) = place() else { return Ok(false) };
+    bring_back(&place, &names, vault)
 }
 
 /// Finishes interrupted replacements of the files at or below a path. Returns what went wrong, and which files are not ours
@@ -152,7 +174,21 @@ pub fn finish_all(path: &Path, vault: &Vault) -> Vec<Error> {
     let found: Vec<_> = walk.filter(|entry| entry.file_name().to_str().and_then(run_of).is_some()).collect();
     // A run may have left two, which are finished together.
     let left = found.iter().map(walkdir::DirEntry::path).filter(|path| path.symlink_metadata().is_ok());
-    left.filter_map(|path| finish_one(path, vault).err()).collect()
+    let mut failed: Vec<Error> = left.filter_map(|path| finish_one(path, vault).err()).collect();
+    // If the vault cannot be read, a repair says so.
+    let grown = real_path(path).map_or_else(|_| Vec::new(), |real| vault.grown(&real).unwrap_or_default());
+    failed.extend(
+        grown.iter().filter(|path| path.exists()).filter_map(|path| finish_target(path, vault).err()),
+    );
+    failed
+}
+
+/// Finishes the leftovers of the transcript at a path; an error says why some wait.
+fn finish_target(path: &Path, vault: &Vault) -> Result<(), Error> {
+    match finish_at(path, vault)? {
+        None | Some(Deferral::OtherTailor) => Ok(()),
+        Some(reason) => Err(Error::new(path, FINISH, io::Error::other(reason.to_string()))),
+    }
 }
 
 /// Finishes one leftover.
@@ -176,13 +212,12 @@ fn finish_one(path: &Path, vault: &Vault) -> Result<(), Error> {
         OpenedLeftover::Gone => return Ok(()),
         OpenedLeftover::NotOurs(why) => return Err(not_ours(path, why)),
     };
-    if let (None, Some(leftover)) = (there, leftover) {
+    if let (None, Some(leftover)) = (there, leftover)
+        && !came_back(&target, vault).unwrap_or(false)
+    {
         return leftover.abandoned(&place, vault);
     }
-    match finish_at(&target, vault)? {
-        None | Some(Deferral::OtherTailor) => Ok(()),
-        Some(reason) => Err(Error::new(&target, FINISH, io::Error::other(reason.to_string()))),
-    }
+    finish_target(&target, vault)
 }
 
 fn not_ours(path: &Path, why: &str) -> Error {

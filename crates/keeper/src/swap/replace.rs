@@ -10,7 +10,7 @@ use crate::base::refusal::Refusal;
 use crate::base::step::{Step, before};
 use crate::disk::appends::{Appended, DrainState, KnownEnd, end_hash, ends_line_at};
 use crate::disk::beside;
-use crate::disk::folder::{Folder, folder_of};
+use crate::disk::folder::{Folder, Place, folder_of};
 use crate::disk::lease::{Lease, Refused};
 use crate::disk::new_text::{NewText, hash_of, same_bytes, shrank};
 use crate::platform::attributes::{self, Attributes};
@@ -168,7 +168,8 @@ pub(crate) fn replace(
 ///    opens the old file now and appends to it. Copy its lines to the end of the new file. Once we get a read lease again, no
 ///    program has the old file open for writing. Give back the new lease and the locks. Sync the file and the folder.
 /// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain it again, because a program may
-///    have been interrupted between resolving the path and opening the file. Then unlink it, and sync the folder. If lines
+///    have been interrupted between resolving the path and opening the file. Then unlink it (after an exchange in steps, the
+///    vault keeps it), and sync the folder. If lines
 ///    arrive after others were appended to the new file, `leftover` inserts them before those, by this same procedure.
 ///
 /// A crash at any step leaves the old text or the new one at the path. The run's file in the vault holds the inodes of both
@@ -394,7 +395,11 @@ impl<'a> Replacement<'a> {
         let names =
             metadata::of_file(&self.old.file).map_err(|cause| self.fail_after_exchange(cause))?.nlink();
         drop(lease);
-        if names > 1 {
+        // Our own lease would keep us out as well.
+        let is_there = guarantee != Guarantee::Quiet
+            || new_lease.is_some()
+            || self.reads_back().map_err(|cause| self.fail_after_exchange(cause))?;
+        if names > 1 || !is_there {
             return Err(self.revert_exchange(run, new_lease)?.into());
         }
         if self.drain(run, new_lease.as_ref(), guarantee)? == DrainState::Rewritten {
@@ -482,6 +487,9 @@ impl<'a> Replacement<'a> {
             let compared = match self.is_as_read(guarantee)? {
                 None if guarantee == Guarantee::Drained => None,
                 None => self.has_kept(text, &stop).map_err(|cause| self.fail(LOOK_AGAIN, cause))?,
+                Some(true) if guarantee == Guarantee::Quiet => {
+                    Some(self.is_as_planned(text).map_err(|cause| self.fail(LOOK_AGAIN, cause))?)
+                }
                 known => known,
             };
             match compared {
@@ -528,6 +536,21 @@ impl<'a> Replacement<'a> {
         }
         let removed = hash_of(&self.old.file, &text.removed(self.old.bytes()), stop)?;
         Ok(removed.map(|removed| Some(removed) == self.removed.get()))
+    }
+
+    /// Whether the old file and the new one, read again, are as the plan says.
+    fn is_as_planned(&self, text: &dyn NewText) -> io::Result<bool> {
+        Ok(self.has_kept(text, &|| false)? == Some(true) && text.has_added(&self.new)?)
+    }
+
+    /// Whether the path leads to the new text, byte by byte.
+    fn reads_back(&self) -> io::Result<bool> {
+        before(Step::ReadBack)?;
+        let Some(there) = self.old.place.open_file(self.old.place.name(), OFlags::RDONLY)? else {
+            return Ok(false);
+        };
+        let whole = Span::new(0, self.new_length.get());
+        Ok(same_bytes(&there, whole, &self.new, 0, &|| false)? == Some(whole.len()))
     }
 
     /// Copies the rest, and syncs both files: after a power cut, bytes that the disk has lost must not be mistaken for
@@ -599,8 +622,6 @@ impl<'a> Replacement<'a> {
     fn not_exchanged(&self, cause: io::Error) -> Stop {
         if cause.kind() == io::ErrorKind::NotFound {
             Deferral::Changed.into()
-        } else if folder::has_no_links(&cause) {
-            Refusal::NoSecondName.into()
         } else {
             self.fail(REPLACE, cause).into()
         }
@@ -628,7 +649,10 @@ impl<'a> Replacement<'a> {
     fn exchange_in_steps(&self, current: u64, second: &str) -> io::Result<Swapped> {
         let (place, other) = (&self.old.place, beside::other(second));
         before(Step::Link)?;
-        place.link(place.name(), &other)?;
+        match place.link(place.name(), &other) {
+            Err(cause) if folder::has_no_links(&cause) => return self.step_aside(current, second),
+            linked => linked?,
+        }
         let rename = || {
             before(Step::Rename)?;
             let same = self.has(&other, current)? && self.has(place.name(), current)?;
@@ -643,6 +667,31 @@ impl<'a> Replacement<'a> {
             let _ = place.remove(&other);
         }
         renamed.map(|_| Swapped::No)
+    }
+
+    /// Exchanges the files where a file has one name only, or an open one cannot be replaced: the file at the path is renamed,
+    /// and the other one takes the name. For an instant nothing is there; if we die in it, the next command puts the old file
+    /// back.
+    fn step_aside(&self, current: u64, second: &str) -> io::Result<Swapped> {
+        let (place, other) = (&self.old.place, beside::aside(second));
+        before(Step::Aside)?;
+        if !self.has(place.name(), current)? {
+            return Ok(Swapped::No);
+        }
+        place.rename(place.name(), &other)?;
+        let take = || {
+            before(Step::Rename)?;
+            let is_free = self.has(&other, current)? && place.metadata_of(place.name())?.is_none();
+            if is_free { place.rename(second, place.name()).map(|()| true) } else { Ok(false) }
+        };
+        let taken = take();
+        if let Ok(true) = taken {
+            self.second.replace(other);
+            return Ok(Swapped::InSteps);
+        }
+        before(Step::Clean)?;
+        put_back(place, &other)?;
+        taken.map(|_| Swapped::No)
     }
 
     /// Whether a name is that of the file with this inode.
@@ -774,14 +823,24 @@ impl<'a> Replacement<'a> {
             }
         }
         self.take_over_changes().map_err(fail)?;
-        before(Step::Unlink).map_err(fail)?;
-        self.old.place.remove(self.second()).map_err(fail)?;
-        // A power cut must not bring the name back after the record says that the old file is gone.
-        before(Step::SyncUnlink).map_err(fail)?;
-        self.old.place.sync().map_err(fail)?;
-        // From here on, a file that appears under this name is not ours.
-        run.note(&Ledger::CLOSED).map_err(fail)?;
+        self.let_go(run).map_err(fail)?;
         Ok(DrainState::Empty)
+    }
+
+    /// Takes the second name from the old file. Where the names were exchanged in steps, the file goes into the vault as it is:
+    /// what a program that we do not see still appends to it is found there.
+    fn let_go(&self, run: &Run) -> io::Result<()> {
+        let second = self.second();
+        if beside::is_old(&second) {
+            return run.keep_whole(&self.old.place, &second, &self.old.file);
+        }
+        before(Step::Unlink)?;
+        self.old.place.remove(second)?;
+        // A power cut must not bring the name back after the record says that the old file is gone.
+        before(Step::SyncUnlink)?;
+        self.old.place.sync()?;
+        // From here on, a file that appears under this name is not ours.
+        run.note(&Ledger::CLOSED)
     }
 
     /// Whether all bytes of the old file are copied. If not, a program has died in the middle of a line.
@@ -817,6 +876,17 @@ impl<'a> Replacement<'a> {
         self.fail(verb, cause)
             .with_way_out("lines appended meanwhile are queued beside it, and the next run merges them")
     }
+}
+
+/// Gives a file that stepped aside its name back. What a program wrote to a file of its own there meanwhile goes to the end.
+pub(crate) fn put_back(place: &Place, other: &str) -> io::Result<()> {
+    if let Some(mut came) = place.open_file(place.name(), OFlags::RDONLY)? {
+        let mut old = place.open(other, OFlags::RDWR | OFlags::APPEND)?;
+        io::copy(&mut came, &mut old)?;
+        This::sync(&old)?;
+    }
+    place.rename(other, place.name())?;
+    place.sync()
 }
 
 /// Writes the repaired text to a new file, which must not exist.

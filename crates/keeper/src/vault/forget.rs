@@ -3,7 +3,7 @@
 use super::file::is_wiped;
 use super::gc::DAMAGED;
 use super::record::StoredFrame;
-use super::{LOCK, OriginalText, Purpose, Vault, all_names, open_run};
+use super::{LOCK, OriginalText, Purpose, Vault, all_names, open_run, whole};
 use crate::ask::error::Error;
 use crate::disk::folder::Folder;
 use crate::platform::{FileExt, OFlags, System, This};
@@ -67,12 +67,13 @@ impl Vault {
             }
             Ok(())
         };
-        // The rows first: once the text is gone, nothing says what to look for.
+        // The rows and old files first: once the text is gone, nothing says what to look for.
         let sought = Sought::text(self, &forgotten.id);
         each(&mut |folder, name, run| {
             sessions.extend(keeps(folder, run, &forgotten.id)?.then(|| name.to_string()));
             Ok(false)
         })?;
+        each(&mut |folder, name, run| remove_whole(folder, run, sessions.contains(name)))?;
         each(&mut |folder, name, run| wipe_rows(folder, run, sessions.contains(name), &sought))?;
         each(&mut |folder, _, run| wipe(folder, run, &forgotten.id))?;
         forgotten.runs = wiped.len() as u64;
@@ -107,6 +108,14 @@ fn keeps(folder: &Folder, run: &str, id: &str) -> io::Result<bool> {
     let Some((file, _)) = open_run(folder, run, OFlags::RDONLY)? else { return Ok(false) };
     let record = super::file::read_index(&Arc::new(file), run)?;
     Ok(record.texts.iter().any(|stored| stored.hash.to_string() == id))
+}
+
+/// Removes the old file that a run kept whole, if one of its session had the text.
+fn remove_whole(folder: &Folder, run: &str, had_it: bool) -> io::Result<bool> {
+    if had_it {
+        whole::remove(folder, run)?;
+    }
+    Ok(false)
 }
 
 /// Overwrites the rows that a run kept if one holds the text, or if they were pruned from a session that had it.

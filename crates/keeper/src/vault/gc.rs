@@ -1,7 +1,7 @@
 //! Clears the vault: which runs are kept, and for how long.
 
 use super::record::{Record, RunState};
-use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of};
+use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of, whole};
 use crate::ask::error::Error;
 use crate::base::step::{Step, before};
 use crate::disk::folder::Folder;
@@ -141,7 +141,7 @@ fn sweep(root: &Folder, keep: RunsToKeep, dry_run: bool) -> io::Result<Freed> {
     for entry in entries {
         let goes = !entry.stays && (sweep.is_old(&entry.run) || total > keep.bytes);
         let folder = if goes { runs.child(&entry.folder).ok().flatten() } else { None };
-        if folder.is_some_and(|folder| sweep.remove(&folder, &entry.name)) {
+        if folder.is_some_and(|folder| sweep.remove_run(&folder, &entry)) {
             total -= entry.bytes;
             sweep.freed.runs += 1;
             sweep.freed.bytes += entry.bytes;
@@ -185,7 +185,8 @@ impl Sweep {
                     (None, true)
                 }
             };
-            let (bytes, folder, run) = (size(folder, &name), folder_name.to_string(), run.to_string());
+            let bytes = size(folder, &name) + size(folder, &whole::name_of(run));
+            let (folder, run) = (folder_name.to_string(), run.to_string());
             found.push((RunFile { folder, name, run, bytes, stays }, record));
         }
         // The newest run that can be undone stays, and so do all later ones, which are needed to find its places.
@@ -212,6 +213,12 @@ impl Sweep {
     fn age(&self, run: &str) -> Duration {
         let then = time_of(run).unwrap_or(self.now);
         Duration::try_from(self.now.duration_since(then)).unwrap_or_default()
+    }
+
+    /// Removes a run, its old file first, and says whether that worked.
+    fn remove_run(&mut self, folder: &Folder, entry: &RunFile) -> bool {
+        let has_whole = matches!(folder.metadata_of(whole::name_of(&entry.run)), Ok(Some(_)));
+        (!has_whole || self.remove(folder, &whole::name_of(&entry.run))) && self.remove(folder, &entry.name)
     }
 
     /// Removes a file, and says whether that worked.

@@ -197,7 +197,7 @@ fn the_newest_whole_ledger_counts_and_notes_go_on_after_a_restart() {
     run.note(&third).unwrap();
     assert_eq!((record().state, record().ledger), (RunState::Landed, Some(third)));
     // The newest one, torn.
-    let file = run.folder.open_file(&format!("{RUN}.undo"), OFlags::RDWR).unwrap().unwrap();
+    let file = run.folder.open_file(format!("{RUN}.undo"), OFlags::RDWR).unwrap().unwrap();
     file.write_all_at(&[0xff; 20], 1_024).unwrap();
     assert_eq!(record().ledger, Some(LEDGERS[1]));
     drop(run);
@@ -324,6 +324,8 @@ fn a_text_is_forgotten_wherever_that_can_be_done() {
     let unfinished = names.into_iter().find(|name| Folder::is_unfinished(name)).unwrap();
     drop(pending);
     fs::write(folder.join(&unfinished), "0123456789").unwrap();
+    let whole = folder.join(format!("{RUN}.whole"));
+    fs::write(&whole, "whole 0123456789").unwrap();
     let older = folder.join(format!("20261120{}.kept", &RUN[8..]));
     let newer = folder.join(format!("20261122{}.kept", &RUN[8..]));
     for path in [&older, &newer] {
@@ -333,7 +335,7 @@ fn a_text_is_forgotten_wherever_that_can_be_done() {
     let error = vault.forget(&id[..12]).unwrap_err();
     assert!(error.to_string().contains("20261120"), "{error}");
     assert!(vault.text(&id).is_err_and(|error| error.to_string().contains("tailor forget removed it")));
-    assert!(!folder.join(unfinished).exists());
+    assert!(!folder.join(unfinished).exists() && !whole.exists());
     let file = File::open(&kept).unwrap();
     let (start, end) = file::read_index(&Arc::new(file.try_clone().unwrap()), RUN).unwrap().texts[0].frame;
     let mut frame = vec![1; (end - start) as usize];

@@ -71,7 +71,12 @@ pub(crate) fn names(folder: &Handle) -> io::Result<Vec<String>> {
 }
 
 pub(crate) fn rename(folder: &Handle, from: &OsStr, to: &OsStr) -> io::Result<()> {
-    Ok(rustix::fs::renameat(folder, from, folder, to)?)
+    move_to(folder, from, folder, to)
+}
+
+/// Renames a file from one folder to another.
+pub(crate) fn move_to(folder: &Handle, from: &OsStr, other: &Handle, to: &OsStr) -> io::Result<()> {
+    Ok(rustix::fs::renameat(folder, from, other, to)?)
 }
 
 pub(crate) fn link(folder: &Handle, name: &OsStr, new: &OsStr) -> io::Result<()> {

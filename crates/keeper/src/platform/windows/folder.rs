@@ -9,9 +9,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::windows::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use windows_sys::Win32::Foundation::{
-    ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED, ERROR_STOPPED_ON_SYMLINK, GENERIC_READ,
-};
+use windows_sys::Win32::Foundation::{ERROR_STOPPED_ON_SYMLINK, GENERIC_READ};
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, FILE_SHARE_READ, FILE_SHARE_WRITE,
 };
@@ -73,17 +71,22 @@ pub(crate) fn names(folder: &Handle) -> io::Result<Vec<String>> {
 /// Where the file system has them (NTFS does), the standard library asks for POSIX semantics, so that a file that others have
 /// open can be replaced. Elsewhere, and under Wine 8, it falls back to a rename that such a file withstands.
 pub(crate) fn rename(folder: &Handle, from: &OsStr, to: &OsStr) -> io::Result<()> {
-    std::fs::rename(folder.path.join(from), folder.path.join(to))
+    move_to(folder, from, folder, to)
 }
 
-pub(crate) fn link(folder: &Handle, name: &OsStr, new: &OsStr) -> io::Result<()> {
-    std::fs::hard_link(folder.path.join(name), folder.path.join(new))
+/// Renames a file from one folder to another.
+pub(crate) fn move_to(folder: &Handle, from: &OsStr, other: &Handle, to: &OsStr) -> io::Result<()> {
+    std::fs::rename(folder.path.join(from), other.path.join(to))
 }
 
-/// Whether a file system gives no file a second name, by the error of [`link`]: FAT and exFAT do not.
+/// A file that is open has to step aside: with a second name it could be replaced on NTFS, and elsewhere not.
+pub(crate) fn link(_: &Handle, _: &OsStr, _: &OsStr) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+/// Whether a file has one name only, by the error of [`link`].
 pub(crate) fn has_no_links(cause: &io::Error) -> bool {
-    let lacking = [ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED];
-    cause.raw_os_error().is_some_and(|number| lacking.contains(&number.cast_unsigned()))
+    cause.kind() == ErrorKind::Unsupported
 }
 
 pub(crate) fn remove(folder: &Handle, name: &OsStr) -> io::Result<()> {

@@ -221,7 +221,8 @@ impl Leftover {
             let copied = self.copied(own, now, ledger.known)?;
             return Ok(copied.unwrap_or(ResumePoint { known: own.start, at: ledger.known, torn: 0 }));
         }
-        if !is_end(ledger.at)? {
+        // A file in the vault outlives runs that do not know of it.
+        if !is_end(ledger.at)? || (self.is_kept && !is_ours) {
             return Ok(ResumePoint { known: ledger.known, at: end, torn: 0 });
         }
         // A copy was under way. The transcript has all of it, a part or nothing; bytes that the disk has lost are

@@ -1,12 +1,17 @@
 //! A leftover: whether it can be trusted, and how far it is accounted for.
 
+use crate::ask::deferral::Deferral;
 use crate::ask::error::Error;
+use crate::ask::stop::Stop;
+use crate::ask::writers;
 use crate::base::step::{Step, before};
-use crate::disk::beside::run_of;
+use crate::disk::beside::{self, run_of};
 use crate::disk::folder::Place;
+use crate::disk::lease::Lease;
 use crate::platform::metadata::{self, Metadata, MetadataExt};
 use crate::platform::{OFlags, owner};
-use crate::swap::snapshot::Snapshot;
+use crate::swap::replace::put_back;
+use crate::swap::snapshot::{Snapshot, as_owner};
 use crate::vault::{Ledger, Record, RunState, Swap, Vault};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -26,12 +31,13 @@ pub(super) struct Leftover {
     pub(super) ledger: Ledger,
     /// Whether the ledger is that of a later run, which brought lines over.
     pub(super) is_from_later_run: bool,
+    /// Whether it is in the vault already, where it stays.
+    pub(super) is_kept: bool,
 }
 
 /// The leftovers of a transcript.
-pub(super) fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Error> {
+pub(super) fn left_of(now: &Snapshot, names: &[String], vault: &Vault) -> Result<Vec<Leftover>, Error> {
     let fail = |cause| Error::new(&now.path, "look for what an interrupted run left", cause);
-    let names = now.place.names().map_err(fail)?;
     let mut found = Vec::new();
     for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
         // A record that cannot be read counts as none.
@@ -45,11 +51,21 @@ pub(super) fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Er
             found.push(*leftover);
         }
     }
+    for (record, file) in vault.wholes(&now.path).map_err(fail)? {
+        let name = record.run.clone();
+        if let OpenedLeftover::Ours(whole) =
+            Leftover::from_file(file, &name, record, Some(&now.metadata)).map_err(fail)?
+        {
+            found.push(Leftover { is_kept: true, ..*whole });
+        }
+    }
+    found.retain(Leftover::has_work);
     found.sort_by(|one, other| one.name.cmp(&other.name));
     let left: Vec<(String, u64)> = found.iter().map(|one| (one.record.run.clone(), one.inode)).collect();
     for leftover in &mut found {
         leftover.apply_later_runs(now, vault, &left)?;
     }
+    found.retain(Leftover::has_work);
     Ok(found)
 }
 
@@ -73,6 +89,46 @@ pub(crate) fn remove_second_name(now: &Snapshot, vault: &Vault) -> Result<bool, 
     Ok(false)
 }
 
+/// Gives the old file of a run that has these second names beside it its name back, if the run died while nothing had that
+/// name: it left both its files. `true` if there was one.
+pub(super) fn bring_back(place: &Place, names: &[String], vault: &Vault) -> Result<bool, Stop> {
+    let fail = |cause| Error::new(&place.path_of(place.name()), FINISH, cause);
+    for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
+        // A record that cannot be read counts as none.
+        let Some(record) =
+            Some(run).filter(|_| beside::is_aside(name)).and_then(|run| vault.run(run).ok()?)
+        else {
+            continue;
+        };
+        if record.path.file_name() != Some(place.name())
+            || !has_died_in_between(place, &record).map_err(fail)?
+        {
+            continue;
+        }
+        let _acting = as_owner(&place.path_of(name))?;
+        // A program may have come since.
+        let came = place.open_file(place.name(), OFlags::RDONLY).map_err(fail)?;
+        if came.is_some_and(|came| writers::holds(&Lease::read(&came), &came)) {
+            return Err(Deferral::OldFileOpen.into());
+        }
+        before(Step::Clean).and_then(|()| put_back(place, name)).map_err(fail)?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Whether both files of a run are beside the path, so that it has none of them.
+fn has_died_in_between(place: &Place, record: &Record) -> io::Result<bool> {
+    let new = beside::name(&record.run);
+    for (name, is_old) in [(beside::aside(&new), true), (new, false)] {
+        match Leftover::open(place, &name, record.clone(), None)? {
+            OpenedLeftover::Ours(left) if left.is_old() == is_old => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
 /// What was found under the name of a leftover.
 pub(super) enum OpenedLeftover {
     Ours(Box<Leftover>),
@@ -90,9 +146,6 @@ impl Leftover {
         record: Record,
         transcript: Option<&Metadata>,
     ) -> io::Result<OpenedLeftover> {
-        let Some(swap) = record.swap.clone() else {
-            return Ok(OpenedLeftover::NotOurs("its run has replaced no file"));
-        };
         let file = match place.open(name, OFlags::RDONLY | OFlags::NONBLOCK) {
             Ok(file) => file,
             Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(OpenedLeftover::Gone),
@@ -101,6 +154,18 @@ impl Leftover {
                 return Ok(OpenedLeftover::NotOurs("it cannot be read"));
             }
             Err(cause) => return Err(cause),
+        };
+        Self::from_file(file, name, record, transcript)
+    }
+
+    fn from_file(
+        file: File,
+        name: &str,
+        record: Record,
+        transcript: Option<&Metadata>,
+    ) -> io::Result<OpenedLeftover> {
+        let Some(swap) = record.swap.clone() else {
+            return Ok(OpenedLeftover::NotOurs("its run has replaced no file"));
         };
         let found = metadata::of_file(&file)?;
         let inode = found.ino();
@@ -120,7 +185,7 @@ impl Leftover {
             return Ok(OpenedLeftover::NotOurs("its run has come to its end"));
         }
         let (name, length) = (name.to_string(), found.len());
-        let is_from_later_run = false;
+        let (is_from_later_run, is_kept) = (false, false);
         Ok(OpenedLeftover::Ours(Box::new(Self {
             name,
             file,
@@ -130,12 +195,34 @@ impl Leftover {
             swap,
             ledger,
             is_from_later_run,
+            is_kept,
         })))
     }
 
     /// Whether it is the text from before the run, and not the new one.
     pub(super) fn is_old(&self) -> bool {
         self.inode == self.swap.old.inode
+    }
+
+    /// Whether it has to go, or has come into the vault and was appended to since.
+    fn has_work(&self) -> bool {
+        !self.is_kept || self.length > self.ledger.known
+    }
+
+    /// Nothing of it is missing in the transcript: removes it, or has the vault keep the old file whole.
+    pub(super) fn settle(&self, now: &Snapshot, vault: &Vault) -> io::Result<()> {
+        let known = Ledger { known: self.length, upto: self.length, ..self.ledger };
+        if self.is_kept {
+            self.note(vault, &known);
+        } else if self.is_old() && beside::is_old(&self.name) {
+            vault.run_for_notes(&self.record)?.keep_whole(&now.place, &self.name, &self.file)?;
+            self.note(vault, &known);
+        } else {
+            self.remove(&now.place)?;
+            self.note(vault, &Ledger::CLOSED);
+        }
+        self.mark(now, vault);
+        Ok(())
     }
 
     /// Takes over from later runs how far this file is accounted for. A later run counts only if it has landed. Its record
@@ -173,14 +260,14 @@ impl Leftover {
         let _: io::Result<()> = note();
     }
 
-    pub(super) fn remove(&self, place: &Place) -> io::Result<()> {
+    fn remove(&self, place: &Place) -> io::Result<()> {
         before(Step::Clean)?;
         place.remove(&self.name)?;
         place.sync()
     }
 
     /// Records in the vault whether the run landed.
-    pub(super) fn mark(&self, now: &Snapshot, vault: &Vault) {
+    fn mark(&self, now: &Snapshot, vault: &Vault) {
         if self.record.state != RunState::Kept {
             return;
         }
