@@ -13,6 +13,8 @@
 mod folder; // Says what is skipped.
 #[path = "live/ledger.rs"]
 mod ledger; // Compares the writers' logs with the file.
+#[path = "live/quit.rs"]
+mod quit; // A session whose agent has quit.
 mod rng;
 #[allow(dead_code, reason = "shared with `integration`")]
 mod support;
@@ -22,7 +24,7 @@ mod writers; // Programs that append to a session as agents do.
 use rng::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -32,7 +34,7 @@ use support::{Dir, make_old};
 use writers::{AppendKind, RESULT_CHARS_MAX, Site};
 
 const SECONDS: u64 = 8;
-const SCENARIOS: u64 = 5;
+const SCENARIOS: u64 = 7;
 const FIXERS: usize = 2;
 /// Each run takes more than a second there.
 const WITHOUT_LEASES_MIN: Duration = Duration::from_secs(5);
@@ -43,12 +45,12 @@ const KILLED_AFTER_MAX: Duration = Duration::from_millis(30);
 
 #[test]
 fn no_line_is_lost_beside_programs_that_append_by_path() {
-    check("by path", &[AppendKind::Node, AppendKind::ByPath, AppendKind::ByPath], &System::HERE);
+    check("by path", &[AppendKind::Node, AppendKind::ByPath, AppendKind::ByPath], &System::here());
 }
 
 #[test]
 fn a_program_that_holds_the_file_open_is_never_raced() {
-    check("held open", &[AppendKind::Held, AppendKind::ByPath], &System::HERE);
+    check("held open", &[AppendKind::Held, AppendKind::ByPath], &System::here());
 }
 
 #[test]
@@ -56,28 +58,42 @@ fn no_line_is_lost_beside_all_kinds_of_writers() {
     check(
         "all kinds",
         &[AppendKind::Node, AppendKind::ByPath, AppendKind::Held, AppendKind::InPieces],
-        &System::HERE,
+        &System::here(),
     );
 }
 
-/// As on macOS: there are no leases, and all programs that have the file open are seen.
+/// There are no leases, and all programs that have the file open are seen.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_line_is_lost_without_leases() {
     if may_refuse_leases() {
-        let system = System { mode: 0o644, refuses_leases: true, guarantee: Some("drained") };
+        let system = System { mode: 0o644, refuses_leases: true, guarantee: "drained", ..System::here() };
         check("without leases", &[AppendKind::ByPath, AppendKind::Held, AppendKind::ByPath], &system);
     }
 }
 
-/// As on Windows: others may have the file open without being seen.
+/// Another user's file: others may have it open without being seen.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_line_is_lost_where_nobody_is_seen() {
     if may_refuse_leases() {
-        let system = System { mode: 0o666, refuses_leases: true, guarantee: Some("quiet") };
+        let system = System { mode: 0o666, refuses_leases: true, guarantee: "quiet", ..System::here() };
         check("nobody seen", &[AppendKind::Seldom, AppendKind::Seldom], &system);
     }
+}
+
+/// As on macOS: nothing keeps others out, nobody is seen, and names are not exchanged. They come back at any moment.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_line_is_lost_on_a_plain_system() {
+    check("plain", &[AppendKind::Seldom, AppendKind::Seldom], &System::plain("linked"));
+}
+
+/// As on Windows: there the old file steps aside as well.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_line_is_lost_where_the_old_file_steps_aside() {
+    check("one name", &[AppendKind::Seldom, AppendKind::Seldom], &System::plain("one-name"));
 }
 
 /// What the system does for the program.
@@ -87,17 +103,29 @@ struct System {
     mode: u32,
     /// Nobody gets a lease.
     refuses_leases: bool,
-    /// What the program should say that it gives; anything, where that is what is to be found out.
-    guarantee: Option<&'static str>,
+    /// What the program should say that it gives.
+    guarantee: &'static str,
+    /// It keeps nobody out and does not say who has a file open; and how.
+    plain: Option<String>,
 }
 
 impl System {
-    const HERE: Self = Self {
-        mode: 0o640,
-        refuses_leases: false,
-        guarantee: if cfg!(target_os = "linux") { Some("lease") } else { None },
-    };
+    fn here() -> Self {
+        let told = std::env::var(PLAIN).ok();
+        let plain = if cfg!(target_os = "linux") { told } else { Some("here".to_string()) };
+        let guarantee = if plain.is_some() { "quiet" } else { "lease" };
+        Self { mode: 0o640, refuses_leases: false, guarantee, plain }
+    }
+
+    /// One that is to have no more than macOS, or than Windows, where a file has one name only.
+    #[cfg(target_os = "linux")]
+    fn plain(how: &str) -> Self {
+        Self { guarantee: "quiet", plain: Some(how.to_string()), ..Self::here() }
+    }
 }
+
+/// Tells Linux to have no more than others, and how.
+const PLAIN: &str = "TAILOR_PLAIN_SYSTEM";
 
 /// Whether we can have the system refuse leases.
 #[cfg(target_os = "linux")]
@@ -137,7 +165,7 @@ fn check(name: &str, kinds: &[AppendKind], system: &System) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = number("TAILOR_LIVE_SEED", 1);
     let mut time = Duration::from_secs(number("TAILOR_LIVE_SECONDS", SECONDS)) / SCENARIOS as u32;
-    if system.refuses_leases {
+    if system.refuses_leases || system.plain.is_some() {
         time = time.max(WITHOUT_LEASES_MIN);
     }
     let _refused = system.refuses_leases.then(WithoutLeases::begin);
@@ -155,7 +183,7 @@ fn check(name: &str, kinds: &[AppendKind], system: &System) {
         let fixers: Vec<_> = (1..=FIXERS as u64)
             .map(|n| {
                 let (site, dir) = (&site, &dir);
-                scope.spawn(move || fix_until_stopped(site, dir, Rng::new(seed * 1000 + n)))
+                scope.spawn(move || fix_until_stopped(site, dir, system, Rng::new(seed * 1000 + n)))
             })
             .collect();
         thread::sleep(time);
@@ -163,7 +191,7 @@ fn check(name: &str, kinds: &[AppendKind], system: &System) {
         fixers.into_iter().map(|fixer| fixer.join().unwrap()).fold(Tally::default(), Tally::and)
     });
     let mut wrong = tally.wrong(&site, system);
-    wrong.extend(settle(&dir));
+    wrong.extend(settle(&dir, system));
     let account = ledger::account(&site);
     wrong.extend(account.wrong());
     wrong.extend(left_over(&dir, &site, system));
@@ -233,17 +261,18 @@ impl Tally {
     fn wrong(&self, site: &Site, system: &System) -> Vec<String> {
         let mut wrong = Vec::new();
         let given: Vec<&str> = self.guarantees.iter().map(String::as_str).collect();
-        if system.guarantee.is_some_and(|expected| !given.iter().all(|given| *given == expected)) {
+        if given.iter().any(|given| *given != system.guarantee) {
             wrong.push(format!("the guarantee was {given:?}"));
         }
         // Without leases a run lands only in a pause that is longer than it takes, which an emulated or busy machine may not find.
-        if self.landed.is_empty() && !system.refuses_leases {
+        if self.landed.is_empty() && !system.refuses_leases && system.plain.is_none() {
             wrong.push("no rewrite landed".to_string());
         }
         let holds = site.holds.lock().unwrap();
         let within = |run: &&(Instant, Instant)| holds.iter().any(|hold| hold.0 <= run.0 && run.1 <= hold.1);
         let raced = self.landed.iter().filter(within).count();
-        if raced > 0 {
+        // What is not seen cannot be waited for; its lines come over later.
+        if raced > 0 && system.plain.is_none() {
             wrong.push(format!("{raced} rewrites landed while a program held the file open all the time"));
         }
         if let Some(error) = self.errors.first() {
@@ -285,25 +314,30 @@ impl FixAnswer {
     }
 }
 
-fn command(dir: &Dir) -> std::process::Command {
-    let program = std::env::var_os("TAILOR_LIVE_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_tailor").into());
-    let mut command = dir.command_of(Path::new(&program));
+/// The program that is tested.
+fn program() -> PathBuf {
+    std::env::var_os("TAILOR_LIVE_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_tailor").into()).into()
+}
+
+fn command(dir: &Dir, system: &System) -> std::process::Command {
+    let mut command = dir.command_of(program());
     let limit = RESULT_CHARS_MAX.to_string();
     command.args(["fix", "s.jsonl", "--settle", "0", "--format", "json", "--cut-results", &limit]);
     // The writers do not write a conversation: there are no requests or answers, and each writer has its own branch. They write more
     // than fits into any window, and only their long results are to be shortened.
     command.args(["--ignore", "M7,M8,S15,S18"]);
+    command.envs(system.plain.iter().map(|how| (PLAIN, how)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// Runs `fix` repeatedly, and kills every third run, usually within the time that a successful run takes.
-fn fix_until_stopped(site: &Site, dir: &Dir, mut rng: Rng) -> Tally {
+fn fix_until_stopped(site: &Site, dir: &Dir, system: &System, mut rng: Rng) -> Tally {
     let mut tally = Tally::default();
     let mut usual = KILLED_AFTER_MAX;
     while !site.stop.load(Ordering::Relaxed) {
         let (began, landed) = (Instant::now(), tally.landed.len());
-        let mut child = command(dir).spawn().unwrap();
+        let mut child = command(dir, system).spawn().unwrap();
         let kill = rng.below(3) == 0;
         if kill {
             let latest = [KILLED_AFTER_MAX, usual, usual, 2 * usual][rng.below(4) as usize];
@@ -319,10 +353,10 @@ fn fix_until_stopped(site: &Site, dir: &Dir, mut rng: Rng) -> Tally {
 }
 
 /// Once all writers have stopped, `fix` finishes its work.
-fn settle(dir: &Dir) -> Option<String> {
+fn settle(dir: &Dir, system: &System) -> Option<String> {
     let mut last = String::new();
     for _ in 0..SETTLING_RUNS_MAX {
-        let output = command(dir).output().unwrap();
+        let output = command(dir, system).output().unwrap();
         match FixAnswer::parse(&output) {
             Some(FixAnswer { outcome, .. }) if outcome == "clean" => return None,
             Some(FixAnswer { outcome, reason, .. }) => last = format!("{outcome} {reason}"),

@@ -100,7 +100,6 @@ fn a_repository_turns_nothing_on_that_acts_or_reaches_outside() {
         ("vault = \"/tmp/v\"\n", "vault"),
         ("roots = [\"/\"]\n", "roots"),
         ("settle = 0\n", "settle"),
-        ("untried_systems = true\n", "untried_systems"),
         ("thinking = \"strip\"\n", "thinking"),
         ("profile = \"chatcli\"\n", "profile"),
         ("[originals.keep]\ndays = 1\n", "originals"),

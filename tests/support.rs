@@ -103,7 +103,7 @@ impl Dir {
         let temporary = self.temporary.path().join("tmp");
         command.envs([("TMPDIR", &temporary), ("TEMP", &temporary), ("TMP", &temporary)]);
         // The release workflow tests in-place repairs on systems where they are off by default.
-        for kept in ["TAILOR_UNTRIED_SYSTEMS", "SYSTEMROOT"] {
+        for kept in ["TAILOR_PLAIN_SYSTEM", "SYSTEMROOT"] {
             command.envs(std::env::var_os(kept).map(|value| (kept, value)));
         }
         for (key, below) in

@@ -9,7 +9,6 @@ use crate::Guarantee;
 use crate::Mode;
 use crate::Options;
 use crate::Outcome;
-use crate::Refusal;
 use crate::Vault;
 use crate::base::step::Step;
 use crate::base::step::fault::{self, FaultySystem, HERE, Leases, NameCalls, StepFault};
@@ -701,14 +700,14 @@ proptest! {
     #[test]
     fn no_line_is_lost_where_names_are_exchanged_in_steps(actions in vec(action(), 1..14), leases in leases()) {
         let _alone = NO_FORKS.read();
-        fault::on(FaultySystem { leases, names: NameCalls::Linked, ..HERE }, || take_turns(&actions));
+        fault::on(FaultySystem { leases, names: NameCalls::Linked }, || take_turns(&actions));
     }
 
     /// Where the old file has to step aside for the new one: exFAT, Windows.
     #[test]
     fn no_line_is_lost_where_the_old_file_steps_aside(actions in vec(action(), 1..14), leases in leases()) {
         let _alone = NO_FORKS.read();
-        fault::on(FaultySystem { leases, names: NameCalls::Single, ..HERE }, || take_turns(&actions));
+        fault::on(FaultySystem { leases, names: NameCalls::Single }, || take_turns(&actions));
     }
 }
 
@@ -829,7 +828,7 @@ fn names_that_are_exchanged_in_steps_are_a_weaker_guarantee() {
     let _alone = NO_FORKS.read();
     for leases in [Leases::Given, Leases::Seen, Leases::Unseen] {
         for names in [NameCalls::Linked, NameCalls::Single] {
-            fault::on(FaultySystem { leases, names, ..HERE }, || {
+            fault::on(FaultySystem { leases, names }, || {
                 let world = World::new();
                 let outcome = world.fix().unwrap();
                 assert_eq!((outcome.ending, outcome.guarantee), (Ending::Fixed, Some(Guarantee::Quiet)));
@@ -968,32 +967,6 @@ fn a_file_that_is_withheld_is_deferred() {
             }
         });
     }
-}
-
-/// On a system where no live-writer test has passed, nothing is replaced unless the user asks for it; whatever leaves the
-/// file alone works.
-#[test]
-fn on_an_untried_system_nothing_is_replaced() {
-    let _alone = NO_FORKS.read();
-    fault::on(FaultySystem { untried: true, ..HERE }, || {
-        let world = World::new();
-        let old = std::fs::read(&world.path).unwrap();
-        let run = |mode: Mode, untried_systems| {
-            let options = Options { mode, untried_systems, ..world.options() };
-            maintain(&world.path, None, &options).unwrap().ending
-        };
-        let copy = world.folder.path().join("copy.jsonl");
-        assert_eq!(run(Mode::Look, false), Ending::Findings);
-        assert_eq!(run(Mode::CopyTo(copy.clone()), false), Ending::Fixed);
-        for mode in [Mode::DryRun, Mode::Fix] {
-            assert_eq!(run(mode, false), Ending::Refused(Refusal::UntriedSystem));
-        }
-        assert_eq!((std::fs::read(&world.path).unwrap(), world.leftovers()), (old, 0));
-        assert_eq!(run(Mode::Fix, true), Ending::Fixed);
-        assert_eq!(std::fs::read(copy).unwrap(), std::fs::read(&world.path).unwrap());
-        let undone = undo(&world.path, None, &world.options(), None, Extent::Whole).unwrap().ending;
-        assert_eq!(undone, Ending::Refused(Refusal::UntriedSystem));
-    });
 }
 
 /// Who opened the old file in time and keeps it open is heard for as long as that lasts.

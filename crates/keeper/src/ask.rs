@@ -4,6 +4,7 @@ pub(crate) mod deferral;
 pub(crate) mod error;
 pub(crate) mod gate;
 pub(crate) mod outcome;
+pub(crate) mod running;
 pub(crate) mod stop;
 pub(crate) mod worth;
 pub(crate) mod writers;

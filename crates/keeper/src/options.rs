@@ -38,8 +38,6 @@ pub struct Options {
     pub settle_stale: Duration,
     /// How long a session must have been quiet before no agent that cannot be seen is taken to remember it.
     pub memory_settle: Duration,
-    /// Whether files are replaced on a system on which that has not been tried.
-    pub untried_systems: bool,
     /// Whether a session in a store is only changed as far as that goes beside its owner, even if the owner is stopped: to change
     /// more, it is kept from starting for a moment.
     pub beside_only: bool,

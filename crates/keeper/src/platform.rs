@@ -10,20 +10,9 @@
 //! alive, and programs that we cannot see have files open. `nothing` has these answers, and `other` is a Unix about which no
 //! more is known.
 
-/// [`System::TRIED`], unless a test says otherwise.
-pub(crate) fn is_tried() -> bool {
-    #[cfg(test)]
-    if crate::base::step::fault::system().untried {
-        return false;
-    }
-    This::TRIED
-}
-
 pub(crate) mod identity;
 #[cfg(target_os = "linux")]
 mod linux;
-#[cfg(target_os = "macos")]
-mod macos;
 pub(crate) mod own;
 pub(crate) mod room;
 pub(crate) mod starter;
@@ -33,10 +22,14 @@ pub(crate) mod starter;
 mod nothing;
 #[cfg(all(unix, any(test, not(target_os = "linux"))))]
 #[cfg_attr(
-    any(target_os = "linux", target_os = "macos"),
+    target_os = "linux",
     allow(dead_code, unreachable_pub, unused_imports, reason = "it is for another system")
 )]
 mod other;
+// Also compiled in tests, which run it.
+#[cfg(any(test, not(target_os = "linux")))]
+#[cfg_attr(target_os = "linux", allow(dead_code, unreachable_pub, reason = "it is for other systems"))]
+pub(crate) mod polled;
 mod seen;
 mod system;
 #[cfg(unix)]
@@ -46,11 +39,11 @@ mod windows;
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{This, acting, exits, files, holes, memory, mounts, network, process};
-#[cfg(target_os = "macos")]
-pub(crate) use macos::{This, acting, exits, files, holes, memory, mounts, network, process};
-#[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
-pub(crate) use other::{This, acting, exits, files, holes, memory, mounts, network, process};
-pub(crate) use seen::ProcessState;
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use other::{This, acting, files, holes, memory, mounts, network, process};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use polled as exits;
+pub(crate) use seen::{ListedProcess, ProcessState};
 pub(crate) use system::{LeaseKind, System};
 #[cfg(unix)]
 pub use unix::program;
@@ -63,6 +56,6 @@ pub(crate) use unix::{
 pub use windows::program;
 #[cfg(windows)]
 pub(crate) use windows::{
-    FileExt, OFlags, This, acting, around, attributes, copying, exits, files, folder, handle, holes, limits,
-    lock, memory, metadata, mounts, name, network, own_folder, owner, process, writing,
+    FileExt, OFlags, This, acting, around, attributes, copying, files, folder, handle, holes, limits, lock,
+    memory, metadata, mounts, name, network, own_folder, owner, process, writing,
 };

@@ -22,6 +22,7 @@ mod ledger;
 mod record;
 mod texts;
 mod whole;
+mod whole_name;
 
 pub use file::OriginalText;
 pub use forget::Forgotten;
@@ -91,6 +92,8 @@ pub struct Run {
     file: Arc<File>,
     /// How many times the ledger was written.
     notes: AtomicU64,
+    /// Whether it took out secrets, which nothing may keep.
+    takes_secrets: bool,
 }
 
 /// Rows of a store as they are before a run, in the order in which they go back.
@@ -300,7 +303,9 @@ impl Vault {
     pub(crate) fn run_for_notes(&self, record: &Record) -> io::Result<Run> {
         let (folder, file) = self.open(record, OFlags::RDWR)?;
         let notes = ledger::newest(&file, &record.run)?.map_or(0, |(sequence, _)| sequence);
-        Ok(Run { name: record.run.clone(), folder, file: file.into(), notes: notes.into() })
+        let takes_secrets = record.purpose == Some(Purpose::Secrets);
+        let (name, notes) = (record.run.clone(), notes.into());
+        Ok(Run { name, folder, file: file.into(), notes, takes_secrets })
     }
 
     /// Opens what a run removed.
@@ -580,7 +585,8 @@ impl Pending {
         self.unfinished.place(&name_of(&self.record.run, RunState::Kept))?;
         before(Step::SyncRecord)?;
         folder.sync()?;
-        Ok(Run { name: self.record.run, folder, file, notes: AtomicU64::new(0) })
+        let takes_secrets = self.record.purpose == Some(Purpose::Secrets);
+        Ok(Run { name: self.record.run, folder, file, notes: AtomicU64::new(0), takes_secrets })
     }
 }
 

@@ -472,7 +472,6 @@ impl ChangeArgs {
             settle,
             settle_stale: Duration::ZERO,
             memory_settle: config.settings.memory_settle,
-            untried_systems: config.settings.untried_systems,
             beside_only: false,
             // A dry run needs the vault too, to know what earlier runs did.
             vault: Some(self.vault.open(&config)?),
@@ -1117,7 +1116,6 @@ impl FixArgs {
             settle,
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
             memory_settle: config.settings.memory_settle,
-            untried_systems: config.settings.untried_systems,
             beside_only: false,
             // A dry run stores nothing, so it needs no vault.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },

@@ -307,7 +307,6 @@ impl Loaded {
             settle: settings.settle,
             settle_stale: settings.settle_stale,
             memory_settle: settings.memory_settle,
-            untried_systems: settings.untried_systems,
             recover: settings.recover,
             worth: settings.worth,
             rescan: unless_off(settings.rescan),

@@ -25,8 +25,6 @@ pub struct Config {
     pub settle_stale: Duration,
     /// How long a file must have been quiet before no invisible agent is assumed to remember the conversation.
     pub memory_settle: Duration,
-    /// Whether files are replaced on systems on which that was never tried.
-    pub untried_systems: bool,
     /// Whether to recover a session if its agent says that it is too long. Needs `WatchMode::Enforce`.
     pub recover: bool,
     /// How much a fix must save to be worth writing the file again.

@@ -99,6 +99,13 @@ pub enum Deferral {
         /// Its name.
         name: String,
     },
+    /// Its agent runs, and the system does not say which files it has open.
+    Runs {
+        /// The process.
+        pid: u32,
+        /// The name of its program.
+        name: String,
+    },
     /// Some processes hide what they have open, and the file has not been quiet for long enough to ignore them.
     Unseen {
         /// How many processes.
@@ -164,6 +171,7 @@ impl Deferral {
             | Self::NotWorth { .. }
             | Self::Busy { .. }
             | Self::Open { .. }
+            | Self::Runs { .. }
             | Self::HeldOpen
             | Self::OldFileOpen
             | Self::Unprovable { .. } => LOCK_PATIENCE,
@@ -175,7 +183,7 @@ impl Deferral {
         match self {
             Self::Busy { lock: Self::DATABASE, .. } | Self::HeldOpen => Some("that program"),
             Self::InUse { agent, .. } | Self::Busy { agent, .. } | Self::Unprovable { agent } => Some(agent),
-            Self::Open { name, .. } | Self::Remembered { name, .. } => Some(name),
+            Self::Open { name, .. } | Self::Runs { name, .. } | Self::Remembered { name, .. } => Some(name),
             Self::OldFileOpen => Some("the agent"),
             Self::Growing { .. }
             | Self::MayRun { .. }
@@ -205,10 +213,6 @@ impl Deferral {
     }
 
     fn reason(&self, set_by: SetBy, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = |option: &'static str, key: &'static str| match set_by {
-            SetBy::Options => option,
-            SetBy::Configuration | SetBy::Recovery => key,
-        };
         match self {
             Self::Growing { quiet, settle } => write!(
                 f,
@@ -231,7 +235,7 @@ impl Deferral {
                  {} without writes ({})",
                 TimeSpan(*quiet),
                 TimeSpan(*wanted),
-                set("pass --settle-stale 0 to change it now", "`settle_stale` in the configuration")
+                settles_stale(set_by)
             ),
             Self::NotWorth { saved, bytes } => write!(
                 f,
@@ -239,13 +243,10 @@ impl Deferral {
                  does it now)"
             ),
             Self::HeldOpen => f.write_str(&held_open(owner::may_all())),
-            Self::OldFileOpen => f.write_str(
-                "a program still has the replaced file open; its lines are merged, and nothing else is changed until \
-                 it closes that file",
-            ),
+            Self::OldFileOpen => f.write_str(OLD_FILE_OPEN),
             Self::OtherTailor => f.write_str("locked by another tailor or by its agent"),
             Self::Changed => f.write_str("modified during the run"),
-            Self::Withheld => f.write_str("another program keeps it from being opened or replaced, as virus scanners do for a moment"),
+            Self::Withheld => f.write_str(WITHHELD),
             Self::Running { awaits, quiet, .. } => {
                 let (who, quiet, says) = (unanswered(*awaits), TimeSpan(*quiet), no_agent(set_by));
                 write!(f, "a turn is in progress: {who} (modified {quiet} ago); {says}")
@@ -255,13 +256,14 @@ impl Deferral {
             }
             Self::Doubtful { age, grace } => left_behind(NAMELESS, *age, *grace, f),
             Self::Compacting { age, grace } => left_behind(COMPACTING, *age, *grace, f),
-            Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
-            Self::InUse { agent, pid, status: Some(status) } => {
-                write!(f, "{agent} is using it (process {pid}, {status})")
+            Self::InUse { agent, pid, status } => {
+                let status = status.map(|status| format!(", {status}")).unwrap_or_default();
+                write!(f, "{agent} is using it (process {pid}{status})")
             }
             Self::Busy { lock: Self::DATABASE, .. } => f.write_str("another program has locked its database"),
             Self::Busy { agent, lock } => write!(f, "{agent} holds its {lock}"),
             Self::Open { pid, name } => write!(f, "process {pid} ({name}) has it open for writing"),
+            Self::Runs { pid, name } => f.write_str(&runs(*pid, name, set_by)),
             Self::Unseen { processes, quiet, wanted } => {
                 f.write_str(&unseen(*processes, *quiet, *wanted, owner::may_all()))
             }
@@ -270,7 +272,10 @@ impl Deferral {
                 write!(f, "{agent} has a lock on it, and its owner may still be running")
             }
             Self::LateLines(why) => {
-                write!(f, "lines appended during the swap are queued beside the file and merged by the next run: {why}")
+                write!(
+                    f,
+                    "lines appended during the swap are queued beside the file and merged by the next run: {why}"
+                )
             }
         }
     }
@@ -329,6 +334,28 @@ fn settles(set_by: SetBy) -> &'static str {
         SetBy::Recovery => {
             "so that the agent can shorten the session itself; `tailor recover FILE` does it now"
         }
+    }
+}
+
+const WITHHELD: &str =
+    "another program keeps it from being opened or replaced, as virus scanners do for a moment";
+
+const OLD_FILE_OPEN: &str = "a program still has the replaced file open; its lines are merged, and nothing else is changed \
+    until it closes that file";
+
+/// That an agent may have the file open.
+fn runs(pid: u32, name: &str, set_by: SetBy) -> String {
+    let way_out = no_agent(set_by);
+    format!(
+        "{name} is running (process {pid}), and this system does not say which files it has open; {way_out}"
+    )
+}
+
+/// What sets the time for older history.
+fn settles_stale(set_by: SetBy) -> &'static str {
+    match set_by {
+        SetBy::Options => "pass --settle-stale 0 to change it now",
+        SetBy::Configuration | SetBy::Recovery => "`settle_stale` in the configuration",
     }
 }
 

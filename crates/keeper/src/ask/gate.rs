@@ -19,7 +19,9 @@ pub(crate) use target::GateTarget;
 pub use target::quiet_for;
 
 use crate::ask::deferral::Deferral;
+use crate::ask::running::AgentLife;
 use crate::ask::stop::Stop;
+use crate::platform::{System, This};
 use std::time::{Duration, SystemTime};
 use target::{HeldLock, open_unless};
 use transcript::Facts;
@@ -54,6 +56,9 @@ pub(crate) fn pass(gates: &[Gate], target: &GateTarget<'_>, settle: Duration) ->
         return Err(Deferral::Growing { quiet, settle }.into());
     }
     let may_run = quiet < RUN_SETTLE && !settle.is_zero();
+    if !This::shows_files() && !settle.is_zero() {
+        runs(target.facts, quiet).map_or(Ok(()), Err)?;
+    }
     let mut pass = Pass::default();
     for gate in gates {
         pass.held.extend(match gate {
@@ -68,6 +73,16 @@ pub(crate) fn pass(gates: &[Gate], target: &GateTarget<'_>, settle: Duration) ->
         }?);
     }
     Ok(pass)
+}
+
+/// Why to wait for an agent that runs, where the system does not say which files it has open.
+fn runs(facts: &Facts, quiet: Duration) -> Option<Deferral> {
+    // Claude Code's register says who uses a session.
+    let format = facts.format.filter(|format| !format.gates_know_memory)?;
+    match AgentLife::of_format(format) {
+        AgentLife::MayRun if quiet < RUN_SETTLE => Some(Deferral::MayRun { quiet, wanted: RUN_SETTLE }),
+        life => life.deferral(),
+    }
 }
 
 /// Why to wait for a conversation that waits for a tool or the model. OpenClaw holds no lock between the prompt and the

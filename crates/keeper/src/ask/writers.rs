@@ -73,7 +73,8 @@ pub(crate) fn are_seen(file: &File, metadata: &Metadata) -> bool {
         fault::Leases::Given => {}
         seen => return seen == fault::Leases::Seen,
     }
-    !owner::others_may_write(metadata)
+    This::shows_files()
+        && !owner::others_may_write(metadata)
         && !network::holds(file)
         && process::sees_all()
         && process::unseen(owner::user(metadata)) == 0

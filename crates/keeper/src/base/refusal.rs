@@ -28,8 +28,6 @@ pub enum Refusal {
     NotAFile,
     /// It belongs to another user.
     ForeignOwner(u32),
-    /// It belongs to another user, on a system where users have no numbers.
-    AnothersFile,
     /// Somebody has marked it as not to be written to, and the system replaces no such file.
     ReadOnly,
     /// A link on its path belongs to somebody else than root and its owner, who could lead root anywhere.
@@ -38,8 +36,6 @@ pub enum Refusal {
     NotAsOwner(u32),
     /// Root would work in a folder that another user than the file's owner may rename or replace.
     LooseFolder(PathBuf),
-    /// Nobody has seen files being replaced beside running agents on this system.
-    UntriedSystem,
     /// It holds more entries than we keep in mind.
     TooManyEntries(usize),
     /// The agent keeps offsets into it, or proofs of what it holds, in another place.
@@ -121,9 +117,6 @@ const COMPRESSED: &str =
     "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)";
 const LINK_OUT_OF_ROOT: &str =
     "it is a symlink that points outside its folder (pass the file that it points to)";
-const ANOTHERS_FILE: &str = "it belongs to another user (run as that user, or use --copy-to DIR)";
-const UNTRIED_SYSTEM: &str = "writing beside running agents has not been tried on this system yet (use --copy-to DIR, \
-    or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
 
 /// What limits the number of entries.
 const TOO_MANY_ENTRIES: &str = "more might not fit into a quarter of the memory that this process may use";
@@ -149,14 +142,12 @@ impl fmt::Display for Refusal {
             Self::NoRoom { needed, room } => f.write_str(&no_room(*needed, *room)),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => f.write_str(&foreign_owner(*uid)),
-            Self::AnothersFile => f.write_str(ANOTHERS_FILE),
             Self::ReadOnly => {
                 f.write_str("it is marked read-only (run attrib -R on it, or use --copy-to DIR)")
             }
             Self::AnothersLink(link) => f.write_str(&anothers_link(link)),
             Self::NotAsOwner(uid) => f.write_str(&not_as_owner(*uid)),
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
-            Self::UntriedSystem => f.write_str(UNTRIED_SYSTEM),
             Self::TooManyEntries(most) => write!(f, "it has more than {most} entries: {TOO_MANY_ENTRIES}"),
             Self::CountedElsewhere(what) => {
                 write!(f, "{what}; any change would make the agent reject it (use --copy-to DIR)")

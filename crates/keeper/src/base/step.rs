@@ -123,13 +123,10 @@ pub(crate) mod fault {
     pub(crate) struct FaultySystem {
         pub(crate) leases: Leases,
         pub(crate) names: NameCalls,
-        /// No live-writer test has passed there.
-        pub(crate) untried: bool,
     }
 
     /// This one.
-    pub(crate) const HERE: FaultySystem =
-        FaultySystem { leases: Leases::Given, names: NameCalls::Exchanged, untried: false };
+    pub(crate) const HERE: FaultySystem = FaultySystem { leases: Leases::Given, names: NameCalls::Exchanged };
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Leases {

@@ -185,11 +185,14 @@ impl Folder {
         system::move_to(&self.handle, name.as_ref(), &folder.handle, new.as_ref())
     }
 
-    /// Gives a file one more name.
+    /// Gives a file one more name; an error of [`has_no_links`] if it can have only one.
     pub(crate) fn link(&self, name: impl AsRef<OsStr>, new: impl AsRef<OsStr>) -> io::Result<()> {
         #[cfg(test)]
         if crate::base::step::fault::system().names == crate::base::step::fault::NameCalls::Single {
-            return Err(rustix::io::Errno::PERM.into());
+            return Err(ErrorKind::Unsupported.into());
+        }
+        if !This::gives_second_names() {
+            return Err(ErrorKind::Unsupported.into());
         }
         let _acting = self.act()?;
         system::link(&self.handle, name.as_ref(), new.as_ref())
@@ -268,6 +271,11 @@ impl Drop for Unfinished {
             let _ = self.folder.remove(&self.name);
         }
     }
+}
+
+/// Whether a file can have one name only, by the error of [`Folder::link`].
+pub(crate) fn has_no_links(cause: &io::Error) -> bool {
+    cause.kind() == ErrorKind::Unsupported || system::has_no_links(cause)
 }
 
 /// What was opened; `None` if it does not exist.

@@ -11,9 +11,7 @@ use crate::base::refusal::Refusal;
 use crate::disk::folder::Folder;
 use crate::disk::new_text::NewText;
 use crate::jobs::find;
-use crate::jobs::leave::{
-    CONVERSATION_GATES, could_write, is_tried, may_be_in_turn, may_be_remembered, may_write,
-};
+use crate::jobs::leave::{CONVERSATION_GATES, could_write, may_be_in_turn, may_be_remembered, may_write};
 use crate::jobs::stored::{Replacing, Stored};
 use crate::options::{Mode, Options};
 use crate::places::store::{self, Store};
@@ -354,10 +352,6 @@ impl<'a, T> FileWork<'a, T> {
         let content = &stored.content;
         let (mut outcome, job) = planned;
         let Some(job) = job.filter(|job| !job.repair.plan.is_empty()) else { return Ok(outcome) };
-        if let Err(refusal) = is_tried(self.options) {
-            outcome.ending = Ending::Refused(refusal);
-            return Ok(outcome);
-        }
         if self.options.mode == Mode::DryRun {
             outcome.end(Ending::WouldFix, job.repair);
             return Ok(outcome);

@@ -4,7 +4,6 @@ use crate::ask::deferral::Deferral;
 use crate::ask::gate::{self, GateTarget, Pass};
 use crate::ask::stop::Stop;
 use crate::ask::writers;
-use crate::base::refusal::Refusal;
 use crate::options::{Mode, Options};
 use crate::platform::{self, mounts};
 use crate::swap::content::FileContent;
@@ -28,7 +27,6 @@ pub(crate) fn may_write(
     options: &Options,
     more: &[Gate],
 ) -> Result<Pass, Stop> {
-    is_tried(options)?;
     snapshot.refusal().map_or(Ok(()), Err)?;
     let gates = [more, facts.format.map_or(&[][..], |format| format.gates)].concat();
     let pass = gate::pass(
@@ -38,11 +36,6 @@ pub(crate) fn may_write(
     )?;
     // Last, because it reads the mounts of all processes.
     mounts::refusal(&snapshot.path, &snapshot.file).map_or(Ok(pass), |refusal| Err(refusal.into()))
-}
-
-/// Refuses to write in place on a system where that was not tried beside running agents, unless the options allow it.
-pub(crate) fn is_tried(options: &Options) -> Result<(), Refusal> {
-    if platform::is_tried() || options.untried_systems { Ok(()) } else { Err(Refusal::UntriedSystem) }
 }
 
 /// Whether the file could be replaced now, for a dry run. Writes nothing.

@@ -10,7 +10,7 @@ use crate::ask::stop::Stop;
 use crate::base::refusal::Refusal;
 use crate::disk::new_text::NewText;
 use crate::jobs::carry::gone_is_back;
-use crate::jobs::leave::{could_write, is_tried, may_be_in_turn, may_be_remembered, may_write};
+use crate::jobs::leave::{could_write, may_be_in_turn, may_be_remembered, may_write};
 use crate::jobs::stored::{self, Replacing, Stored};
 use crate::options::{Mode, Options};
 use crate::places::store::{is_in, real_path, store_file};
@@ -141,7 +141,7 @@ fn undo_stored(
 ) -> Result<Outcome, Stop> {
     let content = &stored.content;
     let UndoableRun { runs, way, mut outcome, facts, binds } = find(content, vault, options, run, extent)?;
-    if let Some(why) = stored.hindrance().or(is_tried(options).err()) {
+    if let Some(why) = stored.hindrance() {
         outcome.ending = Ending::Refused(why);
     } else if let Some(reason) = may_be_in_turn(content, &facts, options).filter(|_| binds) {
         outcome.ending = Ending::Deferred(reason);

@@ -99,38 +99,6 @@ pub(crate) mod holes {
     }
 }
 
-/// Nothing reports the end of a process, so no daemon can run.
-pub(crate) mod exits {
-    use std::io::{self, ErrorKind};
-
-    /// What keeps a process watched.
-    pub enum Process {}
-
-    /// The processes that are watched.
-    pub enum Processes {}
-
-    impl Processes {
-        /// # Errors
-        ///
-        /// Always.
-        pub fn open() -> io::Result<Self> {
-            Err(ErrorKind::Unsupported.into())
-        }
-
-        /// Watches a process until it ends.
-        pub fn add(&self, _: u32) -> Option<Process> {
-            match *self {}
-        }
-
-        /// # Errors
-        ///
-        /// None: there is nothing to wait with.
-        pub fn wait(&self) -> io::Result<Vec<u32>> {
-            match *self {}
-        }
-    }
-}
-
 /// Mounts are unknown.
 pub(crate) mod mounts {
     use crate::base::refusal::Refusal;
@@ -142,8 +110,11 @@ pub(crate) mod mounts {
     }
 }
 
-/// Unknown: when a process started, and whether all its open files are visible.
+/// Unknown: when a process started, where it works, and which files it has open.
 pub(crate) mod process {
+    use crate::platform::metadata::Metadata;
+    use std::io::{self, ErrorKind};
+
     pub(crate) fn start(_: u32) -> Option<u64> {
         None
     }
@@ -163,5 +134,17 @@ pub(crate) mod process {
     /// The id of the process that has locked a file.
     pub fn lock_holder(_: &std::fs::File) -> Option<String> {
         None
+    }
+
+    pub(crate) fn working_folder(_: u32) -> io::Result<Metadata> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn unseen<User>(_: User) -> usize {
+        1
+    }
+
+    pub(crate) fn is_of<User>(_: u32, _: User) -> bool {
+        true
     }
 }

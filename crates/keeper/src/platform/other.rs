@@ -1,6 +1,6 @@
-//! A Unix about which nothing else is known.
+//! Every other Unix, macOS among them: what POSIX has. There are no leases, names are not exchanged, and `ps` says which programs run.
 
-pub(crate) use super::nothing::{acting, exits, holes, memory, mounts};
+pub(crate) use super::nothing::{acting, holes, memory, mounts};
 
 /// This system.
 pub(crate) struct This;
@@ -74,15 +74,16 @@ pub(crate) mod network {
     }
 }
 
-/// A process is alive unless there is none to send a signal to. Nothing else is known about processes.
+/// A process is alive unless there is none to send a signal to.
 pub(crate) mod process {
     pub use crate::platform::nothing::process::lock_holder;
-    pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
-    use crate::platform::seen::ProcessState;
+    pub(crate) use crate::platform::nothing::process::{
+        boot_id, is_of, pid_namespace, sees_all, start, unseen, working_folder,
+    };
+    use crate::platform::seen::{ListedProcess, ProcessState};
+    pub(crate) use crate::platform::unix::ps::listed;
     use rustix::io::Errno;
     use rustix::process::{Pid, test_kill_process};
-    use std::fs::Metadata;
-    use std::io::{self, ErrorKind};
 
     pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -91,26 +92,15 @@ pub(crate) mod process {
     }
 
     pub(crate) fn all() -> impl Iterator<Item = u32> {
-        std::iter::empty()
+        listed().into_iter().map(|process| process.pid)
     }
 
-    pub(crate) fn name(_: u32) -> String {
-        String::new()
-    }
-
-    pub(crate) fn working_folder(_: u32) -> io::Result<Metadata> {
-        Err(ErrorKind::Unsupported.into())
-    }
-
-    pub(crate) fn unseen(_: u32) -> usize {
-        1
-    }
-
-    pub(crate) fn is_of(_: u32, _: u32) -> bool {
-        true
+    /// The name of its program.
+    pub(crate) fn name(pid: u32) -> String {
+        ListedProcess::name(&listed(), pid)
     }
 
     pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
-        vec![pid]
+        ListedProcess::ancestors(&listed(), pid)
     }
 }

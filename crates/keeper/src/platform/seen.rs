@@ -20,19 +20,60 @@ pub(crate) fn printable(name: &[u8]) -> String {
     name.trim_ascii_end().iter().map(shown).collect()
 }
 
-/// Adds the processes that have a file mapped, and may write, to those that have it open.
-#[cfg(any(test, target_os = "macos"))]
-pub(crate) fn with_mapped(
-    mut holders: Vec<Holder>,
-    mapped: impl IntoIterator<Item = u32>,
-    name: impl Fn(u32) -> String,
-) -> Vec<Holder> {
-    for pid in mapped {
-        if holders.iter().all(|holder| holder.pid != pid) {
-            holders.push(Holder { pid, name: name(pid), writes: true });
-        }
+/// A process in the system's list.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedProcess {
+    /// The process.
+    pub(crate) pid: u32,
+    /// The one that started it.
+    pub(crate) parent: u32,
+    /// Its command line, or only its program.
+    command: String,
+}
+
+impl ListedProcess {
+    pub(crate) fn new(pid: u32, parent: u32, command: &str) -> Self {
+        Self { pid, parent, command: command.to_string() }
     }
-    holders
+
+    /// The name of its program, and the first word after that which is no option, which may be a script.
+    pub(crate) fn program(&self) -> (String, String) {
+        // Only on Windows a program may be a path with blanks here, and that list has no arguments.
+        if let Some((_, program)) = self.command.rsplit_once('\\') {
+            return (Self::stem(program), String::new());
+        }
+        let mut words = self.command.split(' ').filter(|word| !word.starts_with('-') && !word.is_empty());
+        let program = Self::stem(words.next().unwrap_or_default());
+        (program, words.next().unwrap_or_default().to_string())
+    }
+
+    /// The last part of a path, in small letters and without its ending.
+    pub(crate) fn stem(path: &str) -> String {
+        let name = path.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
+        let endings = [".exe", ".js", ".mjs", ".cjs", ".py", ".cmd"];
+        endings.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name).to_string()
+    }
+
+    /// The name of the program of a process, safe to print.
+    #[cfg_attr(target_os = "linux", allow(dead_code, reason = "Linux tells it by itself"))]
+    pub(crate) fn name(listed: &[Self], pid: u32) -> String {
+        let process = listed.iter().find(|process| process.pid == pid);
+        printable(process.map(|process| process.program().0).unwrap_or_default().as_bytes())
+    }
+
+    /// A process and its ancestors. The id of a parent that has ended may belong to another process by now.
+    pub(crate) fn ancestors(listed: &[Self], pid: u32) -> Vec<u32> {
+        let mut line = vec![pid];
+        while let Some(parent) = listed
+            .iter()
+            .find(|process| line.last() == Some(&process.pid))
+            .map(|process| process.parent)
+            .filter(|parent| *parent != 0 && !line.contains(parent))
+        {
+            line.push(parent);
+        }
+        line
+    }
 }
 
 /// A process that has a file open.
@@ -44,18 +85,4 @@ pub(crate) struct Holder {
     pub(crate) name: String,
     /// Whether it may write to the file.
     pub(crate) writes: bool,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_that_has_a_file_open_and_mapped_counts_as_it_opened_it() {
-        let name = |pid: u32| format!("p{pid}");
-        let holder = |pid, writes| Holder { pid, name: name(pid), writes };
-        let open = vec![holder(1, false), holder(2, true)];
-        let found = with_mapped(open, [2, 3, 1, 3], name);
-        assert_eq!(found, [holder(1, false), holder(2, true), holder(3, true)]);
-    }
 }

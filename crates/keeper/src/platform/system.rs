@@ -9,7 +9,6 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::time::Duration;
 
 /// What a lease keeps out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +23,6 @@ pub(crate) enum LeaseKind {
 
 /// The calls in which systems differ most, and on which the guarantee for the lines of others rests.
 pub(crate) trait System {
-    /// Whether the tests with live writers have passed on this system. If not, files are replaced only if the user asks for it
-    /// (`untried_systems`). docs/platforms.md says on which machines they have.
-    const TRIED: bool = false;
-
     /// Keeps writers out: takes a lease on an open file, or gives it back.
     fn lease(_: &File, _: LeaseKind) -> io::Result<()> {
         Err(ErrorKind::Unsupported.into())
@@ -36,6 +31,16 @@ pub(crate) trait System {
     /// Whether we have a lease that nobody waits for.
     fn has_lease(_: &File) -> bool {
         false
+    }
+
+    /// Whether it shows who has a file open. If not, only the list of programs says whether an agent runs.
+    fn shows_files() -> bool {
+        false
+    }
+
+    /// Whether a file may have a second name, and one that is open be replaced.
+    fn gives_second_names() -> bool {
+        true
     }
 
     /// Exchanges two names in a folder atomically; `false` if the system or the file system cannot.
@@ -68,10 +73,5 @@ pub(crate) trait System {
     /// Makes a file of this name for its owner alone that shares the blocks of another one. After an error there is no such file.
     fn clone_file(_: &File, _: &Handle, _: &OsStr) -> io::Result<File> {
         Err(ErrorKind::Unsupported.into())
-    }
-
-    /// What waits until a file is written to, or for a time. `None` if nothing tells of writes.
-    fn watch(_: &File) -> Option<impl Fn(Duration)> {
-        None::<fn(Duration)>
     }
 }

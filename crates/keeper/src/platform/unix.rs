@@ -12,24 +12,13 @@ pub(crate) mod name;
 pub(crate) mod own_folder;
 pub(crate) mod owner;
 pub mod program;
+pub(crate) mod ps;
 pub(crate) mod writing;
 
 pub(crate) use rustix::fs::OFlags;
 pub(crate) use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
-use std::ffi::OsStr;
-use std::io;
-
-/// Exchanges two names in a folder atomically: `renameat2` on Linux, `renameatx_np` with `RENAME_SWAP` on macOS, where APFS has
-/// it, and HFS+ and most network file systems do not.
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-pub(super) fn exchange(folder: &handle::Handle, one: &OsStr, other: &OsStr) -> io::Result<bool> {
-    match rustix::fs::renameat_with(folder, one, folder, other, rustix::fs::RenameFlags::EXCHANGE) {
-        Err(errno) if errno == Errno::INVAL || is_lacking(errno) => Ok(false),
-        other => Ok(other.map(|()| true)?),
-    }
-}
 
 /// Whether a system or a file system says that it does not have something. Apple has two numbers for that.
 fn is_lacking(errno: Errno) -> bool {

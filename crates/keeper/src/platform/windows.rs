@@ -1,6 +1,5 @@
-//! Windows: there are no leases, and not all programs that have a file open are visible, so the guarantee is `quiet`. A
-//! folder that is held open cannot be renamed, so files in it are reached by their path. Access lists make our files
-//! readable only by their owner.
+//! Windows: there are no leases, and nobody says who has a file open, so the guarantee is `quiet`. An open file is not
+//! replaced, but steps aside. A folder that is held open cannot be renamed, so files in it are reached by their path.
 
 pub(crate) mod around;
 pub(crate) mod attributes;
@@ -12,7 +11,7 @@ pub(crate) mod handle;
 pub(crate) mod limits;
 #[allow(unsafe_code, reason = "locks of a range of bytes are in no safe wrapper")]
 pub(crate) mod lock;
-#[allow(unsafe_code, reason = "the standard library gives neither the number of a file nor its last change")]
+#[allow(unsafe_code, reason = "the room of a disk is in no safe wrapper")]
 pub(crate) mod metadata;
 pub(crate) mod name;
 pub(crate) mod network;
@@ -22,30 +21,21 @@ pub(crate) mod owner;
 #[allow(unsafe_code, reason = "lists of processes are filled in buffers of ours")]
 pub(crate) mod process;
 pub mod program;
-#[allow(unsafe_code, reason = "the standard library makes no file with an access list")]
-mod security;
 pub(crate) mod writing;
 
-pub(crate) use super::nothing::{acting, exits, holes, memory, mounts};
+pub(crate) use super::nothing::{acting, holes, memory, mounts};
 pub(crate) use open::{FileExt, OFlags};
 
-use super::seen::Holder;
 use super::system::System;
-use crate::platform::identity::FileId;
 use std::fs::File;
 use std::io;
-use std::path::Path;
 
 /// This system. Names cannot be exchanged atomically here.
 pub(crate) struct This;
 
 impl System for This {
-    fn holders(file: &File, _: FileId) -> Vec<Holder> {
-        metadata::path_of(file).map(|path| process::holders(&path)).unwrap_or_default()
-    }
-
-    fn holders_at(path: &Path, _: FileId) -> Vec<Holder> {
-        process::holders(path)
+    fn gives_second_names() -> bool {
+        false
     }
 
     fn sync(file: &File) -> io::Result<()> {

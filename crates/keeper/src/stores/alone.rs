@@ -8,9 +8,11 @@ use super::kind::Mend;
 use super::rows::hex;
 use crate::ask::deferral::Deferral;
 use crate::ask::error::Error;
+use crate::ask::running::AgentLife;
 use crate::ask::stop::Stop;
 use crate::base::refusal::Refusal;
 use crate::disk::folder::Place;
+use crate::places::store::Store;
 use crate::platform::identity::FileId;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::platform::owner::{self, number};
@@ -89,6 +91,10 @@ pub(super) fn nobody_seen(file: &Path) -> Result<(), Stop> {
     let id = FileId::from_metadata(&metadata::at(file).map_err(fail)?);
     let own = std::process::id();
     // Do not open the file here: closing it would release SQLite's locks.
+    if !This::shows_files() {
+        let owner = Store::for_path(file).map(|store| AgentLife::of_agent(store.agent));
+        return owner.and_then(AgentLife::deferral).map_or(Ok(()), |runs| Err(runs.into()));
+    }
     let other = || This::holders_at(file, id).into_iter().find(|holder| holder.pid != own);
     if other().is_none() {
         return Ok(());

@@ -10,7 +10,7 @@ use crate::base::refusal::Refusal;
 use crate::base::step::{Step, before};
 use crate::disk::appends::{Appended, DrainState, KnownEnd, end_hash, ends_line_at};
 use crate::disk::beside;
-use crate::disk::folder::{Folder, Place, folder_of};
+use crate::disk::folder::{Folder, Place, folder_of, has_no_links};
 use crate::disk::lease::{Lease, Refused};
 use crate::disk::new_text::{NewText, hash_of, same_bytes, shrank};
 use crate::platform::attributes::{self, Attributes};
@@ -18,7 +18,7 @@ use crate::platform::files::give_back_memory;
 use crate::platform::identity::FileId;
 use crate::platform::metadata::{self, MetadataExt};
 use crate::platform::writing::{NEW_TEXT, sync_data, sync_others, to_its_end};
-use crate::platform::{OFlags, System, This, folder, lock};
+use crate::platform::{OFlags, System, This, lock};
 use crate::swap::content::FileContent;
 use crate::swap::snapshot::Snapshot;
 use crate::vault::{Ledger, Pending, Run, Swap, Vault};
@@ -650,7 +650,7 @@ impl<'a> Replacement<'a> {
         let (place, other) = (&self.old.place, beside::other(second));
         before(Step::Link)?;
         match place.link(place.name(), &other) {
-            Err(cause) if folder::has_no_links(&cause) => return self.step_aside(current, second),
+            Err(cause) if has_no_links(&cause) => return self.step_aside(current, second),
             linked => linked?,
         }
         let rename = || {
@@ -796,7 +796,6 @@ impl<'a> Replacement<'a> {
     fn linger(&self, run: &Run, guarantee: Guarantee) -> Result<DrainState, Error> {
         let fail = |cause| self.fail_after_exchange(cause);
         let until = Instant::now() + self.grace(guarantee);
-        let told = (guarantee != Guarantee::Lease).then(|| This::watch(&self.old.file)).flatten();
         before(Step::Drain).map_err(fail)?;
         loop {
             // There is always one look after the grace period has ended.
@@ -815,12 +814,7 @@ impl<'a> Replacement<'a> {
                 }
                 break;
             }
-            match &told {
-                // No look is needed until a program writes. Afterwards, nothing tells when it closes the file.
-                Some(wait) if !over => wait(until.saturating_duration_since(Instant::now())),
-                _ if guarantee == Guarantee::Lease => sleep(LOOK_EVERY),
-                _ => sleep(LOOK_EVERY_WITHOUT_LEASE),
-            }
+            sleep(if guarantee == Guarantee::Lease { LOOK_EVERY } else { LOOK_EVERY_WITHOUT_LEASE });
         }
         self.take_over_changes().map_err(fail)?;
         self.let_go(run).map_err(fail)?;
@@ -860,6 +854,10 @@ impl<'a> Replacement<'a> {
 
     /// How long the grace period is.
     fn grace(&self, guarantee: Guarantee) -> Duration {
+        // What comes later is found in the vault.
+        if beside::is_old(&self.second()) {
+            return TIMEOUTS.grace;
+        }
         if guarantee != Guarantee::Lease {
             return TIMEOUTS.grace_without_lease;
         }

@@ -3,7 +3,7 @@
 use super::file::is_wiped;
 use super::gc::DAMAGED;
 use super::record::StoredFrame;
-use super::{LOCK, OriginalText, Purpose, Vault, all_names, open_run, whole};
+use super::{LOCK, OriginalText, Purpose, Vault, all_names, open_run, whole_name};
 use crate::ask::error::Error;
 use crate::disk::folder::Folder;
 use crate::platform::{FileExt, OFlags, System, This};
@@ -113,7 +113,7 @@ fn keeps(folder: &Folder, run: &str, id: &str) -> io::Result<bool> {
 /// Removes the old file that a run kept whole, if one of its session had the text.
 fn remove_whole(folder: &Folder, run: &str, had_it: bool) -> io::Result<bool> {
     if had_it {
-        whole::remove(folder, run)?;
+        whole_name::remove(folder, run)?;
     }
     Ok(false)
 }

@@ -1,7 +1,7 @@
 //! Clears the vault: which runs are kept, and for how long.
 
 use super::record::{Record, RunState};
-use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of, whole};
+use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of, whole_name};
 use crate::ask::error::Error;
 use crate::base::step::{Step, before};
 use crate::disk::folder::Folder;
@@ -185,7 +185,7 @@ impl Sweep {
                     (None, true)
                 }
             };
-            let bytes = size(folder, &name) + size(folder, &whole::name_of(run));
+            let bytes = size(folder, &name) + size(folder, &whole_name::name_of(run));
             let (folder, run) = (folder_name.to_string(), run.to_string());
             found.push((RunFile { folder, name, run, bytes, stays }, record));
         }
@@ -217,8 +217,9 @@ impl Sweep {
 
     /// Removes a run, its old file first, and says whether that worked.
     fn remove_run(&mut self, folder: &Folder, entry: &RunFile) -> bool {
-        let has_whole = matches!(folder.metadata_of(whole::name_of(&entry.run)), Ok(Some(_)));
-        (!has_whole || self.remove(folder, &whole::name_of(&entry.run))) && self.remove(folder, &entry.name)
+        let has_whole = matches!(folder.metadata_of(whole_name::name_of(&entry.run)), Ok(Some(_)));
+        (!has_whole || self.remove(folder, &whole_name::name_of(&entry.run)))
+            && self.remove(folder, &entry.name)
     }
 
     /// Removes a file, and says whether that worked.

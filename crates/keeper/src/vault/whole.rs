@@ -1,33 +1,46 @@
 //! Whole old files. Where names are exchanged in steps, the replaced file itself goes into the vault, beside the file of the run,
 //! and stays for as long: `RUN.whole` needs none of our records to be put back, and shows what is appended to it later.
 
-use super::{Record, Run, Vault, is_run, read_run};
+use super::whole_name::{name_of, run_of};
+use super::{Record, Run, Vault, read_run};
 use crate::base::step::{Step, before};
-use crate::disk::folder::{Folder, Place};
+use crate::disk::folder::Place;
 use crate::disk::new_text::copy_span;
 use crate::platform::{OFlags, System, This};
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use transcript::Span;
 
-const ENDING: &str = ".whole";
-
 impl Run {
-    /// Moves the whole old file, which has this name beside the transcript, into the vault; copies it if that is elsewhere.
+    /// Moves the whole old file, which has this name beside the transcript, into the vault; copies it if that is elsewhere. If the run
+    /// took out secrets, the file goes, and so do those of earlier runs, which have them too.
     pub(crate) fn keep_whole(&self, place: &Place, name: &str, old: &File) -> io::Result<()> {
         before(Step::KeepWhole)?;
-        if place.move_to(name, &self.folder, &name_of(&self.name)).is_err() {
-            let whole = self.folder.begin(&name_of(&self.name))?;
-            copy_span(old, Span::new(0, old.metadata()?.len()), &whole.file)?;
-            This::sync(&whole.file)?;
-            whole.place(&name_of(&self.name))?;
+        if self.takes_secrets {
+            self.remove_wholes()?;
+            before(Step::Unlink)?;
+            place.remove(name)?;
+        } else if place.move_to(name, &self.folder, &name_of(&self.name)).is_err() {
+            self.copy_whole(old)?;
             before(Step::Unlink)?;
             place.remove(name)?;
         }
         before(Step::SyncUnlink)?;
         self.folder.sync()?;
         place.sync()
+    }
+
+    fn copy_whole(&self, old: &File) -> io::Result<()> {
+        let whole = self.folder.begin(&name_of(&self.name))?;
+        copy_span(old, Span::new(0, old.metadata()?.len()), &whole.file)?;
+        This::sync(&whole.file)?;
+        whole.place(&name_of(&self.name))
+    }
+
+    fn remove_wholes(&self) -> io::Result<()> {
+        let names = self.folder.names()?;
+        names.iter().filter(|name| run_of(name).is_some()).try_for_each(|name| self.folder.remove(name))
     }
 }
 
@@ -74,22 +87,4 @@ impl Vault {
 fn known(record: &Record) -> Option<u64> {
     let swap = record.swap.as_ref()?;
     Some(record.ledger.map_or(swap.before, |ledger| ledger.known))
-}
-
-/// The name of the old file of a run.
-pub(super) fn name_of(run: &str) -> String {
-    format!("{run}{ENDING}")
-}
-
-/// The run whose old file has this name.
-fn run_of(name: &str) -> Option<&str> {
-    name.strip_suffix(ENDING).filter(|run| is_run(run))
-}
-
-/// Removes the old file of a run, if it is there.
-pub(super) fn remove(folder: &Folder, run: &str) -> io::Result<()> {
-    match folder.remove(name_of(run)) {
-        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }

@@ -51,8 +51,6 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     All "memory_settle" Time(memory_settle)
         "How long a file must be without writes before an agent that is not visible is assumed to hold the session in \
             memory no longer";
-    All "untried_systems" Truth(untried_systems)
-        "Whether files may be replaced on a system on which that has not been tried beside running agents";
     All "rescan" Time(rescan) "How long until everything that is watched is walked through again; 0 for never";
     All "recover" Truth(recover) "Whether the daemon shortens sessions that the API refuses as too long";
     All "watch.rewrite_saved_bytes_min" Size(worth.saved_bytes_min)

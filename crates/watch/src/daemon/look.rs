@@ -451,7 +451,9 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
                 | Deferral::Changed
                 | Deferral::Running { .. } => Cure::Change,
                 Deferral::Open { .. } | Deferral::HeldOpen => Cure::Close,
-                Deferral::InUse { pid, .. } | Deferral::Remembered { pid, .. } => Cure::Exit(*pid),
+                Deferral::InUse { pid, .. }
+                | Deferral::Runs { pid, .. }
+                | Deferral::Remembered { pid, .. } => Cure::Exit(*pid),
                 _ => Cure::Others,
             };
             Done::Deferred { as_it_is: Some(stamp), after: reason.retry_after(), cure }
@@ -586,7 +588,7 @@ causes! {
     Deferral::OtherTailor => "other-tailor",
     Deferral::Running { .. } => "running",
     Deferral::Locked { .. } | Deferral::Doubtful { .. } | Deferral::Busy { .. } => "locked",
-    Deferral::InUse { .. } | Deferral::Compacting { .. } => "in-use",
+    Deferral::InUse { .. } | Deferral::Runs { .. } | Deferral::Compacting { .. } => "in-use",
     Deferral::Remembered { .. } | Deferral::MayRemember { .. } => "remembered",
     Deferral::Unseen { .. } => "unseen",
     Deferral::Unprovable { .. } => "unprovable",
@@ -612,7 +614,6 @@ mod tests {
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
             memory_settle: Duration::ZERO,
-            untried_systems: false,
             recover: false,
             worth: Worth::default(),
             rescan: Duration::ZERO,

@@ -53,7 +53,7 @@ impl Config {
         };
         // The queue waits before history is rewritten.
         let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
-        let Self { memory_settle, untried_systems, worth, .. } = *self;
+        let Self { memory_settle, worth, .. } = *self;
         let worth = Some(worth);
         Options {
             policy,
@@ -62,7 +62,6 @@ impl Config {
             settle,
             settle_stale,
             memory_settle,
-            untried_systems,
             beside_only: true,
             vault,
             worth,

@@ -17,7 +17,7 @@ use crate::ask::stop::Stop;
 use crate::ask::writers;
 use crate::base::refusal::Refusal;
 use crate::platform::metadata::Metadata;
-use crate::platform::{owner, process, writing};
+use crate::platform::{System, This, owner, process, writing};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fs::{File, TryLockError};
@@ -99,7 +99,9 @@ fn thread(line: Option<&[u8]>) -> Result<(String, bool), Refusal> {
 
 /// Why to wait because a process of the file's owner, one that hides its open files, may have it open.
 fn unseen(metadata: &Metadata, quiet: Duration) -> Option<Deferral> {
-    let processes = if quiet < COLD { process::unseen(owner::user(metadata)) } else { 0 };
+    // Where none of them shows that, the list of programs was asked before.
+    let processes =
+        if quiet < COLD && This::shows_files() { process::unseen(owner::user(metadata)) } else { 0 };
     (processes > 0).then_some(Deferral::Unseen { processes, quiet, wanted: COLD })
 }
 

@@ -8,10 +8,12 @@
 use super::openclaw;
 use super::target::{GateTarget, first_line, quiet_for};
 use crate::ask::deferral::Deferral;
+use crate::ask::running::AgentLife;
 use crate::platform::identity::FileId;
 use crate::platform::metadata::{self, Metadata};
 use crate::platform::owner::{self, User};
 use crate::platform::process;
+use crate::platform::{System, This};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -52,6 +54,9 @@ pub(crate) fn waits(target: &GateTarget<'_>, wanted: Duration) -> Option<Deferra
     let format = target.facts.format?;
     if format.gates_know_memory || openclaw::is_openclaws(target.path) {
         return None;
+    }
+    if !This::shows_files() {
+        return AgentLife::of_format(format).remembers(quiet_for(target.metadata, SystemTime::now()), wanted);
     }
     let works_here = session_folder(target).and_then(|folder| metadata::at(&folder).ok());
     let mut homes = format.roots.iter().map(|root| Path::new(root.home));

@@ -1,9 +1,7 @@
 //! Files without a name, exchange of names, folders opened without following links, and inode flags.
 
 use super::acting::Acting;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::fs::{AtFlags, CWD, IFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, IFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use std::ffi::OsStr;
@@ -11,13 +9,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Folder in which our own open files have a name.
 const OPEN_FILES: &str = "/proc/self/fd";
-
-/// Room for events of `inotify`; equal ones are told once.
-const EVENTS_BYTES: usize = 4096;
 
 /// Mode of our own files.
 const FILE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -40,6 +34,14 @@ pub(crate) fn create_unnamed(folder: &File) -> io::Result<File> {
         return Err(ErrorKind::Unsupported.into());
     }
     Ok(rustix::fs::openat(folder, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, FILE)?.into())
+}
+
+/// Exchanges two names in a folder atomically; `false` if the file system cannot.
+pub(super) fn exchange(folder: &File, one: &OsStr, other: &OsStr) -> io::Result<bool> {
+    match rustix::fs::renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(false),
+        other => Ok(other.map(|()| true)?),
+    }
 }
 
 /// Gives such a file a name.
@@ -89,21 +91,6 @@ pub(super) fn clone(from: &File, folder: &File, name: &OsStr) -> io::Result<File
     }
 }
 
-/// `inotify` on an open file: the function that is returned waits for a write that came since its last call.
-pub(super) fn watch(file: &File) -> Option<impl Fn(Duration)> {
-    let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
-    inotify::add_watch(&queue, format!("{OPEN_FILES}/{}", file.as_raw_fd()), WatchFlags::MODIFY).ok()?;
-    Some(move |at_most: Duration| {
-        let limit = Timespec::try_from(at_most).ok();
-        match poll(&mut [PollFd::new(&queue, PollFlags::IN)], limit.as_ref()) {
-            Ok(0) | Err(Errno::INTR) => {}
-            // What was written does not matter; the file shows it.
-            Ok(_) => drop(rustix::io::read(&queue, &mut [0; EVENTS_BYTES])),
-            Err(_) => std::thread::sleep(at_most),
-        }
-    })
-}
-
 /// Opens a folder by a path without links in it.
 pub(crate) fn open_folder(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -136,40 +123,4 @@ pub(crate) fn copy_flags(old: &File, new: &File) -> io::Result<()> {
             format!("its inode flags (lsattr) cannot be given to a new file: {cause}"),
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-    use std::time::Instant;
-
-    #[test]
-    fn a_write_ends_the_wait_for_one_and_is_told_once() {
-        const LONG: Duration = Duration::from_secs(60);
-        const SHORT: Duration = Duration::from_millis(20);
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s.jsonl");
-        let mut writer = File::create(&path).unwrap();
-        let old = File::open(&path).unwrap();
-        let wait = watch(&old).unwrap();
-        let waited = |at_most| {
-            let start = Instant::now();
-            wait(at_most);
-            start.elapsed()
-        };
-        assert!(waited(SHORT) >= SHORT);
-        // The name does not matter, as that of an old file changes.
-        std::fs::rename(&path, dir.path().join("t.jsonl")).unwrap();
-        writer.write_all(b"a\n").unwrap();
-        writer.write_all(b"b\n").unwrap();
-        assert!(waited(LONG) < LONG);
-        assert!(waited(SHORT) >= SHORT);
-        let late = std::thread::spawn(move || {
-            std::thread::sleep(SHORT);
-            writer.write_all(b"c\n").unwrap();
-        });
-        assert!(waited(LONG) < LONG);
-        late.join().unwrap();
-    }
 }

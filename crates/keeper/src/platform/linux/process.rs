@@ -4,6 +4,7 @@
 use super::acting::Acting;
 use crate::platform::identity::FileId;
 use crate::platform::seen::{Holder, ProcessState, printable};
+pub(crate) use crate::platform::unix::ps::listed;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -49,12 +49,12 @@ pub(crate) fn file(folder: &Handle) -> &File {
     &folder.file
 }
 
-/// Creates a folder that only its owner can read.
+/// Makes a folder with the rights of the one that it is in.
 pub(crate) fn make(folder: &Handle, name: &OsStr) -> io::Result<()> {
-    open::make_folder(&folder.path.join(name))
+    std::fs::create_dir(folder.path.join(name))
 }
 
-/// Opens a file with this name; never a link. A new one is readable only by its owner.
+/// Opens a file with this name; never a link.
 pub(crate) fn open(folder: &Handle, name: &OsStr, flags: OFlags) -> io::Result<File> {
     open::open(&folder.path.join(name), flags)
 }
@@ -79,14 +79,13 @@ pub(crate) fn move_to(folder: &Handle, from: &OsStr, other: &Handle, to: &OsStr)
     std::fs::rename(folder.path.join(from), other.path.join(to))
 }
 
-/// A file that is open has to step aside: with a second name it could be replaced on NTFS, and elsewhere not.
-pub(crate) fn link(_: &Handle, _: &OsStr, _: &OsStr) -> io::Result<()> {
-    Err(ErrorKind::Unsupported.into())
+pub(crate) fn link(folder: &Handle, name: &OsStr, new: &OsStr) -> io::Result<()> {
+    std::fs::hard_link(folder.path.join(name), folder.path.join(new))
 }
 
-/// Whether a file has one name only, by the error of [`link`].
-pub(crate) fn has_no_links(cause: &io::Error) -> bool {
-    cause.kind() == ErrorKind::Unsupported
+/// No link is asked for here.
+pub(crate) fn has_no_links(_: &io::Error) -> bool {
+    false
 }
 
 pub(crate) fn remove(folder: &Handle, name: &OsStr) -> io::Result<()> {

@@ -1,23 +1,17 @@
 //! Metadata of files.
 
-use super::{name, open};
+use super::open;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::mem::{size_of, zeroed};
-use std::os::windows::io::AsRawHandle;
+use std::os::windows::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf, Prefix};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
+use winapi_util::{HandleRef, file::information};
 use windows_sys::Win32::Foundation::{
     ERROR_LOCK_VIOLATION, ERROR_SHARING_VIOLATION, ERROR_STOPPED_ON_SYMLINK, ERROR_TOO_MANY_OPEN_FILES,
-    FILETIME,
 };
-use windows_sys::Win32::Storage::FileSystem::{
-    BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_READONLY,
-    FILE_ATTRIBUTE_REPARSE_POINT, FILE_ATTRIBUTE_TAG_INFO, FILE_BASIC_INFO, FILE_FLAG_OPEN_REPARSE_POINT,
-    FILE_INFO_BY_HANDLE_CLASS, FileAttributeTagInfo, FileBasicInfo, GetFileInformationByHandle,
-    GetFileInformationByHandleEx, GetFinalPathNameByHandleW,
-};
+use windows_sys::Win32::Storage::FileSystem::{FILE_ATTRIBUTE_REPARSE_POINT, FILE_FLAG_OPEN_REPARSE_POINT};
 
 /// From 1601 to 1970, in the system's unit of 100 ns.
 const TO_1970: i64 = 116_444_736_000_000_000;
@@ -26,57 +20,50 @@ const UNITS_PER_SECOND: i64 = 10_000_000;
 const VERBATIM: &str = r"\\?\";
 /// Longest path of a folder with which every program can use the files in it.
 const PLAIN_BYTES_MAX: usize = 240;
-/// In a reparse tag: the name is an alias of another one.
-const NAME_SURROGATE: u32 = 0x2000_0000;
 
 /// Metadata of a file.
 #[derive(Clone, Debug)]
 pub struct Metadata {
-    volume: u32,
+    volume: u64,
     index: u64,
-    bytes: u64,
-    links: u32,
-    attributes: u32,
-    is_link: bool,
-    read: i64,
-    written: i64,
-    changed: i64,
+    links: u64,
+    of: std::fs::Metadata,
 }
 
 impl Metadata {
     /// Its length.
     #[expect(clippy::len_without_is_empty, reason = "the standard library's has none either")]
     pub fn len(&self) -> u64 {
-        self.bytes
+        self.of.len()
     }
 
     /// Whether it is a folder.
     pub fn is_dir(&self) -> bool {
-        self.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !self.is_link
+        self.of.is_dir()
     }
 
     /// Whether it is a file and not a link.
     pub fn is_file(&self) -> bool {
-        self.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 && !self.is_link
+        self.of.is_file()
     }
 
     /// When it was last written to.
     ///
     /// # Errors
     ///
-    /// None.
+    /// Those of the system.
     pub fn modified(&self) -> io::Result<SystemTime> {
-        Ok(time(self.written))
+        self.of.modified()
     }
 
     /// Whether it is marked as not to be written to.
     pub(super) fn is_read_only(&self) -> bool {
-        self.attributes & FILE_ATTRIBUTE_READONLY != 0
+        self.of.permissions().readonly()
     }
 
-    /// When it was last read.
-    pub(super) fn accessed(&self) -> SystemTime {
-        time(self.read)
+    /// When it was last written to, as the system counts.
+    fn written(&self) -> i64 {
+        self.of.last_write_time().cast_signed()
     }
 }
 
@@ -93,7 +80,7 @@ pub(crate) trait MetadataExt {
 
 impl MetadataExt for Metadata {
     fn dev(&self) -> u64 {
-        self.volume.into()
+        self.volume
     }
 
     fn ino(&self) -> u64 {
@@ -101,99 +88,41 @@ impl MetadataExt for Metadata {
     }
 
     fn nlink(&self) -> u64 {
-        self.links.into()
+        self.links
     }
 
     fn mtime(&self) -> i64 {
-        seconds(self.written)
+        (self.written() - TO_1970).div_euclid(UNITS_PER_SECOND)
     }
 
     fn mtime_nsec(&self) -> i64 {
-        nanoseconds(self.written)
+        (self.written() - TO_1970).rem_euclid(UNITS_PER_SECOND) * 100
     }
 
+    /// Nothing else than a write is told.
     fn ctime(&self) -> i64 {
-        seconds(self.changed)
+        self.mtime()
     }
 
     fn ctime_nsec(&self) -> i64 {
-        nanoseconds(self.changed)
+        self.mtime_nsec()
     }
-}
-
-fn seconds(time: i64) -> i64 {
-    (time - TO_1970).div_euclid(UNITS_PER_SECOND)
-}
-
-fn nanoseconds(time: i64) -> i64 {
-    (time - TO_1970).rem_euclid(UNITS_PER_SECOND) * 100
-}
-
-fn time(time: i64) -> SystemTime {
-    let since = Duration::new(
-        u64::try_from(seconds(time)).unwrap_or(0),
-        u32::try_from(nanoseconds(time)).unwrap_or(0),
-    );
-    UNIX_EPOCH + since
-}
-
-fn both(high: u32, low: u32) -> u64 {
-    u64::from(high) << 32 | u64::from(low)
-}
-
-fn units(time: FILETIME) -> i64 {
-    both(time.dwHighDateTime, time.dwLowDateTime).cast_signed()
 }
 
 /// Of an open file or folder.
 pub(crate) fn of_file(file: &File) -> io::Result<Metadata> {
-    // SAFETY: it consists of numbers, for which zeros are valid.
-    let mut found: BY_HANDLE_FILE_INFORMATION = unsafe { zeroed() };
-    // SAFETY: the handle is open as long as `file` lives, and the structure is ours.
-    if unsafe { GetFileInformationByHandle(file.as_raw_handle(), &raw mut found) } == 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: this structure belongs to this class.
-    let basic: FILE_BASIC_INFO = unsafe { info(file, FileBasicInfo) }?;
+    let found = information(HandleRef::from_file(file))?;
     Ok(Metadata {
-        volume: found.dwVolumeSerialNumber,
-        index: both(found.nFileIndexHigh, found.nFileIndexLow),
-        bytes: both(found.nFileSizeHigh, found.nFileSizeLow),
-        links: found.nNumberOfLinks,
-        attributes: found.dwFileAttributes,
-        is_link: reparse(file)?.is_some_and(is_link_tag),
-        read: units(found.ftLastAccessTime),
-        written: units(found.ftLastWriteTime),
-        // File systems without such a time report 0.
-        changed: if basic.ChangeTime > 0 { basic.ChangeTime } else { units(found.ftLastWriteTime) },
+        volume: found.volume_serial_number(),
+        index: found.file_index(),
+        links: found.number_of_links(),
+        of: file.metadata()?,
     })
 }
 
-/// Information about a file, of one class.
-///
-/// # Safety
-///
-/// `T` must be the structure that belongs to the class, and hold numbers only.
-unsafe fn info<T>(file: &File, class: FILE_INFO_BY_HANDLE_CLASS) -> io::Result<T> {
-    // SAFETY: zeros are valid, as the caller guarantees.
-    let mut found: T = unsafe { zeroed() };
-    let bytes = size_of::<T>() as u32;
-    // SAFETY: the handle is open as long as `file` lives, and the structure has this many bytes.
-    let told =
-        unsafe { GetFileInformationByHandleEx(file.as_raw_handle(), class, (&raw mut found).cast(), bytes) };
-    if told == 0 { Err(io::Error::last_os_error()) } else { Ok(found) }
-}
-
-/// The tag of a file's reparse point, if it has one. The file was opened without following it.
-pub(super) fn reparse(file: &File) -> io::Result<Option<u32>> {
-    // SAFETY: this structure belongs to this class.
-    let found: FILE_ATTRIBUTE_TAG_INFO = unsafe { info(file, FileAttributeTagInfo) }?;
-    Ok((found.FileAttributes & FILE_ATTRIBUTE_REPARSE_POINT != 0).then_some(found.ReparseTag))
-}
-
-/// Whether a reparse point is an alias, such as a link or a junction.
-pub(super) fn is_link_tag(tag: u32) -> bool {
-    tag & NAME_SURROGATE != 0
+/// Whether a file was opened without following what it stands for: a link, or contents that are elsewhere or compressed.
+pub(super) fn stands_for_another(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.file_attributes() & FILE_ATTRIBUTE_REPARSE_POINT != 0)
 }
 
 /// Of the target of a path.
@@ -206,7 +135,7 @@ pub(crate) fn at(path: &Path) -> io::Result<Metadata> {
 pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
     use windows_sys::Win32::Storage::FileSystem;
 
-    let (folder, mut free) = (name::for_call(folder.as_os_str()), 0);
+    let (folder, mut free) = (super::name::for_call(folder.as_os_str()), 0);
     // SAFETY: the path ends with a zero, and the number outlives the call.
     let done = unsafe {
         FileSystem::GetDiskFreeSpaceExW(
@@ -272,21 +201,6 @@ pub fn own_program() -> io::Result<PathBuf> {
 /// Of the running program.
 pub(crate) fn of_program() -> io::Result<Metadata> {
     at(&own_program()?)
-}
-
-/// The path of an open file, even if it was renamed.
-pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
-    let mut buffer = vec![0; 512];
-    loop {
-        let room = buffer.len() as u32;
-        // SAFETY: the handle is open as long as `file` lives, and the buffer has this much room.
-        let length = unsafe { GetFinalPathNameByHandleW(file.as_raw_handle(), buffer.as_mut_ptr(), room, 0) };
-        match length {
-            0 => return Err(io::Error::last_os_error()),
-            length if length < room => return Ok(name::of_buffer(&buffer).into()),
-            length => buffer.resize(length as usize + 1, 0),
-        }
-    }
 }
 
 /// Whether an error is due to files that other programs have open, and not to the file itself.

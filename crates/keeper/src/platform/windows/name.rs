@@ -16,6 +16,7 @@ pub(crate) fn of_units(units: Vec<NameUnit>) -> OsString {
 }
 
 /// A name in the form for system calls.
+#[cfg(feature = "stores")]
 pub(super) fn for_call(name: &OsStr) -> Vec<NameUnit> {
     name.encode_wide().chain([0]).collect()
 }

@@ -2,7 +2,6 @@
 //! removing them.
 
 use super::metadata::{self, Metadata};
-use super::security;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::ops::BitOr;
@@ -10,8 +9,8 @@ use std::os::windows::fs::{FileExt as _, OpenOptionsExt};
 use std::path::Path;
 use windows_sys::Win32::Foundation::{ERROR_STOPPED_ON_SYMLINK, GENERIC_READ, GENERIC_WRITE};
 use windows_sys::Win32::Storage::FileSystem::{
-    CREATE_NEW, FILE_APPEND_DATA, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT,
-    FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES, OPEN_ALWAYS, SYNCHRONIZE, WRITE_DAC,
+    FILE_APPEND_DATA, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, FILE_READ_ATTRIBUTES,
+    FILE_WRITE_ATTRIBUTES, SYNCHRONIZE,
 };
 
 /// Flags to open a file with, under their Unix names.
@@ -59,43 +58,30 @@ impl BitOr for OFlags {
     }
 }
 
-/// Opens a file; never a link, except to find out what it is. A new one is readable only by its owner.
+/// Opens a file; never a link, except to find out what it is.
 pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
-    if flags.has(OFlags::CREATE) {
-        let how = if flags.has(OFlags::EXCL) { CREATE_NEW } else { OPEN_ALWAYS };
-        return not_a_link(security::create(path, flags.access() | WRITE_DAC, how)?);
-    }
     let open = |more| {
-        let how = FILE_FLAG_BACKUP_SEMANTICS | more;
-        File::options().access_mode(flags.access()).custom_flags(how).open(path)
+        let mut options = File::options();
+        let makes = flags.has(OFlags::CREATE);
+        // To make a file, the standard library wants to hear that it is for writing.
+        options.write(makes).create(makes).create_new(makes && flags.has(OFlags::EXCL));
+        options.access_mode(flags.access()).custom_flags(FILE_FLAG_BACKUP_SEMANTICS | more).open(path)
     };
     let file = open(FILE_FLAG_OPEN_REPARSE_POINT)?;
-    match metadata::reparse(&file)? {
-        _ if flags == OFlags::LOOK => Ok(file),
-        // Cloud files and compressed files are read like any other.
-        Some(tag) if !metadata::is_link_tag(tag) => open(0),
-        _ => not_a_link(file),
+    if flags == OFlags::LOOK || !metadata::stands_for_another(&file)? {
+        return Ok(file);
     }
-}
-
-fn not_a_link(file: File) -> io::Result<File> {
-    match metadata::reparse(&file)? {
-        Some(tag) if metadata::is_link_tag(tag) => {
-            Err(io::Error::from_raw_os_error(ERROR_STOPPED_ON_SYMLINK.cast_signed()))
-        }
-        _ => Ok(file),
+    if file.metadata()?.is_symlink() {
+        return Err(io::Error::from_raw_os_error(ERROR_STOPPED_ON_SYMLINK.cast_signed()));
     }
+    // Cloud files and compressed files are read like any other.
+    open(0)
 }
 
 /// Metadata of what is at a path.
 pub(super) fn metadata_at(path: &Path, more: u32) -> io::Result<Metadata> {
     let how = FILE_FLAG_BACKUP_SEMANTICS | more;
     metadata::of_file(&File::options().access_mode(FILE_READ_ATTRIBUTES).custom_flags(how).open(path)?)
-}
-
-/// Creates a file or folder that only its owner can read.
-pub(super) fn make_folder(path: &Path) -> io::Result<()> {
-    security::create_folder(path)
 }
 
 /// Reads and writes at an offset. Unlike on Unix, this moves the file's position.

@@ -1,7 +1,7 @@
-//! Owners of files: users have no numbers, so only our files and others' are distinguished.
+//! Owners of files: the rights of a folder decide who may do what in it. Our own folder is in the user's profile, which is for
+//! that user alone.
 
 use super::metadata::Metadata;
-use super::security;
 use crate::base::refusal::Refusal;
 use std::fs::File;
 use std::path::Path;
@@ -29,14 +29,14 @@ pub(crate) fn may_all() -> bool {
     false
 }
 
-/// Whether a file is ours. On a file system without owners none is.
-pub(crate) fn is_ours(file: &File, _: &Metadata) -> bool {
-    security::is_ours(file).unwrap_or(false)
+/// Whether a file is ours.
+pub(crate) fn is_ours(_: &File, _: &Metadata) -> bool {
+    true
 }
 
 /// Whether a file is ours, and nobody else may read or write it.
-pub(crate) fn is_private(file: &File, metadata: &Metadata) -> bool {
-    is_ours(file, metadata) && security::is_private(file).unwrap_or(false)
+pub(crate) fn is_private(_: &File, _: &Metadata) -> bool {
+    true
 }
 
 /// Whether other users than the owner may write to a file. Access lists are not examined, so they may.
@@ -45,16 +45,11 @@ pub(crate) fn others_may_write(_: &Metadata) -> bool {
 }
 
 /// Whether a file is ours or of the owner of another one.
-pub(crate) fn is_ours_or_of(file: &File, metadata: &Metadata, _: Option<&Metadata>) -> bool {
-    is_ours(file, metadata)
+pub(crate) fn is_ours_or_of(_: &File, _: &Metadata, _: Option<&Metadata>) -> bool {
+    true
 }
 
-/// Why a file in this folder is not ours to replace.
-pub(crate) fn refusal(file: &File, metadata: &Metadata, _: &Path) -> Option<Refusal> {
-    match metadata.is_read_only() {
-        _ if !is_ours(file, metadata) => Some(Refusal::AnothersFile),
-        // It could get a second name, and then neither be replaced nor lose that name.
-        true => Some(Refusal::ReadOnly),
-        false => None,
-    }
+/// Why a file in this folder is not ours to replace: its agent could not write to it either.
+pub(crate) fn refusal(_: &File, metadata: &Metadata, _: &Path) -> Option<Refusal> {
+    metadata.is_read_only().then_some(Refusal::ReadOnly)
 }

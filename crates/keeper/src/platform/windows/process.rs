@@ -1,24 +1,16 @@
-//! Whether a process is alive, and who has a file open. It is unknown whether all of these are visible, so it counts as
-//! if some were hidden: a mistake must never lead to a write.
+//! Whether a process is alive, and which there are. Who has a file open is not asked: a mistake must never lead to a write.
 
-use super::metadata;
-use super::name::{for_call, of_buffer};
-use super::owner::User;
+use super::name::of_buffer;
 pub use crate::platform::nothing::process::lock_holder;
-pub(crate) use crate::platform::nothing::process::{boot_id, pid_namespace, sees_all, start};
-use crate::platform::seen::{Holder, ProcessState, printable};
-use std::io::{self, ErrorKind};
-use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
-use std::path::Path;
-use std::ptr::{null, null_mut};
-use windows_sys::Win32::Foundation::{
-    ERROR_INVALID_PARAMETER, ERROR_MORE_DATA, ERROR_SUCCESS, INVALID_HANDLE_VALUE, WAIT_OBJECT_0,
+pub(crate) use crate::platform::nothing::process::{
+    boot_id, is_of, pid_namespace, sees_all, start, unseen, working_folder,
 };
+use crate::platform::seen::{ListedProcess, ProcessState};
+use std::io;
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
+use windows_sys::Win32::Foundation::{ERROR_INVALID_PARAMETER, INVALID_HANDLE_VALUE, WAIT_OBJECT_0};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
-};
-use windows_sys::Win32::System::RestartManager::{
-    CCH_RM_SESSION_KEY, RM_PROCESS_INFO, RmEndSession, RmGetList, RmRegisterResources, RmStartSession,
 };
 use windows_sys::Win32::System::Threading::{OpenProcess, PROCESS_SYNCHRONIZE, WaitForSingleObject};
 
@@ -60,79 +52,24 @@ fn entries() -> Vec<PROCESSENTRY32W> {
     entries
 }
 
-/// The ids of all processes.
-pub(crate) fn all() -> impl Iterator<Item = u32> {
-    entries().into_iter().map(|entry| entry.th32ProcessID)
-}
-
-/// The name of a process as users know it: that of its program, without the extension.
-pub(crate) fn name(pid: u32) -> String {
-    let entry = entries().into_iter().find(|entry| entry.th32ProcessID == pid);
-    let name = entry.map(|entry| of_buffer(&entry.szExeFile).to_string_lossy().to_ascii_lowercase());
-    let name = name.unwrap_or_default();
-    printable(name.strip_suffix(".exe").unwrap_or(&name).as_bytes())
-}
-
-/// A process and its ancestors. The id of a parent that has ended may belong to another process by now.
-pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
-    let entries = entries();
-    let mut line = vec![pid];
-    while let Some(parent) = entries
-        .iter()
-        .find(|entry| line.last() == Some(&entry.th32ProcessID))
-        .map(|entry| entry.th32ParentProcessID)
-        .filter(|parent| *parent != 0 && !line.contains(parent))
-    {
-        line.push(parent);
-    }
-    line
-}
-
-/// The other processes that have a file open, according to the Restart Manager. It does not say how they opened it, so
-/// all may write.
-pub(super) fn holders(path: &Path) -> Vec<Holder> {
-    let holder = |found: &RM_PROCESS_INFO| {
-        let name = of_buffer(&found.strAppName).to_string_lossy().into_owned();
-        Holder { pid: found.Process.dwProcessId, name: printable(name.as_bytes()), writes: true }
+/// All processes, each with the name of its program.
+pub(crate) fn listed() -> Vec<ListedProcess> {
+    let process = |entry: PROCESSENTRY32W| {
+        let program = of_buffer(&entry.szExeFile).to_string_lossy().into_owned();
+        ListedProcess::new(entry.th32ProcessID, entry.th32ParentProcessID, &format!("\\{program}"))
     };
-    let found = users(&for_call(path.as_os_str()));
-    found.iter().map(holder).filter(|holder| holder.pid != std::process::id()).collect()
+    entries().into_iter().map(process).collect()
 }
 
-/// The Restart Manager's processes for a file; empty if it does not answer.
-fn users(path: &[u16]) -> Vec<RM_PROCESS_INFO> {
-    let (mut session, mut key) = (0, [0; CCH_RM_SESSION_KEY as usize + 1]);
-    // SAFETY: the buffer is as long as a key and its end.
-    if unsafe { RmStartSession(&raw mut session, 0, key.as_mut_ptr()) } != ERROR_SUCCESS {
-        return Vec::new();
-    }
-    let paths = [path.as_ptr()];
-    // SAFETY: it is one path, which ends with 0.
-    let registered = unsafe { RmRegisterResources(session, 1, paths.as_ptr(), 0, null(), 0, null_mut()) };
-    let mut found = Vec::new();
-    let mut told = if registered == ERROR_SUCCESS { ERROR_MORE_DATA } else { registered };
-    while told == ERROR_MORE_DATA {
-        let (mut needed, mut count, mut why) = (0, found.len() as u32, 0);
-        // SAFETY: the buffer has room for so many.
-        told =
-            unsafe { RmGetList(session, &raw mut needed, &raw mut count, found.as_mut_ptr(), &raw mut why) };
-        let length = if told == ERROR_MORE_DATA { needed } else { count };
-        found.resize(length as usize, RM_PROCESS_INFO::default());
-    }
-    // SAFETY: it was begun above.
-    unsafe { RmEndSession(session) };
-    if told == ERROR_SUCCESS { found } else { Vec::new() }
+pub(crate) fn all() -> impl Iterator<Item = u32> {
+    listed().into_iter().map(|process| process.pid)
 }
 
-/// The current folder of a process is unknown.
-pub(crate) fn working_folder(_: u32) -> io::Result<metadata::Metadata> {
-    Err(ErrorKind::Unsupported.into())
+/// The name of its program.
+pub(crate) fn name(pid: u32) -> String {
+    ListedProcess::name(&listed(), pid)
 }
 
-pub(crate) fn unseen(_: User) -> usize {
-    1
-}
-
-pub(crate) fn is_of(_: u32, _: User) -> bool {
-    true
+pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
+    ListedProcess::ancestors(&listed(), pid)
 }

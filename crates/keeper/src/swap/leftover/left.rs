@@ -51,7 +51,8 @@ pub(super) fn left_of(now: &Snapshot, names: &[String], vault: &Vault) -> Result
             found.push(*leftover);
         }
     }
-    for (record, file) in vault.wholes(&now.path).map_err(fail)? {
+    // If the vault cannot be read, to keep originals there fails with a better message.
+    for (record, file) in vault.wholes(&now.path).unwrap_or_default() {
         let name = record.run.clone();
         if let OpenedLeftover::Ours(whole) =
             Leftover::from_file(file, &name, record, Some(&now.metadata)).map_err(fail)?
