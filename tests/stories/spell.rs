@@ -169,6 +169,18 @@ pub(crate) const ROWS: &[FormatSpelling] = &[
         ..ROW
     },
     FormatSpelling {
+        name: "openai-responses",
+        user: r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"$TEXT"}]}"#,
+        said: r#"{"type":"message","id":"msg_$NN","role":"assistant","status":"completed","content":[{"type":"output_text","text":"$TEXT"}]}"#,
+        asked: "$CALLS",
+        call: r#"{"type":"function_call","id":"fc_$ID","call_id":"$ID","name":"$TOOL","arguments":"{}"}"#,
+        between: "\n",
+        result: r#"{"type":"function_call_output","call_id":"$ID","output":"$TEXT"}"#,
+        shown: r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"$TEXT"},{"type":"input_image","image_url":"data:$MIME;base64,$DATA"}]}"#,
+        seen: r#"{"type":"function_call_output","call_id":"$ID","output":[{"type":"input_text","text":"$TEXT"},{"type":"input_image","image_url":"data:$MIME;base64,$DATA"}]}"#,
+        ..ROW
+    },
+    FormatSpelling {
         name: "anthropic-dataset",
         head: r#"{"messages":[$MESSAGES],"system":"Be terse."}"#,
         user: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"}]}"#,

@@ -49,7 +49,7 @@ const IN_ITS_RECORD: &str = "call and result cannot be told from the others in t
 
 /// Where a lost result of event 1 is not put in, or not there.
 const LOST: &[(&str, &str, &str)] = &[
-    ("ai-sdk-model langchain openai-chat reasonix", "P1@1=asks", MAY_SEND),
+    ("ai-sdk-model langchain openai-chat openai-responses reasonix", "P1@1=asks", MAY_SEND),
     ("ai-sdk-ui gemini-cli gemini-contents kimi-code opencode", "P1@1=reported", ANSWERED_WHEN_READ),
     ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
     (
@@ -63,7 +63,7 @@ const LOST: &[(&str, &str, &str)] = &[
 
 /// The same for two results.
 const LOST_BOTH: &[(&str, &str, &str)] = &[
-    ("ai-sdk-model langchain openai-chat reasonix", "P1@1=asks P1@1=asks", MAY_SEND),
+    ("ai-sdk-model langchain openai-chat openai-responses reasonix", "P1@1=asks P1@1=asks", MAY_SEND),
     (
         "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
         "P1@1=reported P1@1=reported",
@@ -390,7 +390,7 @@ fn from_p2_no_call() -> Vec<Story> {
             shows: "P2@1=mended",
             but: &[
                 (
-                    "ai-sdk-model anthropic bedrock-converse gemini-contents langchain openai-chat reasonix pydantic-ai",
+                    "ai-sdk-model anthropic bedrock-converse gemini-contents langchain openai-chat openai-responses reasonix pydantic-ai",
                     "P2@1=asks",
                     "whoever has the file may put in the call",
                 ),
@@ -413,7 +413,7 @@ fn from_p2_no_call() -> Vec<Story> {
             shows: "P4@3=mended",
             but: &[
                 (
-                    "claude-code codex copilot-cli kimi-code",
+                    "claude-code codex openai-responses copilot-cli kimi-code",
                     "",
                     "calls find their results by id wherever they are",
                 ),
@@ -440,7 +440,7 @@ fn from_p5_invented_then_real() -> Vec<Story> {
             shows: "P5@2=mended",
             but: &[
                 (
-                    "ai-sdk-model anthropic bedrock-converse gemini-contents langchain openai-chat reasonix pydantic-ai",
+                    "ai-sdk-model anthropic bedrock-converse gemini-contents langchain openai-chat openai-responses reasonix pydantic-ai",
                     "P5@2=asks",
                     "whoever has the file may want both",
                 ),
@@ -524,7 +524,7 @@ fn from_p6_p10_p11_calls() -> Vec<Story> {
             shows: "P8@1=mended",
             but: &[
                 (
-                    "claude-code codex copilot-cli kimi-code",
+                    "claude-code codex openai-responses copilot-cli kimi-code",
                     "",
                     "calls find their results by id wherever they are",
                 ),
@@ -1033,7 +1033,7 @@ fn from_p10_name_too_long() -> Vec<Story> {
                 ),
                 ("gemini-cli", "P6@2=held", IN_ITS_RECORD),
                 (
-                    "claude-code codex kimi-code",
+                    "claude-code codex openai-responses kimi-code",
                     "P6@1=asks",
                     "each call has a line of its own, as if there were two requests",
                 ),
@@ -1058,7 +1058,7 @@ fn from_m1_empty_reply() -> Vec<Story> {
                 ),
                 ("droid picoclaw vibe", "M1@5=held M7@6=reported", "lines may not go"),
                 (
-                    "ai-sdk-model anthropic bedrock-converse gemini-cli gemini-contents langchain openai-chat reasonix",
+                    "ai-sdk-model anthropic bedrock-converse gemini-cli gemini-contents langchain openai-chat openai-responses reasonix",
                     "M1@5=asks M7@6=reported",
                     "whoever has the file may put in the words",
                 ),

@@ -34,6 +34,7 @@ mod pi;
 mod pydantic_ai;
 mod qwen_code;
 mod read_only;
+mod responses;
 mod writing;
 
 pub use agent::{Agent, Index, Resume};
@@ -61,6 +62,7 @@ pub const FORMATS: &[&Format] = &[
     &bedrock::FORMAT,
     &langchain::FORMAT,
     &pydantic_ai::FORMAT,
+    &responses::FORMAT,
     &droid::FORMAT,
     &openai_chat::BARE,
     &openai_chat::KIMI_CLI,

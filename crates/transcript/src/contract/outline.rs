@@ -204,7 +204,10 @@ impl Writer<'_, '_> {
         let is_in_result = |at: Span| results.iter().any(|block| block.contains(at));
         let thinking = transcript.thinking_of(entry).iter().map(|_| What::Thinking);
         parts.extend(thinking.map(|what| Part { entry, what }));
-        let item = session.format.item_at.and_then(|key| doc.get(key));
+        let item = session
+            .format
+            .item_at
+            .and_then(|way| way.iter().try_fold(doc.root()?, |value, name| value.get(name)));
         let is_free = item.and_then(|item| item.get("type")).is_some_and(|kind| kind.is("custom_tool_call"));
         let mut calls: Range<usize> = transcript.calls_of(entry);
         let mut told: Vec<(usize, Option<Given>)> = Vec::new();

@@ -99,7 +99,7 @@ pub struct Format {
     /// Where a header or a message of the model may name the provider that answers.
     pub provider_at: &'static [&'static [&'static str]],
     /// Where a record may hold an item of `OpenAI`'s Responses.
-    pub item_at: Option<&'static str>,
+    pub item_at: Option<&'static [&'static str]>,
 
     /// The fields that its messages have in the API, if others are to be noted; see `fields`.
     pub fields: &'static [&'static str],

@@ -122,7 +122,8 @@ const NAMES: &[FieldNames] = &[
     ),
 ];
 
-const ITEM: &[FieldNames] = &[
+/// The names in an item.
+pub(super) const ITEM: &[FieldNames] = &[
     FieldNames::all(&[
         text("type"),
         has("status"),
@@ -192,7 +193,7 @@ pub(super) const FORMAT: Format = Format {
     kinds: KINDS,
     version_at: &[&["payload", "cli_version"]],
     provider_at: &[&["payload", "model_provider"]],
-    item_at: Some("payload"),
+    item_at: Some(&["payload"]),
     vote,
     read,
     parts,
@@ -247,21 +248,12 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
 
 fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
     let call = lost.doc.get("payload");
-    let kind = call.and_then(|call| call.get("type")).and_then(Value::text);
-    let (kind, prefix) = match kind.as_deref() {
-        Some(b"custom_tool_call") => ("custom_tool_call_output", "ctco"),
-        Some(b"tool_search_call") => ("tool_search_output", "tso"),
-        _ => ("function_call_output", "fco"),
-    };
+    let (kind, prefix) = output_kind(call);
     let mut payload = Writing::new().text("type", kind.as_bytes());
     if let Some(id) = call.and_then(|call| call.get("id")).and_then(Value::text) {
         payload = payload.text("id", output_id(prefix, &id).as_bytes());
     }
-    payload = payload.raw("call_id", lost.call);
-    payload = match prefix {
-        "tso" => payload.text("status", b"completed").text("execution", b"client").raw("tools", b"[]"),
-        _ => payload.text("output", ABORTED),
-    };
+    payload = with_output(payload.raw("call_id", lost.call), kind, ABORTED);
     Writing::new()
         .text("timestamp", time_after(lost.doc).as_bytes())
         .text("type", b"response_item")
@@ -269,13 +261,40 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
         .end()
 }
 
+/// The type of the output of a call, and how its id begins.
+pub(super) fn output_kind(call: Option<Value<'_>>) -> (&'static str, &'static str) {
+    let kind = call.and_then(|call| call.get("type")).and_then(Value::text);
+    match kind.as_deref() {
+        Some(b"custom_tool_call") => ("custom_tool_call_output", "ctco"),
+        Some(b"tool_search_call") => ("tool_search_output", "tso"),
+        _ => ("function_call_output", "fco"),
+    }
+}
+
+/// Adds what an output of this type says. The output of a search is a list of tools.
+pub(super) fn with_output(item: Writing, kind: &str, said: &[u8]) -> Writing {
+    match kind {
+        "tool_search_output" => {
+            item.text("status", b"completed").text("execution", b"client").raw("tools", b"[]")
+        }
+        _ => item.text("output", said),
+    }
+}
+
 fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     let Some(payload) = doc.get("payload") else { return };
+    if says(doc, "type", "compacted") {
+        content_parts(payload.get("message"), each);
+    } else if says(doc, "type", "response_item") {
+        item_parts(payload, each);
+    }
+}
+
+/// The parts of an item.
+pub(super) fn item_parts<'d>(payload: Value<'d>, each: &mut dyn FnMut(EntryPart<'d>)) {
     let [kind, name, arguments, input] = payload.pick(["type", "name", "arguments", "input"]);
     match kind.and_then(Value::text).as_deref() {
-        _ if says(doc, "type", "compacted") => content_parts(payload.get("message"), each),
-        _ if !says(doc, "type", "response_item") => {}
-        Some(b"message") => content_parts(payload.get("content"), each),
+        None | Some(b"message") => content_parts(payload.get("content"), each),
         Some(b"function_call" | b"custom_tool_call" | b"tool_search_call") => {
             each(EntryPart::Call { name, arguments: arguments.or(input) });
         }
@@ -315,7 +334,8 @@ fn header(payload: Value<'_>, draft: &mut Draft<'_>) {
     }
 }
 
-fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
+/// Reads an item of the conversation.
+pub(super) fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
     let [kind, id, name, content] = payload.pick(["type", "call_id", "name", "content"]);
     let Some(kind) = kind.and_then(Value::text) else { return };
     draft.entry.kind = Kind::Message(Role::Assistant);
@@ -329,7 +349,10 @@ fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
             parts.filter_map(|part| part.get("text")).for_each(|text| draft.text(text));
             draft.issue(ContentIssueKind::ReasoningLast, draft.entry.span);
         }
-        b"function_call" | b"local_shell_call" => draft.call(payload, id, name, false),
+        b"function_call" => {
+            draft.call(payload, id, name, payload.get("arguments").is_none_or(Value::is_null));
+        }
+        b"local_shell_call" => draft.call(payload, id, name, false),
         b"custom_tool_call" => {
             draft.call(payload, id, name, false);
             draft.call_kind(b"custom");
@@ -373,7 +396,8 @@ fn is_of_server(payload: Value<'_>) -> bool {
     execution.is_some_and(|execution| execution.is("server")) || !is_string(id)
 }
 
-fn message(role: Option<Value<'_>>, content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+/// Reads a message.
+pub(super) fn message(role: Option<Value<'_>>, content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
             asked(content, draft);

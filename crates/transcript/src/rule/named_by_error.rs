@@ -191,7 +191,8 @@ fn unverifiable(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), 
         |item: Value<'_>| item.get("encrypted_content").is_some_and(|seal| seal.kind() == Json::String);
     for entry in session.sent() {
         let doc = json::parse(session.source, session.entry(entry).span)?;
-        let Some(payload) = doc.as_ref().and_then(|doc| doc.get("payload")) else { continue };
+        let item = doc.as_ref().and_then(|doc| doc.get("payload").or(doc.root()));
+        let Some(payload) = item else { continue };
         let carried = payload.get("replacement_history").into_iter().flat_map(Value::items);
         let carried: Vec<_> = carried.filter(|item| is_sealed(*item)).map(Value::span).collect();
         if is_sealed(payload) {
