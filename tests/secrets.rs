@@ -264,6 +264,66 @@ fn a_text_that_is_cut_as_well_is_kept_without_its_secret() {
     assert_untold(&(after.clone() + &shown), &[planted]);
 }
 
+/// A session with a long result that holds a secret.
+fn long_session(dir: &Dir, planted: &Planted) -> String {
+    let row = ROWS.iter().find(|row| row.name == "pi").unwrap();
+    let rows = "row of a long list\\n".repeat(40);
+    let story = [
+        StoryEvent::User("go".into()),
+        StoryEvent::Asked(vec![("call_1", "ls")]),
+        StoryEvent::Result("call_1", format!("{rows}{}\\n{rows}", inside(&planted.text))),
+        StoryEvent::Said("done".into()),
+    ];
+    let text: String = row.spell(&story).into_iter().map(|line| line.text + "\n").collect();
+    dir.write("s.jsonl", text).to_str().unwrap().to_string()
+}
+
+#[test]
+fn what_earlier_runs_kept_of_a_secret_is_removed_by_its_hash() {
+    for n in [7, 26, 29] {
+        let (dir, planted) = (Dir::new(), secrets(6).swap_remove(n));
+        let path = long_session(&dir, &planted);
+        let found = dir.tailor(&["scan", "--only", "secrets", &path, "--json"]).file();
+        let hash = found["findings"][0]["secret"]["secret_hash"].as_str().unwrap().to_string();
+        dir.tailor(&["fix", "--cut-results", "300", "--settle", "0", &path]);
+        let after = fs::read_to_string(&path).unwrap();
+        let id = after.split("tailor show ").nth(1).unwrap()[..12].to_string();
+        assert!(dir.tailor(&["show", &id]).text().contains(planted.secret.lines().last().unwrap()));
+        let told = dir.tailor(&["forget", "--secret", &hash, "--dry-run"]).text();
+        assert!(told.contains("in 1 run"), "{}: {told}", planted.kind);
+        assert!(dir.tailor(&["show", &id]).text().contains("row of a long list"), "a dry run");
+        let other = dir.tailor(&["forget", "--secret", "0123456789abcdef"]).text();
+        assert!(other.contains("in no run"), "{other}");
+        let told = dir.tailor(&["forget", "--secret", &hash]).text();
+        assert!(told.contains("removed from 1 run"), "{told}");
+        assert!(dir.tailor(&["show", &id]).stderr.contains("tailor forget removed it"));
+        assert!(dir.tailor(&["forget", "--secret", &hash, "--json"]).json()[0]["runs"] == 0);
+    }
+    assert_eq!(Dir::new().tailor(&["forget", "--secret", "xyz"]).status, 2);
+}
+
+#[test]
+fn the_configuration_masks_and_knows_own_secrets() {
+    let dir = Dir::new();
+    let mut planted = secrets(8).swap_remove(7);
+    planted.text = format!("{} and zap_{}", planted.text, noise(&mut Rng::new(4), LETTERS, 16));
+    let path = long_session(&dir, &planted);
+    let config =
+        dir.write("config.toml", "[secrets]\nmode = \"mask\"\n[secrets.patterns]\n\"zap-key\" = \"zap_\"\n");
+    let fix = ["fix", "--settle", "0", "--config", config.to_str().unwrap(), &path];
+    assert_eq!(dir.tailor(&fix).status, 0);
+    let after = fs::read_to_string(&path).unwrap();
+    assert!(
+        after.contains("removed: zap-key, 20 chars]") && after.contains("github-token, 40 chars]"),
+        "{after}"
+    );
+    for wrong in ["mode = \"hide\"", "[secrets.patterns]\na = \"x\"", "[secrets.patterns]\n\"a]\" = \"xyz_\""]
+    {
+        let config = dir.write("config.toml", format!("[secrets]\n{wrong}\n"));
+        assert_eq!(dir.tailor(&["fix", "--config", config.to_str().unwrap(), &path]).status, 2, "{wrong}");
+    }
+}
+
 #[test]
 fn the_docs_list_all_kinds() {
     let mut rows: Vec<(&str, Vec<&str>)> = Vec::new();

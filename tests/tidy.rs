@@ -14,11 +14,11 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 21_754),
+    ("keeper", 21_830),
     ("python", 1_425),
     ("spans", 2_295),
-    ("tailor", 16_134),
-    ("transcript", 35_866),
+    ("tailor", 16_228),
+    ("transcript", 35_889),
     ("watch", 4_300),
 ];
 
@@ -134,7 +134,7 @@ fn long_functions_are_found() {
 
 /// Words of the pages in a folder and below it, the root's without those of folders. What has no letter or digit, such as the
 /// bars of a table, is no word. A change may lower a number; whoever raises one gives the reason in the commit.
-const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_939), ("docs", 34_088)];
+const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_972), ("docs", 34_280)];
 
 #[test]
 fn the_docs_do_not_grow_unnoticed() {

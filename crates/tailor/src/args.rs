@@ -685,8 +685,14 @@ impl RecoverArgs {
 #[derive(ClapArgs)]
 pub(crate) struct ForgetArgs {
     /// The id in the marker: 8 to 64 hex digits.
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required_unless_present = "secret")]
     pub(crate) ids: Vec<String>,
+    /// The hash of a secret, as `scan --only secrets` says it: all that runs kept of it.
+    #[arg(long, value_name = "HASH")]
+    pub(crate) secret: Vec<String>,
+    /// Only say how many runs hold the secret.
+    #[arg(long, requires = "secret", conflicts_with = "ids")]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) json: Json,
     #[command(flatten)]

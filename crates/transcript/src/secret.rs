@@ -11,6 +11,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
+use spans::literal::decode;
 
 mod check;
 pub mod detectors;
@@ -207,6 +208,33 @@ impl SecretFinder {
     pub(crate) fn mark(&self, secret: &FoundSecret, text: &[u8]) -> SecretMark {
         let row = &self.rows[secret.row];
         SecretMark::new(&row.kind, &text[secret.at.clone()], row.shape.is_block())
+    }
+}
+
+/// Looks for one secret, by its hash, in bytes of any kind.
+pub struct SecretByHash {
+    finder: SecretFinder,
+    digits: String,
+}
+
+impl SecretByHash {
+    /// How many bytes must be looked at twice where a text comes in pieces: an escape in an escape takes four bytes for one.
+    pub const OVERLAP_BYTES: usize = BYTES_MAX * 4;
+
+    /// The secret whose hash begins with these hex digits, of the kinds of the table and these.
+    pub fn new(digits: &str, own: &[OwnSecret]) -> Self {
+        Self { finder: SecretFinder::new(own), digits: digits.to_ascii_lowercase() }
+    }
+
+    /// Whether the secret is in these bytes: as they are, or as JSON writes it, perhaps in another string.
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        let text = decode(bytes);
+        self.is_in_text(bytes) || self.is_in_text(&text) || self.is_in_text(&decode(&text))
+    }
+
+    fn is_in_text(&self, text: &[u8]) -> bool {
+        let found = self.finder.find(text);
+        found.iter().any(|found| self.finder.mark(found, text).hash.starts_with(&self.digits))
     }
 }
 

@@ -13,6 +13,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
+use transcript::policy::OwnSecret;
+use transcript::secret::SecretByHash;
 
 /// How many bytes are overwritten with one write.
 const BLOCK_BYTES: usize = 8 << 10;
@@ -78,6 +80,84 @@ impl Vault {
         each(&mut |folder, _, run| wipe(folder, run, &forgotten.id))?;
         forgotten.runs = wiped.len() as u64;
         failed.map_or(Ok(forgotten), Err)
+    }
+}
+
+impl Vault {
+    /// Overwrites all that runs kept of the secret whose hash begins with these hex digits: each text that holds it, and the other
+    /// bytes or the rows of a run if it is among them. Returns how many runs held it; with `is_dry` nothing is overwritten.
+    ///
+    /// # Errors
+    ///
+    /// When a run cannot be read or written: the secret may be in that one still, and is gone from all others.
+    pub fn forget_secret(&self, digits: &str, own: &[OwnSecret], is_dry: bool) -> Result<u64, Error> {
+        const VERB: &str = "forget the secret";
+        let fail = |cause| Error::new(self.root(), VERB, cause);
+        if !((8..=16).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            return Err(fail(io::Error::other(format!(
+                "`{digits}` is not the hash of a secret: 8 to 16 hex digits"
+            ))));
+        }
+        let secret = SecretByHash::new(digits, own);
+        let Some(root) = Folder::at(self.root()).map_err(fail)? else { return Ok(0) };
+        // No run and no `gc` may use the vault meanwhile.
+        let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(fail)?;
+        lock.lock().map_err(fail)?;
+        let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(0) };
+        let (mut count, mut failed) = (0, None);
+        if !is_dry {
+            remove_unfinished(&runs).map_err(fail)?;
+        }
+        for (run, name) in all_names(&runs).map_err(fail)? {
+            let folder = runs.child(&name);
+            match folder.and_then(|folder| {
+                folder.map_or(Ok(false), |folder| wipe_secret(&folder, &run, &secret, is_dry))
+            }) {
+                Ok(held) => count += u64::from(held),
+                Err(cause) => {
+                    failed.get_or_insert(Error::new(&runs.path_of(&name).join(&run), VERB, cause));
+                }
+            }
+        }
+        failed.map_or(Ok(count), Err)
+    }
+}
+
+/// Overwrites the frames of a run that hold a secret. Returns whether one does.
+fn wipe_secret(folder: &Folder, run: &str, secret: &SecretByHash, is_dry: bool) -> io::Result<bool> {
+    let Some((file, _)) = open_run(folder, run, OFlags::RDWR)? else { return Ok(false) };
+    let file = Arc::new(file);
+    let record = super::file::read_index(&file, run)?;
+    let rows = record.rows.map(|rows| rows.frame);
+    let mut held = false;
+    for stored in record.texts.iter().chain(&record.inline).chain(&rows) {
+        if stored.frame.0 < stored.frame.1 && !is_wiped(&file, stored)? && holds(&file, stored, secret)? {
+            held = true;
+            if !is_dry {
+                overwrite(&file, stored)?;
+            }
+        }
+    }
+    Ok(held)
+}
+
+/// How much of a frame is looked at once.
+const LOOKED_BYTES: usize = 1 << 20;
+
+/// Whether a secret is in a frame.
+fn holds(file: &Arc<File>, stored: &StoredFrame, secret: &SecretByHash) -> io::Result<bool> {
+    let mut text = OriginalText::open(file, stored)?;
+    let mut window = Vec::new();
+    loop {
+        let kept = window.len().min(SecretByHash::OVERLAP_BYTES);
+        window.drain(..window.len() - kept);
+        let got = text.by_ref().take(LOOKED_BYTES as u64).read_to_end(&mut window)?;
+        if got == 0 {
+            return Ok(false);
+        }
+        if secret.is_in(&window) {
+            return Ok(true);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::status::ExitStatus;
 use keeper::{Archive, Keeper, Vault, Verdicts};
 use serde::Serialize;
 use std::io::Read;
+use transcript::policy::OwnSecret;
 
 /// Shorter texts are in too many sessions by chance.
 const KEPT_BYTES_MIN: usize = 8;
@@ -30,8 +31,14 @@ pub(crate) fn run(forget: &ForgetArgs) -> CommandResult {
     let mut keeper = Keeper::new(Archive::new(config.archive()?), None);
     let mut status = ExitStatus::Clean;
     // The index holds titles of sessions, so it is deleted as well. The next look creates a new one.
-    if let Some(Err(cause)) = Verdicts::default_folder().map(|folder| Verdicts::forget(&folder)) {
+    if !forget.dry_run
+        && let Some(Err(cause)) = Verdicts::default_folder().map(|folder| Verdicts::forget(&folder))
+    {
         status = failed(&format!("could not remove the index of verdicts: {cause}"));
+    }
+    let own = &config.policies().all().secrets.clone();
+    for hash in &forget.secret {
+        status = status.max(forget_secret(forget, &vault, hash, own));
     }
     for id in &forget.ids {
         // First: the vault alone knows what to look for.
@@ -68,4 +75,35 @@ fn forget_kept(keeper: &mut Keeper, vault: &Vault, id: &str) -> Result<u64, keep
     let mut text = Vec::new();
     let is_read = vault.text(id).is_ok_and(|mut kept| kept.read_to_end(&mut text).is_ok());
     if is_read && text.len() >= KEPT_BYTES_MIN { keeper.forget(&[text]) } else { Ok(0) }
+}
+
+/// One line of `--json` about a secret.
+#[derive(Serialize)]
+struct SecretLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    secret_hash: &'a str,
+    /// How many runs held it.
+    runs: u64,
+}
+
+fn forget_secret(forget: &ForgetArgs, vault: &Vault, hash: &str, own: &[OwnSecret]) -> ExitStatus {
+    let runs = match vault.forget_secret(hash, own, forget.dry_run) {
+        Ok(runs) => runs,
+        Err(error) => return failed(&error),
+    };
+    if forget.json.is_json() {
+        return print_json(&SecretLine { kind: "secret-forgotten", secret_hash: hash, runs });
+    }
+    match (runs, forget.dry_run) {
+        (0, _) => println!("{hash}: in no run"),
+        (runs, true) => println!("{hash}: in {}", plural(runs, "run")),
+        (runs, false) => {
+            println!("{hash}: removed from {}; undo cannot put back what held it", plural(runs, "run"));
+            eprint_message(
+                "if --spill or --copy-to wrote files, look for it there with tailor scan --only secrets",
+            );
+        }
+    }
+    ExitStatus::Clean
 }

@@ -1,7 +1,9 @@
 //! The kinds of values that settings have: how each is read from a file, a flag and a variable, and how it is printed.
 
 use super::values::Settings;
-use super::written::{Code, Glob, Tools, age, bytes, profile_name, span, switch, text, value, whole};
+use super::written::{
+    Code, Glob, Tools, age, bytes, own_secrets, profile_name, secret_mode, span, switch, text, value, whole,
+};
 use crate::names::profiles;
 use crate::value::{Oversized, ThinkingChoice, count, duration, millis, size, tool_limit};
 use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
@@ -13,8 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::Value;
 use transcript::Policy;
-use transcript::policy::Selection;
+use transcript::policy::{OwnSecret, Selection};
 use transcript::profile::Profile;
+use transcript::rule::Group;
 
 /// Accesses a setting.
 type At<T> = fn(&mut Settings) -> &mut T;
@@ -70,6 +73,10 @@ pub(crate) enum SettingKind {
     Globs(At<Vec<String>>),
     /// Globs, each with rules.
     GlobCodes(At<Vec<(String, Vec<String>)>>),
+    /// What to do about secrets: `off` or `mask`.
+    SecretMode,
+    /// What a person's own secrets begin with, by name.
+    OwnSecrets,
     /// The limits of another system. They replace all earlier limits.
     Profile,
     Images,
@@ -117,6 +124,20 @@ fn numbers_edit(places: &'static [At<u64>], number: u64) -> SettingEdit {
     SettingEdit::new(move |settings| places.iter().for_each(|at| *at(settings) = number))
 }
 
+/// Masking is the guarded fix of a rule that runs only if it is named.
+fn secret_mode_edit(masks: bool) -> SettingEdit {
+    SettingEdit::new(move |settings| {
+        let masked = Group::Secrets.codes().filter(|_| masks).map(str::to_string);
+        settings.policy.selection.allow.extend(masked);
+    })
+}
+
+fn own_secrets_edit(patterns: BTreeMap<String, String>) -> SettingEdit {
+    let own = |(name, begins)| OwnSecret { name, begins };
+    let own: Arc<[OwnSecret]> = patterns.into_iter().map(own).collect();
+    SettingEdit::set(|settings| &mut settings.policy.secrets, own)
+}
+
 fn images_edit(images: Oversized) -> SettingEdit {
     SettingEdit::set(|settings| &mut settings.policy.downscale, images.how())
 }
@@ -157,6 +178,11 @@ impl<'de> DeserializeSeed<'de> for SettingKind {
                 let all = BTreeMap::<Glob, Vec<Code>>::deserialize(from)?.into_iter();
                 let plain = |codes: Vec<Code>| codes.into_iter().map(|code| code.0).collect();
                 SettingEdit::set(at, all.map(|(glob, codes)| (glob.0, plain(codes))).collect())
+            }
+            Self::SecretMode => secret_mode_edit(text(from, secret_mode)?),
+            Self::OwnSecrets => {
+                let patterns = BTreeMap::<String, String>::deserialize(from)?;
+                own_secrets_edit(own_secrets(patterns).map_err(D::Error::custom)?)
             }
             Self::Profile => profile_edit(text(from, profile_name)?),
             Self::Images => images_edit(Oversized::deserialize(from)?.built_in().map_err(D::Error::custom)?),
@@ -222,6 +248,7 @@ impl SettingKind {
             | Self::Mode(_)
             | Self::OtherMode(_)
             | Self::Switch(_)
+            | Self::SecretMode
             | Self::Profile
             | Self::Images
             | Self::Thinking => Some(Scalar::Text),
@@ -229,6 +256,7 @@ impl SettingKind {
             | Self::Names(_)
             | Self::Globs(_)
             | Self::GlobCodes(_)
+            | Self::OwnSecrets
             | Self::ToolLimit
             | Self::Tools
             | Self::Agents => None,
@@ -250,6 +278,7 @@ impl SettingKind {
             Self::Path(at) => Value::String(at(settings).as_ref()?.to_string_lossy().into_owned()),
             Self::Mode(at) => Value::String(at(settings).name().to_string()),
             Self::OtherMode(at) => Value::String((*at(settings))?.name().to_string()),
+            Self::SecretMode => Value::String("off".to_string()),
             Self::Profile => Value::String("default".to_string()),
             Self::Images => Value::String("stub".to_string()),
             Self::Thinking => Value::String("keep".to_string()),

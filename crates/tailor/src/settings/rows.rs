@@ -135,5 +135,9 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     Repository "per-file-ignores" GlobCodes(file_ignores)
         "Of `scan` and `fix`: a table of globs, each with the rules to skip in the files that match";
     Each "allow" Codes(policy.selection.allow) "Also make the guarded fixes of these rules";
+    All "secrets.mode" SecretMode
+        "Whether `fix` and the daemon take out secrets, in files and in databases that they may write to: `off` or `mask`; nothing keeps the originals";
+    All "secrets.patterns" OwnSecrets
+        "A table of your own kinds of secrets: a name, and what such a secret begins with; letters, digits, dots, hyphens and underscores follow";
     Each "tools" Tools "A table for each tool with its own `result_chars_max`; `keep` and `only` list tools";
 };

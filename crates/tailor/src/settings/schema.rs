@@ -51,6 +51,8 @@ fn kind_schema(kind: SettingKind) -> Value {
         SettingKind::Days(_) => json!({ "type": "number", "minimum": 0 }),
         SettingKind::Truth(_) => json!({ "type": "boolean" }),
         SettingKind::Switch(_) => json!({ "enum": ["on", "off"] }),
+        SettingKind::SecretMode => json!({ "enum": ["off", "mask"] }),
+        SettingKind::OwnSecrets => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
         SettingKind::Path(_) | SettingKind::Listen(_) => json!({ "type": "string" }),
         SettingKind::Paths(_) | SettingKind::Codes(_) | SettingKind::Names(_) | SettingKind::Globs(_) => {
             names

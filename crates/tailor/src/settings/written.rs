@@ -40,6 +40,35 @@ pub(super) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
+/// Whether secrets are masked.
+pub(super) fn secret_mode(text: &str) -> Result<bool, String> {
+    match text {
+        "mask" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("`{text}` is neither `mask` nor `off`")),
+    }
+}
+
+/// A beginning that is shorter is in too many words.
+const BEGINS_BYTES_MIN: usize = 3;
+
+/// What a person's own secrets begin with: printable, and nothing that JSON escapes. Names stand in masks.
+pub(super) fn own_secrets(patterns: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\".contains(&byte);
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    for (name, begins) in &patterns {
+        if begins.len() < BEGINS_BYTES_MIN || !begins.bytes().all(is_plain) {
+            return Err(format!(
+                "`{begins}`: at least three letters, digits or signs, without quotes and backslashes"
+            ));
+        }
+        if name.is_empty() || !name.bytes().all(is_name) {
+            return Err(format!("`{name}`: a name has letters, digits, hyphens, dots and underscores"));
+        }
+    }
+    Ok(patterns)
+}
+
 /// `keep` and `only` are lists of names; every other key is the name of a tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "BTreeMap<String, ToolValue>")]
