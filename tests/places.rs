@@ -51,7 +51,17 @@ const NOTATIONS: &[Notation] = &[
 ];
 
 /// Formats whose messages are sent as they stand in the file, and the one whose story begins with instructions.
-const BARE: &[&str] = &["ai-sdk-model", "anthropic", "gemini-contents", "openai-chat", "reasonix"];
+const BARE: &[&str] = &[
+    "ai-sdk-model",
+    "anthropic",
+    "bedrock-converse",
+    "gemini-contents",
+    "langchain",
+    "openai-chat",
+    "openai-responses",
+    "pydantic-ai",
+    "reasonix",
+];
 const INSTRUCTED: &str = "openai-chat";
 
 fn story() -> Vec<StoryEvent> {

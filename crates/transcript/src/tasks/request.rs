@@ -241,7 +241,8 @@ fn put_results(messages: &mut Vec<Vec<u32>>, results: &mut Vec<u32>, dialect: Re
 /// Whether the lines of the file are the messages of a request, and no agent's record of them.
 fn is_sent_as_it_stands(session: &Session<'_>) -> bool {
     let format = session.format;
-    session.shape.sent_as_written && format.agents.is_empty() && format.results != Results::WithCall
+    let is_written = session.shape.sent_as_written && format.agents.is_empty();
+    !format.fields.is_empty() || is_written && format.results != Results::WithCall
 }
 
 /// How many messages an entry is, without the results in the record of a call.
