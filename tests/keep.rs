@@ -158,11 +158,13 @@ fn nothing_is_kept_until_somebody_asks() {
 fn what_can_come_back_is_said() {
     let dir = Dir::new();
     let path = dir.write(NAME, WHOLE);
-    let other = dir.write("other.jsonl", WHOLE);
     let error = "No conversation found with session ID: 0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f";
     now(&dir);
     fs::remove_file(&path).unwrap();
-    assert!(ok(&dir.tailor(&["explain", error])).contains("was deleted or moved"));
+    // Nobody has looked since.
+    let text = ok(&dir.tailor(&["explain", error]));
+    assert!(text.contains("It is on the disk no more, and is kept."), "{text}");
+    assert!(ok(&dir.tailor(&["keep", "list", "--gone"])).contains("gone since"));
     now(&dir);
     let text = ok(&dir.tailor(&["explain", error]));
     let command = text.lines().find_map(|line| line.strip_prefix("tailor keep restore ")).unwrap();
@@ -177,7 +179,7 @@ fn what_can_come_back_is_said() {
     );
     // It lies elsewhere now.
     fs::create_dir(dir.path("moved")).unwrap();
-    fs::rename(&other, dir.path("moved").join(NAME)).unwrap();
+    fs::write(dir.path("moved").join(NAME), WHOLE).unwrap();
     assert!(!ok(&dir.tailor(&["doctor", "."])).contains("and kept"));
 }
 

@@ -7,6 +7,7 @@ use crate::support::{Dir, as_written, root};
 use spans::source::read_span;
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 use transcript::plan::Plan;
 use transcript::policy::{Policy, Selection, SignedThinking};
 use transcript::{Rendered, Span, mend};
@@ -285,19 +286,26 @@ fn what_earlier_runs_kept_of_a_secret_is_removed_by_its_hash() {
         let path = long_session(&dir, &planted);
         let found = dir.tailor(&["scan", "--only", "secrets", &path, "--json"]).file();
         let hash = found["findings"][0]["secret"]["secret_hash"].as_str().unwrap().to_string();
+        assert_eq!(dir.tailor(&["keep", "now", &path]).status, 0);
         dir.tailor(&["fix", "--cut-results", "300", "--settle", "0", &path]);
         let after = fs::read_to_string(&path).unwrap();
         let id = after.split("tailor show ").nth(1).unwrap()[..12].to_string();
         assert!(dir.tailor(&["show", &id]).text().contains(planted.secret.lines().last().unwrap()));
         let told = dir.tailor(&["forget", "--secret", &hash, "--dry-run"]).text();
-        assert!(told.contains("in 1 run"), "{}: {told}", planted.kind);
+        assert!(told.contains("in 1 run and 1 kept generation"), "{}: {told}", planted.kind);
         assert!(dir.tailor(&["show", &id]).text().contains("row of a long list"), "a dry run");
         let other = dir.tailor(&["forget", "--secret", "0123456789abcdef"]).text();
         assert!(other.contains("in no run"), "{other}");
         let told = dir.tailor(&["forget", "--secret", &hash]).text();
-        assert!(told.contains("removed from 1 run"), "{told}");
+        assert!(told.contains("removed from 1 run and 1 kept generation"), "{told}");
         assert!(dir.tailor(&["show", &id]).stderr.contains("tailor forget removed it"));
-        assert!(dir.tailor(&["forget", "--secret", &hash, "--json"]).json()[0]["runs"] == 0);
+        let again = dir.tailor(&["forget", "--secret", &hash, "--json"]).json();
+        assert_eq!((again[0]["runs"].as_u64(), again[0]["generations"].as_u64()), (Some(0), Some(0)));
+        let name = Path::new(&path).file_name().unwrap().to_str().unwrap();
+        assert_eq!(dir.tailor(&["keep", "restore", name, "--to", "back.jsonl"]).status, 0);
+        assert!(fs::read_to_string(dir.path("back.jsonl")).unwrap().contains("***"));
+        let kept = dir.tailor(&["scan", "--only", "secrets", "--json", "back.jsonl"]).file();
+        assert_eq!(kept["findings"].as_array().map(Vec::len), Some(0), "{kept}");
     }
     assert_eq!(Dir::new().tailor(&["forget", "--secret", "xyz"]).status, 2);
 }

@@ -22,7 +22,7 @@ mod generation;
 mod growth;
 mod keep;
 
-pub use clear::{Dropped, KeepLimits};
+pub use clear::{Dropped, KeepLimits, TextsIn};
 pub use generation::{End, Generation};
 pub use keep::{Change, REST_EVERY};
 pub(crate) use keep::{Look, MendedSince};

@@ -36,7 +36,7 @@ mod swap;
 mod vault;
 mod verdicts;
 
-pub use archive::{Archive, Change, Damage, Dropped, End, Generation, KeepLimits, Kept, REST_EVERY};
+pub use archive::{Archive, Change, Damage, Dropped, End, Generation, KeepLimits, Kept, REST_EVERY, TextsIn};
 pub use ask::deferral::{Deferral, SetBy};
 pub use ask::error::{Error, is_hindrance};
 pub use ask::gate::quiet_for;

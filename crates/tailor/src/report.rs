@@ -125,7 +125,7 @@ pub(crate) struct FileReport {
 }
 
 /// What is said of a repair that takes out secrets.
-const KEEPS_NO_SECRETS: &str = "nothing keeps the secrets, so that this cannot be undone";
+const KEEPS_NO_SECRETS: &str = "this run keeps no secret, so that it cannot be undone";
 
 /// How many findings these are, with those that are not listed.
 pub(crate) fn count<'f>(findings: impl IntoIterator<Item = &'f FindingReport>) -> u64 {

@@ -11,7 +11,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
-use spans::literal::decode;
+use spans::literal::{decode, quote};
 
 mod check;
 pub mod detectors;
@@ -233,9 +233,32 @@ impl SecretByHash {
     }
 
     fn is_in_text(&self, text: &[u8]) -> bool {
-        let found = self.finder.find(text);
-        found.iter().any(|found| self.finder.mark(found, text).hash.starts_with(&self.digits))
+        !self.texts_of(text).is_empty()
     }
+
+    fn texts_of(&self, text: &[u8]) -> Vec<Vec<u8>> {
+        let found = self.finder.find(text);
+        let own = found.iter().filter(|found| self.finder.mark(found, text).hash.starts_with(&self.digits));
+        own.map(|found| text[found.at.clone()].to_vec()).collect()
+    }
+
+    /// The secret in these bytes, in each way in which it may stand there: as it is, or as JSON writes it, perhaps in another string.
+    pub fn texts_in(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let text = decode(bytes);
+        let mut plain = [self.texts_of(bytes), self.texts_of(&text), self.texts_of(&decode(&text))].concat();
+        plain.sort_unstable();
+        plain.dedup();
+        let written: Vec<_> = plain.iter().map(|text| as_written(text)).collect();
+        let twice: Vec<_> = written.iter().map(|text| as_written(text)).collect();
+        [plain, written, twice].concat()
+    }
+}
+
+/// A text as it stands between the quotes of a JSON string.
+fn as_written(text: &[u8]) -> Vec<u8> {
+    let mut literal = Vec::new();
+    quote(text, &mut literal);
+    literal[1..literal.len() - 1].to_vec()
 }
 
 /// What takes the place of a secret.

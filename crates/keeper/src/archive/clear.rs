@@ -32,6 +32,9 @@ impl Default for KeepLimits {
     }
 }
 
+/// Which texts are to be forgotten, of what a generation holds.
+pub type TextsIn<'a> = &'a dyn Fn(&[u8]) -> Vec<Vec<u8>>;
+
 /// What was dropped, and what is left.
 #[derive(Debug, Default)]
 pub struct Dropped {
@@ -86,16 +89,16 @@ impl Writing<'_> {
         Ok(Dropped { generations, bytes: before.saturating_sub(bytes_kept), bytes_kept })
     }
 
-    /// Puts asterisks in the place of these texts in every generation, and removes the chunks that held them. Returns in how many
-    /// generations they were.
-    pub(crate) fn forget(&mut self, texts: &[Vec<u8>]) -> io::Result<u64> {
+    /// Puts asterisks in the place of texts in every generation, and removes the chunks that held them. Returns in how many
+    /// generations they were; with `is_dry` nothing changes.
+    pub(crate) fn forget(&mut self, texts_in: TextsIn<'_>, is_dry: bool) -> io::Result<u64> {
         self.settle_all()?;
         let ids: Vec<String> = self.kept.generations.keys().cloned().collect();
         let mut changed = 0;
         for id in ids {
-            changed += u64::from(self.kept.blank(&id, texts)?);
+            changed += u64::from(self.kept.blank(&id, texts_in, is_dry)?);
         }
-        if changed > 0 {
+        if changed > 0 && !is_dry {
             self.kept.growing.clear();
             self.kept.sweep(true, true)?;
         }
@@ -172,23 +175,23 @@ impl Kept {
         old.into_iter().try_for_each(|number| self.chunks.delete(number))
     }
 
-    /// Puts asterisks in the place of these texts; whether there were any.
-    fn blank(&mut self, id: &str, texts: &[Vec<u8>]) -> io::Result<bool> {
+    /// Puts asterisks in the place of texts; whether there were any.
+    fn blank(&mut self, id: &str, texts_in: TextsIn<'_>, is_dry: bool) -> io::Result<bool> {
         let Some(generation) = self.generations.get(id).cloned() else { return Ok(false) };
         let mut whole = Vec::new();
         self.copy(&generation, generation.bytes, &mut whole)?;
-        let places: Vec<_> = texts
+        let places: Vec<_> = texts_in(&whole)
             .iter()
             .filter(|text| !text.is_empty())
             .flat_map(|text| {
                 memchr::memmem::find_iter(&whole, text).map(|at| at..at + text.len()).collect::<Vec<_>>()
             })
             .collect();
-        for place in &places {
-            whole[place.clone()].fill(b'*');
+        if places.is_empty() || is_dry {
+            return Ok(!places.is_empty());
         }
-        if places.is_empty() {
-            return Ok(false);
+        for place in places {
+            whole[place].fill(b'*');
         }
         let mut growth = Growth::new(FileId { device: 0, inode: 0 });
         growth.take(&whole, &mut self.chunks)?;

@@ -244,7 +244,7 @@ fn a_text_that_is_forgotten_is_in_no_file() {
     home.look();
     fs::write(&path, lines(0, 20)).unwrap();
     home.look();
-    assert_eq!(home.archive.write().unwrap().forget(&[b"secret 1234".to_vec()]).unwrap(), 1);
+    assert_eq!(home.archive.write().unwrap().forget(&|_| vec![b"secret 1234".to_vec()], false).unwrap(), 1);
     let expected = [lines(0, 10), b"the ***********\n".to_vec(), lines(10, 10)].concat();
     assert_eq!(home.texts()[0], (expected, Some(End::Rewritten)));
     for file in home.files("packs") {

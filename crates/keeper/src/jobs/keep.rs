@@ -1,6 +1,8 @@
 //! `keep`: copies what sessions become into the archive, and puts them back.
 
-use crate::archive::{Archive, Change, Dropped, Generation, KeepLimits, Kept, Look, MendedSince, Writing};
+use crate::archive::{
+    Archive, Change, Dropped, Generation, KeepLimits, Kept, Look, MendedSince, TextsIn, Writing,
+};
 use crate::ask::error::Error;
 use crate::disk::folder::{Folder, Place, folder_of};
 use crate::places::store::real_path;
@@ -90,16 +92,17 @@ impl Keeper {
         self.write(|writing, _| writing.bound(limits))
     }
 
-    /// Puts asterisks in the place of these texts wherever they were kept. Returns in how many generations that was.
+    /// Puts asterisks in the place of texts wherever they were kept. Returns in how many generations that was; with `is_dry` nothing
+    /// changes.
     ///
     /// # Errors
     ///
     /// When the archive cannot be written.
-    pub fn forget(&mut self, texts: &[Vec<u8>]) -> Result<u64, Error> {
+    pub fn forget(&mut self, texts_in: TextsIn<'_>, is_dry: bool) -> Result<u64, Error> {
         if !self.archive.root().exists() {
             return Ok(0);
         }
-        self.write(|writing, _| writing.forget(texts))
+        self.write(|writing, _| writing.forget(texts_in, is_dry))
     }
 
     /// How many bytes the archive has; 0 if nothing was kept yet.

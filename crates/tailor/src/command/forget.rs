@@ -9,6 +9,7 @@ use keeper::{Archive, Keeper, Vault, Verdicts};
 use serde::Serialize;
 use std::io::Read;
 use transcript::policy::OwnSecret;
+use transcript::secret::SecretByHash;
 
 /// Shorter texts are in too many sessions by chance.
 const KEPT_BYTES_MIN: usize = 8;
@@ -38,7 +39,7 @@ pub(crate) fn run(forget: &ForgetArgs) -> CommandResult {
     }
     let own = &config.policies().all().secrets.clone();
     for hash in &forget.secret {
-        status = status.max(forget_secret(forget, &vault, hash, own));
+        status = status.max(forget_secret(forget, &vault, &mut keeper, hash, own));
     }
     for id in &forget.ids {
         // First: the vault alone knows what to look for.
@@ -74,7 +75,8 @@ pub(crate) fn run(forget: &ForgetArgs) -> CommandResult {
 fn forget_kept(keeper: &mut Keeper, vault: &Vault, id: &str) -> Result<u64, keeper::Error> {
     let mut text = Vec::new();
     let is_read = vault.text(id).is_ok_and(|mut kept| kept.read_to_end(&mut text).is_ok());
-    if is_read && text.len() >= KEPT_BYTES_MIN { keeper.forget(&[text]) } else { Ok(0) }
+    let is_known = is_read && text.len() >= KEPT_BYTES_MIN;
+    if is_known { keeper.forget(&|_| vec![text.clone()], false) } else { Ok(0) }
 }
 
 /// One line of `--json` about a secret.
@@ -85,21 +87,39 @@ struct SecretLine<'a> {
     secret_hash: &'a str,
     /// How many runs held it.
     runs: u64,
+    /// In how many kept generations it stood.
+    generations: u64,
 }
 
-fn forget_secret(forget: &ForgetArgs, vault: &Vault, hash: &str, own: &[OwnSecret]) -> ExitStatus {
-    let runs = match vault.forget_secret(hash, own, forget.dry_run) {
+fn forget_secret(
+    forget: &ForgetArgs,
+    vault: &Vault,
+    keeper: &mut Keeper,
+    hash: &str,
+    own: &[OwnSecret],
+) -> ExitStatus {
+    let is_dry = forget.dry_run;
+    let runs = match vault.forget_secret(hash, own, is_dry) {
         Ok(runs) => runs,
         Err(error) => return failed(&error),
     };
+    let secret = SecretByHash::new(hash, own);
+    let generations = match keeper.forget(&|kept| secret.texts_in(kept), is_dry) {
+        Ok(generations) => generations,
+        Err(error) => return failed(&error),
+    };
     if forget.json.is_json() {
-        return print_json(&SecretLine { kind: "secret-forgotten", secret_hash: hash, runs });
+        return print_json(&SecretLine { kind: "secret-forgotten", secret_hash: hash, runs, generations });
     }
-    match (runs, forget.dry_run) {
-        (0, _) => println!("{hash}: in no run"),
-        (runs, true) => println!("{hash}: in {}", plural(runs, "run")),
-        (runs, false) => {
-            println!("{hash}: removed from {}; undo cannot put back what held it", plural(runs, "run"));
+    let held = [(runs, "run"), (generations, "kept generation")];
+    let held: Vec<_> =
+        held.iter().filter(|(count, _)| *count > 0).map(|(count, of)| plural(*count, of)).collect();
+    let held = held.join(" and ");
+    match (held.is_empty(), is_dry) {
+        (true, _) => println!("{hash}: in no run and in nothing that is kept"),
+        (false, true) => println!("{hash}: in {held}"),
+        (false, false) => {
+            println!("{hash}: removed from {held}; undo cannot put back what held it");
             eprint_message(
                 "if --spill or --copy-to wrote files, look for it there with tailor scan --only secrets",
             );

@@ -107,7 +107,8 @@ fn sessions<'k>(kept: &'k Kept, text: Option<&str>) -> BTreeMap<&'k Path, Vec<&'
 
 /// Whether a session lies on the disk no more, or with nothing in it.
 fn is_gone(generations: &[&Generation]) -> bool {
-    generations.last().is_some_and(|last| last.ended.is_some() || last.bytes == 0)
+    let is_gone = |last: &&Generation| last.ended.is_some() || last.bytes == 0 || !last.path.exists();
+    generations.last().is_some_and(is_gone)
 }
 
 /// The last generation with something in it of each session that is gone. What cannot be read is left out.
@@ -191,7 +192,8 @@ fn list(asked: &KeepList) -> CommandResult {
 fn row(generation: &Generation) -> String {
     let end = match generation.ended {
         Some((ended, end)) => format!("{} {}", end.name(), local(ended)),
-        None => "there now".to_string(),
+        None if generation.path.exists() => "there now".to_string(),
+        None => "gone since".to_string(),
     };
     format!("{} to {}  {:>8}  {end}", local(generation.began), local(generation.at), size(generation.bytes))
 }
