@@ -77,6 +77,13 @@ fn errors(dir: &Dir, path: &str) -> BTreeMap<String, Vec<(String, Option<String>
     found
 }
 
+/// The command that `fix` names for an error that stays.
+fn next_command(said: &str, code: &str) -> Option<String> {
+    let begins = format!("{code} stays: ");
+    let named = said.lines().find_map(|line| line.trim().strip_prefix(&begins))?;
+    named.starts_with("tailor ").then(|| named.to_string())
+}
+
 #[test]
 fn an_error_that_stays_names_what_mends_it() {
     let dir = Dir::new();
@@ -98,7 +105,11 @@ fn an_error_that_stays_names_what_mends_it() {
             let piped = dir.pipe(&was, &["fix", "-"]);
             assert!(!piped.stderr.contains("stays: "), "{}", piped.stderr);
             make_old(&dir.path(&file));
-            let done = paste(&dir, &command);
+            let mut done = paste(&dir, &command);
+            // Only a try can tell that more has to be allowed.
+            if let Some(next) = next_command(&done.text(), &code) {
+                done = paste(&dir, &next);
+            }
             let count =
                 |errors: &[(String, Option<String>)]| errors.iter().filter(|error| error.0 == code).count();
             let now = errors(&dir, &file).remove(&file).unwrap_or_default();
