@@ -261,6 +261,7 @@ def changes(broken, long):
     agent = home / ".pi/agent/sessions/--w--"
     agent.mkdir(parents=True)
     (agent / "2026-07-01T10-00-00-000Z_0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f.jsonl").write_text(broken.read_text())
+    old(agent / "2026-07-01T09-00-00-000Z_1d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f.jsonl", "\0" * 100)
     run("doctor", "--titles")
     run("explain", "messages.2: `tool_use` ids were found without `tool_result` blocks")
     run("resume", "pi", "--no-start", "--settle", "0")
@@ -286,6 +287,7 @@ def changes(broken, long):
     run("recover", broken, "--settle", "0", "--error", "413 request_too_large", may_be_silent=True)
     run("compact", long, "--settle", "0", "--with", "echo a summary", "--keep", 2)
     run("forget", ids[0])
+    secrets(broken)
     run("gc", "--older-than", "1w")
     run("keep now", agent)
     for path in agent.iterdir():
@@ -294,6 +296,14 @@ def changes(broken, long):
     run("keep list", "--gone")
     run("keep restore", "0d0f7b2c")
     run("keep check")
+
+
+def secrets(session):
+    """A token in a session, which no text of this file looks like."""
+    path = home / "secret.jsonl"
+    path.write_text(session.read_text().replace("build it", "ghp" + "_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"))
+    line = next(line for line in run("scan", "--only", "secrets", path) if line["type"] == "file")
+    run("forget", "--secret", line["findings"][0]["secret"]["secret_hash"])
 
 
 def seldom():
