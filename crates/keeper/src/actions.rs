@@ -93,7 +93,8 @@ struct Writer {
 struct Model {
     /// Ids of lines, in the order of each writer.
     expected: BTreeMap<usize, Vec<String>>,
-    /// Ids of lines that may be there or not: taken back while an interrupted run was not settled.
+    /// Ids of lines that may be there or not: taken back while an interrupted run was not settled, or written to an old file that
+    /// the vault keeps whole, from which the next run brings them over.
     optional: BTreeSet<String>,
 }
 
@@ -199,7 +200,7 @@ impl World {
     }
 
     /// Appends with the descriptor that the writer holds, or by path. A descriptor of a file that is not at the path
-    /// any more leads nowhere, and that is not Tailor's doing.
+    /// any more leads nowhere, or into the vault, and that is not Tailor's doing.
     fn append(&mut self, writer: usize, ids: Vec<String>, bytes: &[u8]) {
         let lands = if let Some(held) = &self.writers[writer].held {
             let mut file = held;
@@ -211,6 +212,8 @@ impl World {
         };
         if lands {
             self.expect(writer, ids);
+        } else {
+            self.model.borrow_mut().optional.extend(ids);
         }
     }
 
