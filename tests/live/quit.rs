@@ -83,6 +83,30 @@ fn no_old_file_keeps_a_secret() {
     }
 }
 
+/// An old file of an earlier run goes if it holds a secret that is to be forgotten.
+#[test]
+fn a_forgotten_secret_is_in_no_old_file() {
+    for way in WAYS {
+        let dir = Dir::new();
+        let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+        let path = dir.write("s.jsonl", BROKEN.replace("well?", &format!("my token is {secret}")));
+        make_old(&path);
+        let found =
+            run(dir.command_of(program()).args(["scan", "--only", "secrets", "--json", "s.jsonl"]), b"");
+        let hash = found.file()["findings"][0]["secret"]["secret_hash"].as_str().unwrap().to_string();
+        assert_eq!(said(&dir, way, &["fix", "s.jsonl"]).status, 0);
+        let is_kept = !wholes(&dir).is_empty();
+        let forgotten = run(
+            dir.command_of(program())
+                .args(["forget", "--secret", &hash, "--json", "--vault"])
+                .arg(dir.home().join("vault")),
+            b"",
+        );
+        assert_eq!(forgotten.json()[0]["runs"], u64::from(is_kept), "{way}");
+        assert!(wholes(&dir).is_empty(), "{way}");
+    }
+}
+
 /// A running agent is named, unless the user says that none runs.
 #[cfg(target_os = "linux")]
 #[test]

@@ -165,6 +165,9 @@ impl Kept {
         let (mut at, mut lost) = (0, 0);
         for part in &generation.parts {
             let wanted = part.bytes.min(bytes.saturating_sub(at));
+            if wanted == 0 {
+                break;
+            }
             match self.chunks.get(part) {
                 Ok(text) => out.write_all(text.get(..wanted as usize).ok_or(ErrorKind::UnexpectedEof)?)?,
                 Err(_) => lost += wanted,

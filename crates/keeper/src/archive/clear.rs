@@ -92,7 +92,9 @@ impl Writing<'_> {
     /// Puts asterisks in the place of texts in every generation, and removes the chunks that held them. Returns in how many
     /// generations they were; with `is_dry` nothing changes.
     pub(crate) fn forget(&mut self, texts_in: TextsIn<'_>, is_dry: bool) -> io::Result<u64> {
-        self.settle_all()?;
+        if !is_dry {
+            self.settle_all()?;
+        }
         let ids: Vec<String> = self.kept.generations.keys().cloned().collect();
         let mut changed = 0;
         for id in ids {

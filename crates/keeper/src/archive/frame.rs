@@ -77,12 +77,10 @@ impl Frame {
 
     /// What is in it.
     pub(super) fn read(&self, file: &File) -> io::Result<Vec<u8>> {
-        let plain = zstd::bulk::decompress(&self.whole(file)?[HEADER_BYTES..], self.plain as usize)?;
-        if blake3::hash(&plain) == self.hash {
-            Ok(plain)
-        } else {
-            Err(io::Error::new(ErrorKind::InvalidData, "it is not what was put there"))
-        }
+        let packed = self.whole(file)?;
+        let plain = zstd::bulk::decompress(&packed[HEADER_BYTES..], self.plain as usize).ok();
+        let own = plain.filter(|plain| blake3::hash(plain) == self.hash);
+        own.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "it is not what was put there"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Looks at sessions, and keeps what they have become.
 
-use super::chunks::Rack;
+use super::chunks::{Part, Rack};
 use super::generation::{End, Generation};
 use super::growth::Growth;
 use super::{Kept, Writing};
@@ -255,12 +255,14 @@ impl Kept {
     }
 
     fn end_of(&mut self, before: &Generation, now: &Growth, is_mended: MendedSince<'_>) -> io::Result<End> {
-        Ok(match () {
-            () if now.bytes == 0 => End::Emptied,
-            () if is_mended(&before.path, before.at) => End::Mended,
-            () if now.bytes < before.bytes && self.begins_with(before, now)? => End::Truncated,
-            () => End::Rewritten,
-        })
+        if now.bytes == 0 {
+            return Ok(End::Emptied);
+        }
+        if is_mended(&before.path, before.at) {
+            return Ok(End::Mended);
+        }
+        let is_truncated = now.bytes < before.bytes && self.begins_with(before, now)?;
+        Ok(if is_truncated { End::Truncated } else { End::Rewritten })
     }
 
     /// Whether a generation begins with a text.
@@ -268,6 +270,15 @@ impl Kept {
         let mut beginning = Hash(blake3::Hasher::new());
         self.copy(generation, text.bytes, &mut beginning)?;
         Ok(beginning.0.finalize().to_hex().to_string() == text.hash())
+    }
+
+    /// Adds what was gathered as one chunk.
+    fn put_piece(&mut self, text: &mut Vec<u8>, parts: &mut Vec<Part>) -> io::Result<()> {
+        if !text.is_empty() {
+            parts.push(self.chunks.put(Rack::Packs, text)?);
+            text.clear();
+        }
+        Ok(())
     }
 
     /// Ends the generation of a session that is gone.
@@ -299,25 +310,38 @@ impl Kept {
         Ok(())
     }
 
-    /// Makes one chunk of the pieces at the end of a generation; whether there were any.
+    /// Makes one chunk of the pieces at the end of a generation, but for damaged ones; whether there were any.
     fn join_pieces(&mut self, id: &str) -> io::Result<bool> {
         let Some(generation) = self.generations.get(id) else { return Ok(false) };
         let mut parts = generation.parts.clone();
         let whole =
             parts.iter().rposition(|part| !self.chunks.is_on(Rack::Recent, part)).map_or(0, |n| n + 1);
-        let mut last = Vec::new();
-        for part in parts.drain(whole..) {
-            last.extend(self.chunks.get(&part)?);
-        }
-        if last.is_empty() {
+        if parts.len() == whole {
             return Ok(false);
         }
-        parts.push(self.chunks.put(Rack::Packs, &last)?);
+        let mut last = Vec::new();
+        for part in parts.split_off(whole) {
+            match self.chunks.get(&part) {
+                Ok(text) => last.extend(text),
+                // It stays lost, and the others do not go with it.
+                Err(cause) if is_damage(&cause) => {
+                    self.put_piece(&mut last, &mut parts)?;
+                    parts.push(part);
+                }
+                Err(cause) => return Err(cause),
+            }
+        }
+        self.put_piece(&mut last, &mut parts)?;
         if let Some(generation) = self.generations.get_mut(id) {
             generation.parts = parts;
         }
         Ok(true)
     }
+}
+
+/// Whether a chunk is not what was put there, or is there no more. What cannot be read now may be read later.
+fn is_damage(cause: &io::Error) -> bool {
+    matches!(cause.kind(), ErrorKind::InvalidData | ErrorKind::NotFound | ErrorKind::UnexpectedEof)
 }
 
 /// Hashes what is written to it.

@@ -140,6 +140,28 @@ fn pieces_become_chunks_and_nothing_is_lost_with_them() {
     assert_eq!(home.texts(), [(lines(0, 210), None)]);
 }
 
+/// A damaged piece stays lost, and neither goes with it what is around it nor is the archive never tidied again.
+#[test]
+fn a_damaged_piece_hinders_nothing() {
+    let mut home = Home::new();
+    let path = home.path();
+    for n in 0..3 {
+        append(&path, &lines(n * 10, 10));
+        home.look();
+    }
+    let recent = home.files("recent").remove(0);
+    let mut text = fs::read(&recent).unwrap();
+    let first = memchr::memmem::find_iter(&text, b"tailor1c").next().unwrap();
+    text[first + 60..first + 70].fill(0);
+    fs::write(&recent, text).unwrap();
+    home.archive.write().unwrap().settle_all().unwrap();
+    assert_eq!(home.files("recent").len(), 0);
+    let mut kept = home.archive.read().unwrap().unwrap();
+    let (one, mut left) = (kept.generations()[0].clone(), Vec::new());
+    let lost = kept.copy(&one, one.bytes, &mut left).unwrap();
+    assert_eq!((left, lost), ([lines(0, 10), lines(20, 10)].concat(), lines(10, 10).len() as u64));
+}
+
 /// Another process that writes to the archive is noticed.
 #[test]
 fn two_processes_keep_the_same_generation() {
@@ -244,7 +266,11 @@ fn a_text_that_is_forgotten_is_in_no_file() {
     home.look();
     fs::write(&path, lines(0, 20)).unwrap();
     home.look();
-    assert_eq!(home.archive.write().unwrap().forget(&|_| vec![b"secret 1234".to_vec()], false).unwrap(), 1);
+    let before = home.texts();
+    let texts = |_: &[u8]| vec![b"secret 1234".to_vec()];
+    assert_eq!(home.archive.write().unwrap().forget(&texts, true).unwrap(), 1);
+    assert_eq!(home.texts(), before, "a dry run");
+    assert_eq!(home.archive.write().unwrap().forget(&texts, false).unwrap(), 1);
     let expected = [lines(0, 10), b"the ***********\n".to_vec(), lines(10, 10)].concat();
     assert_eq!(home.texts()[0], (expected, Some(End::Rewritten)));
     for file in home.files("packs") {

@@ -123,15 +123,20 @@ impl Vault {
     }
 }
 
-/// Overwrites the frames of a run that hold a secret. Returns whether one does.
+/// Overwrites the frames of a run that hold a secret, and removes its whole old file if that does. Returns whether one does.
 fn wipe_secret(folder: &Folder, run: &str, secret: &SecretByHash, is_dry: bool) -> io::Result<bool> {
     let Some((file, _)) = open_run(folder, run, OFlags::RDWR)? else { return Ok(false) };
     let file = Arc::new(file);
     let record = super::file::read_index(&file, run)?;
     let rows = record.rows.map(|rows| rows.frame);
-    let mut held = false;
+    let whole = folder.open_file(whole_name::name_of(run), OFlags::RDONLY)?;
+    let mut held = whole.map_or(Ok(false), |whole| holds(&mut &whole, secret))?;
+    if held && !is_dry {
+        whole_name::remove(folder, run)?;
+    }
     for stored in record.texts.iter().chain(&record.inline).chain(&rows) {
-        if stored.frame.0 < stored.frame.1 && !is_wiped(&file, stored)? && holds(&file, stored, secret)? {
+        let is_kept = stored.frame.0 < stored.frame.1 && !is_wiped(&file, stored)?;
+        if is_kept && holds(&mut OriginalText::open(&file, stored)?, secret)? {
             held = true;
             if !is_dry {
                 overwrite(&file, stored)?;
@@ -141,17 +146,16 @@ fn wipe_secret(folder: &Folder, run: &str, secret: &SecretByHash, is_dry: bool) 
     Ok(held)
 }
 
-/// How much of a frame is looked at once.
+/// How much of a text is looked at once.
 const LOOKED_BYTES: usize = 1 << 20;
 
-/// Whether a secret is in a frame.
-fn holds(file: &Arc<File>, stored: &StoredFrame, secret: &SecretByHash) -> io::Result<bool> {
-    let mut text = OriginalText::open(file, stored)?;
+/// Whether a secret is in a text.
+fn holds(text: &mut dyn Read, secret: &SecretByHash) -> io::Result<bool> {
     let mut window = Vec::new();
     loop {
         let kept = window.len().min(SecretByHash::OVERLAP_BYTES);
         window.drain(..window.len() - kept);
-        let got = text.by_ref().take(LOOKED_BYTES as u64).read_to_end(&mut window)?;
+        let got = text.take(LOOKED_BYTES as u64).read_to_end(&mut window)?;
         if got == 0 {
             return Ok(false);
         }

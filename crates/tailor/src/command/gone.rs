@@ -1,6 +1,6 @@
 //! Sessions that are on the disk no more, and kept: what `doctor` and `explain` say of them.
 
-use super::keep::{GenerationLine, gone, local};
+use super::keep::{GenerationLine, gone, is_missing, local};
 use crate::amount::plural;
 use crate::args::DoctorArgs;
 use crate::config::Loaded;
@@ -81,8 +81,8 @@ pub(super) fn kept_by_id(config: &Loaded, ids: &[&str]) -> Option<(String, Strin
     let session = gone(&archive).into_iter().find(is_it)?;
     let became = match session.ended {
         Some((ended, end)) => format!("It was {} ({}), and is kept.", end.name(), local(ended)),
-        None if session.path.exists() => "It is empty, and what it was is kept.".to_string(),
-        None => "It is on the disk no more, and is kept.".to_string(),
+        None if is_missing(&session.path) => "It is on the disk no more, and is kept.".to_string(),
+        None => "It is empty, and what it was is kept.".to_string(),
     };
     Some((became, restore(&session)))
 }

@@ -71,13 +71,13 @@ fn now(asked: &KeepNow) -> CommandResult {
     if asked.json.is_json() {
         return Ok(status.max(print_json(&line)));
     }
-    let gone = if line.generations_dropped > 0 {
+    let dropped = if line.generations_dropped > 0 {
         format!("; {} dropped", plural(line.generations_dropped, "generation"))
     } else {
         String::new()
     };
     println!(
-        "{}: {} new or grown by {}, {} changed or gone; {} kept{gone}",
+        "{}: {} new or grown by {}, {} changed or gone; {} kept{dropped}",
         plural(line.sessions, "session"),
         line.grown,
         size(line.grown_bytes),
@@ -107,8 +107,13 @@ fn sessions<'k>(kept: &'k Kept, text: Option<&str>) -> BTreeMap<&'k Path, Vec<&'
 
 /// Whether a session lies on the disk no more, or with nothing in it.
 fn is_gone(generations: &[&Generation]) -> bool {
-    let is_gone = |last: &&Generation| last.ended.is_some() || last.bytes == 0 || !last.path.exists();
+    let is_gone = |last: &&Generation| last.ended.is_some() || last.bytes == 0 || is_missing(&last.path);
     generations.last().is_some_and(is_gone)
+}
+
+/// Whether nothing is at a path. What cannot be looked at may be there.
+pub(super) fn is_missing(path: &Path) -> bool {
+    matches!(path.try_exists(), Ok(false))
 }
 
 /// The last generation with something in it of each session that is gone. What cannot be read is left out.
@@ -162,7 +167,8 @@ fn list(asked: &KeepList) -> CommandResult {
     let listed: Vec<Vec<Generation>> = sessions(&kept, asked.text.as_deref())
         .into_values()
         .filter(|generations| !asked.gone || is_gone(generations))
-        .map(|generations| generations.into_iter().filter(|one| one.bytes > 0).cloned().collect())
+        .map(|generations| generations.into_iter().filter(|one| one.bytes > 0).cloned().collect::<Vec<_>>())
+        .filter(|generations| !generations.is_empty())
         .collect();
     let screen = Screen::of_stdout();
     let mut count = 0;
@@ -192,8 +198,8 @@ fn list(asked: &KeepList) -> CommandResult {
 fn row(generation: &Generation) -> String {
     let end = match generation.ended {
         Some((ended, end)) => format!("{} {}", end.name(), local(ended)),
-        None if generation.path.exists() => "there now".to_string(),
-        None => "gone since".to_string(),
+        None if is_missing(&generation.path) => "gone since".to_string(),
+        None => "there now".to_string(),
     };
     format!("{} to {}  {:>8}  {end}", local(generation.began), local(generation.at), size(generation.bytes))
 }
