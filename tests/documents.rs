@@ -5,9 +5,11 @@ use crate::corpus::splice;
 use crate::fixtures::Fixture;
 use crate::support::Dir;
 use serde_json::Value;
+use std::sync::Arc;
 use transcript::format::FORMATS;
+use transcript::judge::{Judge, Judgement};
 use transcript::rule::RULES;
-use transcript::{Policy, mend};
+use transcript::{Policy, Situation, mend};
 
 /// Ways to write messages as one document.
 const SHAPES: &[(&str, &str, &str)] = &[
@@ -39,7 +41,7 @@ fn mended(text: &[u8], policy: &Policy) -> Option<Vec<u8>> {
 #[test]
 fn a_document_is_mended_as_its_messages_are_as_lines() {
     let (mut compared, mut changed) = (0, 0);
-    let bare = |name: &str| FORMATS.iter().any(|format| format.name == name && !format.fields.is_empty());
+    let bare = |name: &str| FORMATS.iter().any(|format| format.name == name && format.is_bare());
     for fixture in Fixture::all() {
         if !bare(fixture.name.split('/').next().unwrap()) {
             continue;
@@ -83,6 +85,31 @@ fn a_document_is_mended_in_place_and_comes_back() {
     // What is told of its weight is told of its messages.
     let weight = dir.tailor(&["top", "--json", "history.json"]).json();
     assert_eq!(weight[0]["standings"][0]["count"], 3, "{weight:?}");
+}
+
+/// A message on a line of its own is seen as a line first.
+#[test]
+fn what_is_weighed_of_a_document_is_weighed_once() {
+    let dir = Dir::new();
+    let message = r#"{"role":"user","content":"one message and no other"}"#;
+    dir.write("document.json", format!("[\n{message}\n]\n"));
+    let weight = dir.tailor(&["top", "--json", "document.json"]).json().remove(0);
+    let context = &weight["standings"][0];
+    assert_eq!((&context["count"], &context["bytes"]), (&Value::from(1), &Value::from(message.len())));
+    let parts = weight["parts"].as_array().unwrap();
+    let user = parts.iter().find(|part| part["name"] == "user").unwrap();
+    assert_eq!(user["count"], 1, "{parts:?}");
+}
+
+/// What follows a document makes it none.
+#[test]
+fn a_line_behind_a_document_is_looked_at() {
+    let text = "[\n{\"role\":\"user\",\"content\":\"go\"}\n]\n".to_string();
+    let (policy, situation) = (Arc::new(Policy::default()), Situation::default());
+    let (mut judge, found) = Judge::new(&text.as_bytes(), &policy, &situation).unwrap();
+    assert!(found.facts.is_document && found.facts.format.is_some());
+    let text = text + "{\"role\":\"assistant\",\"content\":\"done\"}\n";
+    assert!(matches!(judge.append(&text.as_bytes()).unwrap(), Judgement::Look(_)));
 }
 
 #[test]

@@ -195,7 +195,7 @@ impl Head {
 
 /// The formats of bare messages.
 fn bare() -> Bits {
-    let own = FORMATS.iter().enumerate().filter(|(_, format)| !format.fields.is_empty());
+    let own = FORMATS.iter().enumerate().filter(|(_, format)| format.is_bare());
     own.fold(0, |bits, (n, _)| bits | 1 << n)
 }
 

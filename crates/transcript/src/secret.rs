@@ -255,7 +255,7 @@ impl SecretByHash {
 }
 
 /// A text as it stands between the quotes of a JSON string.
-fn as_written(text: &[u8]) -> Vec<u8> {
+pub(crate) fn as_written(text: &[u8]) -> Vec<u8> {
     let mut literal = Vec::new();
     quote(text, &mut literal);
     literal[1..literal.len() - 1].to_vec()

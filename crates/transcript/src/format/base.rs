@@ -195,6 +195,11 @@ pub(super) const BASE: Format = Format {
 };
 
 impl Format {
+    /// Whether its files are the messages of an API and nothing else, which no agent wrote for itself.
+    pub fn is_bare(&self) -> bool {
+        !self.fields.is_empty()
+    }
+
     /// The version of the program that wrote a record, if the record says so.
     pub(crate) fn version(&self, record: &Doc) -> Option<String> {
         let at = |path: &&[&str]| path.iter().try_fold(record.root()?, |value, name| value.get(name));

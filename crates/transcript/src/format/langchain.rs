@@ -144,13 +144,9 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     let [kind, content, calls, id, name, status, role] =
         body.pick(["type", "content", "tool_calls", "tool_call_id", "name", "status", "role"]);
     let kind = kind.and_then(Value::text).unwrap_or_default();
-    let is_of = |name: &str, role: Option<Value<'_>>| role.is_some_and(|role| role.is(name));
+    let is_of_user = role.is_some_and(|role| role.is("user"));
     draft.entry.kind = match kind.strip_suffix(b"MessageChunk").unwrap_or(&kind) {
-        b"human" | b"Human" => {
-            asked(content, draft);
-            Kind::Message(Role::User)
-        }
-        b"chat" if is_of("user", role) => {
+        kind if matches!(kind, b"human" | b"Human") || (kind == b"chat" && is_of_user) => {
             asked(content, draft);
             Kind::Message(Role::User)
         }
@@ -174,17 +170,17 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
 }
 
 /// A message in the form of another one.
-fn write(like: &Doc, kind: &str, class: &str, body: Writing) -> Vec<u8> {
-    let body = body.text("type", kind.as_bytes()).end();
-    match super::langchain::body(like) {
-        Some((Form::Data, _)) => Writing::new().text("type", kind.as_bytes()).raw("data", &body).end(),
+fn write(like: &Doc, kind: &str, class: &str, fields: Writing) -> Vec<u8> {
+    let fields = fields.text("type", kind.as_bytes()).end();
+    match body(like) {
+        Some((Form::Data, _)) => Writing::new().text("type", kind.as_bytes()).raw("data", &fields).end(),
         Some((Form::Constructor, _)) => Writing::new()
             .raw("lc", b"1")
             .text("type", b"constructor")
             .raw("id", format!(r#"["langchain","schema","messages","{class}"]"#).as_bytes())
-            .raw("kwargs", &body)
+            .raw("kwargs", &fields)
             .end(),
-        _ => body,
+        _ => fields,
     }
 }
 

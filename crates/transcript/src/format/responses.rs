@@ -5,7 +5,7 @@
 //! output without a call. Facts: the types of openai 3.57.0 (`ResponseInputItem`); docs/format-facts.md.
 
 use super::base::{
-    Arguments, BASE, Content, EntryPart, Estimate, Format, Lost, ResultPlace, Shape, SupportLevel, Vote,
+    Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Shape, SupportLevel, Vote,
 };
 use super::codex;
 use super::common::{block_types, has_key_like, has_untyped_block, is_string, summary_message};
@@ -63,13 +63,15 @@ const NOT_KEYS: &[&str] =
 /// Blocks of messages that no other API has.
 const SPOKEN: &[&str] = &["input_text", "output_text", "input_image", "input_file", "input_audio", "refusal"];
 
-const KINDS: &[Kinds] = &[
-    Kinds::at(&["type"]).sent(
-        "message function_call function_call_output custom_tool_call custom_tool_call_output reasoning local_shell_call \
+const ITEMS: Kinds = Kinds::at(&["type"]).sent(
+    "message function_call function_call_output custom_tool_call custom_tool_call_output reasoning local_shell_call \
          local_shell_call_output shell_call shell_call_output apply_patch_call apply_patch_call_output tool_search_call \
          tool_search_output web_search_call file_search_call computer_call computer_call_output code_interpreter_call \
          image_generation_call mcp_list_tools mcp_approval_request mcp_approval_response mcp_call compaction item_reference",
-    ),
+);
+
+const KINDS: &[Kinds] = &[
+    ITEMS,
     Kinds::at(&["content", "*", "type"])
         .sent("output_text input_text input_image input_audio input_file refusal reasoning_text text encrypted_content"),
     Kinds::at(&["output", "*", "type"]).sent("input_text input_image input_audio input_file output_text"),
@@ -85,7 +87,6 @@ pub(super) const FORMAT: Format = Format {
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" }),
     content: Content { reasoning: true, seals_items: true, ..Content::OPENAI },
-    estimate: Estimate { char: 280, ..Estimate::BASE },
     names: codex::ITEM,
     kinds: KINDS,
     fields: KEYS,
@@ -114,9 +115,9 @@ fn vote(doc: &Doc) -> Vote {
     let says = is_of(&["message"]) && speaks && block_types(content).next().is_some();
     match !has_key_like(doc, NOT_KEYS) {
         true if (calls || answers) && is_string(call) => Vote::Own,
-        true if is_of(&["reasoning"]) && is_list(summary) || says => Vote::Own,
+        true if says || (is_of(&["reasoning"]) && is_list(summary)) => Vote::Own,
         true if kind.is_none() && speaks && item.get("tool_call_id").is_none() => Vote::Fits,
-        true if kind.is_some_and(|kind| KINDS[0].has(kind)) && (role.is_none() || speaks) => Vote::Fits,
+        true if kind.is_some_and(|kind| ITEMS.has(kind)) && (role.is_none() || speaks) => Vote::Fits,
         _ => Vote::Silent,
     }
 }

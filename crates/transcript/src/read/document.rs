@@ -30,8 +30,7 @@ pub(super) fn read(
     let list = list(document).filter(|_| !is_row);
     let messages: Vec<Value<'_>> = list.into_iter().flat_map(Value::items).filter(is_object).collect();
     read.votes = votes(source, &messages)?;
-    let is_bare = |format: &&Format| !format.fields.is_empty();
-    read.format = told.or_else(|| read.votes.format().filter(is_bare));
+    read.format = told.or_else(|| read.votes.format().filter(|format| format.is_bare()));
     if let Some(visitor) = &mut visitor {
         visitor.end_line(0, false);
         read.transcript.keep_marks();

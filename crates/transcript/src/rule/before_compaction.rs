@@ -33,7 +33,7 @@ fn cover(format: &Format) -> Cover {
     match (traits(format.shape).compacts, format.counted) {
         (Compacts::InPlace, _) => Cover::Never,
         // Bare messages know no compaction.
-        _ if !format.fields.is_empty() => Cover::Never,
+        _ if format.is_bare() => Cover::Never,
         (_, Some(_)) => Cover::Reported,
         (_, None) => Cover::Fixed,
     }

@@ -8,7 +8,7 @@ use super::bound_thinking::may_go;
 use crate::model::entry::ContentIssueKind;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, SecretMark, Severity};
 use crate::model::policy::SignedThinking;
-use crate::secret::{BYTES_BEFORE, BYTES_MAX, FoundSecret, SecretFinder, replacement};
+use crate::secret::{BYTES_BEFORE, BYTES_MAX, FoundSecret, SecretFinder, as_written, replacement};
 use crate::session::Session;
 use aho_corasick::AhoCorasick;
 use alloc::collections::BTreeMap;
@@ -20,7 +20,7 @@ use core::ops::Range;
 use hashbrown::HashMap;
 use memchr::{memchr, memmem};
 use spans::json::{self, Value, ValueKind};
-use spans::literal::{Unit, decode, piece, quote};
+use spans::literal::{Unit, decode, piece};
 use spans::source::{Fault, Source, Span, read_span};
 
 /// How much is searched at a time.
@@ -41,7 +41,8 @@ pub(super) static RULE: Rule = Rule {
             fix: "`[tailor: secret removed: github-token, 40 chars]` takes its place, and that of the same text elsewhere in the session: \
                   in messages, results, arguments, titles, copies and snapshots; never in ids, signatures, encrypted content or images. \
                   Signed thinking that quotes it, or comes after it, goes whole with --thinking strip; otherwise the secret stays. \
-                  Nothing keeps the original, so undo is refused. Revoke the key all the same.",
+                  The run keeps no original, so undo is refused; what was kept before goes with `tailor forget --secret`. Revoke the \
+                  key all the same.",
             source: "langfuse-cli #13, claude-code-transcripts, agent-trace: scrubbers that lose lines or break signatures; \
                      docs/secrets.md lists the kinds",
         },
@@ -334,9 +335,7 @@ impl SeenSecret {
 
 /// The text of a secret, and how JSON in a string writes it.
 fn spellings(text: Vec<u8>, mark: SecretMark) -> impl Iterator<Item = SeenSecret> {
-    let mut quoted = Vec::new();
-    quote(&text, &mut quoted);
-    let inner = quoted[1..quoted.len() - 1].to_vec();
+    let inner = as_written(&text);
     let other = (inner != text).then(|| SeenSecret { text: inner, mark: mark.clone() });
     core::iter::once(SeenSecret { text, mark }).chain(other)
 }
@@ -364,8 +363,8 @@ fn strings_at(root: Value<'_>, places: &[u64]) -> Vec<Span> {
             ValueKind::Object => {
                 for (key, field) in value.fields().filter(|(_, field)| holds(*field)) {
                     // What a tool is called with, and what it says, has names of its own.
-                    let is_free =
-                        is_free || FREE.iter().any(|name| key.is(name)) && field.kind() != ValueKind::String;
+                    let holds_fields = field.kind() != ValueKind::String;
+                    let is_free = is_free || (holds_fields && FREE.iter().any(|name| key.is(name)));
                     if is_free || !is_protected(key, value) {
                         left.push((field, is_free));
                     }

@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
 /// rewrites the list for other reasons.
 fn cover(format: &Format) -> Cover {
     let holds = matches!(format.shape, Shape::Tree | Shape::Log);
-    if holds && format.counted.is_none() && format.fields.is_empty() { Cover::Fixed } else { Cover::Never }
+    if holds && format.counted.is_none() && !format.is_bare() { Cover::Fixed } else { Cover::Never }
 }
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {

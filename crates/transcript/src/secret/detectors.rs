@@ -1,7 +1,7 @@
 //! What secrets look like: one row each.
 //!
-//! Where a provider documents the form of its tokens, the row follows that; the others follow tokens as the provider's own console
-//! gives them out. A longer row is added with its anchor, the shape after it, and its source.
+//! The forms are those that providers describe, or that their consoles have given out; `source` says which. None of them was tried
+//! against a provider, and a form that changes is missed until its row does.
 
 use super::check::Alphabet;
 use Alphabet::{Alnum, Base64, Dotted, Hex, Upper, UrlSafe, Word};

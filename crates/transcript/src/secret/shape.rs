@@ -204,8 +204,9 @@ fn url_password(text: &[u8], at: usize) -> Option<Range<usize>> {
     let rest = &text[at..text.len().min(at + USERINFO_BYTES_MAX)];
     let end =
         rest.iter().position(|byte| *byte <= b' ' || b"/\"'`<>\\@{}".contains(byte) || *byte >= 0x7f)?;
-    let (info, after) = (rest[..end].split_at(memchr::memchr(b':', &rest[..end])?), rest.get(end + 1)?);
-    let (user, password) = (info.0, &info.1[1..]);
+    let after = rest.get(end + 1)?;
+    let colon = memchr::memchr(b':', &rest[..end])?;
+    let (user, password) = (&rest[..colon], &rest[colon + 1..end]);
     let is_host = rest[end] == b'@' && (after.is_ascii_alphanumeric() || *after == b'[');
     let is_variable =
         password.iter().any(|byte| b"$%*[(".contains(byte)) && !password.iter().any(u8::is_ascii_digit);
@@ -225,7 +226,6 @@ fn is_password(text: &[u8]) -> bool {
 /// The value after a name. A `strict` one stands in quotes, because such names are also those of variables.
 fn value(text: &[u8], anchor: &Range<usize>, strict: bool) -> Option<Range<usize>> {
     let name = &text[..anchor.end];
-    let is_upper = !strict;
     let mut at = anchor.end + quotes(&text[anchor.end..]);
     let is_quoted_name = at > anchor.end;
     at += spaces(&text[at..]);
@@ -245,8 +245,8 @@ fn value(text: &[u8], anchor: &Range<usize>, strict: bool) -> Option<Range<usize
     let stops = |byte: &u8| *byte <= b' ' || b"\"'`\\<>(){};,|&$".contains(byte) || *byte >= 0x7f;
     let length = rest.iter().position(stops).unwrap_or(rest.len());
     // A call, a name of a variable, or a part of an expression.
-    if length == 0 || matches!(rest.get(length), Some(b'(' | b'{' | b'$' | b'<' | b')' | b'}')) && quoted == 0
-    {
+    let goes_on = quoted == 0 && matches!(rest.get(length), Some(b'(' | b'{' | b'$' | b'<' | b')' | b'}'));
+    if length == 0 || goes_on {
         return None;
     }
     let value = &rest[..length];
@@ -254,7 +254,7 @@ fn value(text: &[u8], anchor: &Range<usize>, strict: bool) -> Option<Range<usize
         || name.ends_with(b"PASSWD")
         || name.ends_with(b"_PASS");
     let is_secret = if is_named_password { is_password_value(value) } else { is_random_value(value) };
-    (is_secret && (is_upper || is_whole_name(name))).then(|| at..at + length)
+    (is_secret && (!strict || is_whole_name(name))).then(|| at..at + length)
 }
 
 /// How many quotes, and backslashes before them, stand at the beginning.
