@@ -95,6 +95,31 @@ fn root_works_as_the_owner_and_keeps_the_originals_itself() {
     assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
 }
 
+/// Where they may create nothing, root creates nothing, and what was somebody else's does not become theirs.
+#[test]
+fn root_puts_sessions_back_as_the_owner_of_the_folder() {
+    let Some((dir, _)) = of_mallory(|dir, _| drop(dir.write("p/q/s.jsonl", BROKEN))) else { return };
+    let (above, path) = (dir.path("p"), dir.path("p/q/s.jsonl"));
+    let lost = || {
+        assert_eq!(dir.tailor(&["keep", "now", "p"]).status, 0);
+        fs::remove_dir_all(dir.path("p/q")).unwrap();
+    };
+    let may = |mode| fs::set_permissions(&above, Permissions::from_mode(mode)).unwrap();
+    let restored = || (dir.tailor(&["keep", "restore", "s.jsonl"]).status, path.exists());
+    lost();
+    may(0o555);
+    assert_eq!((restored(), names_in(&above)), ((2, false), vec![]));
+    may(0o755);
+    assert_eq!(restored(), (0, true));
+    assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
+    for made in [&path, path.parent().unwrap()] {
+        assert_eq!(fs::metadata(made).unwrap().uid(), MALLORY);
+    }
+    lchown(&path, Some(ALICE), Some(ALICE)).unwrap();
+    lost();
+    assert_eq!(restored(), (2, false));
+}
+
 #[test]
 fn a_link_of_another_user_is_not_followed() {
     let Some((dir, _)) = of_mallory(|dir, _| drop(dir.write("own/s.jsonl", BROKEN))) else { return };

@@ -177,11 +177,6 @@ impl Kept {
         Ok(lost)
     }
 
-    /// Gives a file the owner and the mode that the session had.
-    pub fn dress(&self, generation: &Generation, file: &File) -> io::Result<()> {
-        generation.attributes.give(file)
-    }
-
     /// Reads every chunk.
     pub fn check(&mut self) -> Damage {
         let bytes = self.chunks.files.iter().flatten().map(|stored| stored.damaged_bytes).sum();

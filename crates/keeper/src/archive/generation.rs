@@ -57,7 +57,7 @@ pub struct Generation {
     pub ended: Option<(i64, End)>,
     /// BLAKE3 hash of its text, in hex.
     pub(super) hash: String,
-    pub(super) attributes: Attributes,
+    pub(crate) attributes: Attributes,
     /// The file when it was read; `None` if it was being written to.
     pub(super) stamp: Option<Stamp>,
     /// How long it was when.

@@ -196,7 +196,7 @@ impl Kept {
         growth.grew = now();
         (growth.is_verified, growth.is_settled) = (false, false);
         let Some(current) = self.at(path).cloned() else { return Ok(Change::None) };
-        let next = of_growth(current, &growth, stamp);
+        let next = of_growth(current, &growth, file, stamp)?;
         self.note(&next, &mut growth)?;
         let grown = growth.bytes - before;
         self.remember(next, growth);
@@ -248,7 +248,7 @@ impl Kept {
             }
             None => (Change::Grown(growth.bytes), begun(path, file)?),
         };
-        let next = of_growth(current, &growth, stamp);
+        let next = of_growth(current, &growth, file, stamp)?;
         self.chunks.put_state(Rack::Sessions, &line(&next)?)?;
         self.remember(next, growth);
         Ok(change)
@@ -385,19 +385,20 @@ fn begun(path: &Path, file: &File) -> io::Result<Generation> {
     })
 }
 
-/// The generation as it has become.
-fn of_growth(before: Generation, growth: &Growth, stamp: &Stamp) -> Generation {
+/// The generation as it has become. Its file may have other rights by now, too.
+fn of_growth(before: Generation, growth: &Growth, file: &File, stamp: &Stamp) -> io::Result<Generation> {
     let is_sure = age_millis(stamp) >= UNSURE_MILLIS && stamp.bytes == growth.bytes;
     let mut next = Generation {
         at: now().max(before.at),
         bytes: growth.bytes,
         hash: growth.hash(),
+        attributes: Attributes::of(file)?,
         stamp: is_sure.then_some(*stamp),
         parts: growth.parts.clone(),
         ..before
     };
     next.mark();
-    next
+    Ok(next)
 }
 
 pub(super) fn line(generation: &Generation) -> io::Result<Vec<u8>> {

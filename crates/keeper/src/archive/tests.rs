@@ -98,6 +98,23 @@ fn what_grows_is_one_generation_and_what_is_changed_is_another() {
     assert_eq!(home.texts(), expected);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_session_has_the_rights_that_it_had_last() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut home = Home::new();
+    let (path, put_back) = (home.path(), home.dir.path().join("put-back"));
+    fs::write(&path, b"{}\n").unwrap();
+    for mode in [0o644, 0o600] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        home.look();
+        let kept = home.archive.read().unwrap().unwrap();
+        let new = fs::File::create(&put_back).unwrap();
+        kept.generations()[0].attributes.give(&new).unwrap();
+        assert_eq!(new.metadata().unwrap().permissions().mode() & 0o777, mode);
+    }
+}
+
 #[test]
 fn a_file_that_is_replaced_by_a_longer_one_goes_on() {
     let mut home = Home::new();

@@ -6,6 +6,7 @@ use crate::archive::{
 use crate::ask::error::Error;
 use crate::disk::folder::{Folder, Place, folder_of};
 use crate::places::store::real_path;
+use crate::platform::acting::{self, Acting};
 use crate::vault::Vault;
 use jiff::Timestamp;
 use std::fs::File;
@@ -157,17 +158,23 @@ pub fn put_back(
     partly: bool,
 ) -> Result<u64, Error> {
     const VERB: &str = "restore the session";
-    let folder = if to == generation.path { Links::Refused } else { Links::Followed };
-    write_new(to, folder, &mut |file| copy_to(kept, generation, bytes, partly, file)).map_err(|cause| {
-        match cause.kind() {
-            ErrorKind::AlreadyExists => Error::new(to, VERB, io::Error::other("there is a file"))
-                .with_way_out("nothing is replaced; pass --to PATH to put it elsewhere"),
-            ErrorKind::InvalidData => {
-                Error::new(to, VERB, cause).with_way_out("pass --partly to restore the rest")
-            }
-            _ => Error::new(to, VERB, cause),
+    let links = if to == generation.path { Links::Refused } else { Links::Followed };
+    let written = acting_in(nearest_folder(to))
+        .and_then(|_acting| write_new(to, links, &mut |file| copy_to(kept, generation, bytes, partly, file)));
+    written.map_err(|cause| match cause.kind() {
+        ErrorKind::AlreadyExists => Error::new(to, VERB, io::Error::other("there is a file"))
+            .with_way_out("nothing is replaced; pass --to PATH to put it elsewhere"),
+        ErrorKind::Other => Error::new(to, VERB, cause).with_way_out("pass --to PATH to put it elsewhere"),
+        ErrorKind::InvalidData => {
+            Error::new(to, VERB, cause).with_way_out("pass --partly to restore the rest")
         }
+        _ => Error::new(to, VERB, cause),
     })
+}
+
+/// Acts as the owner of a folder, if we are root.
+fn acting_in(folder: &Path) -> io::Result<Acting> {
+    acting::as_owner(folder, false)?.map_err(|refusal| io::Error::other(refusal.to_string()))
 }
 
 fn copy_to(
@@ -177,6 +184,9 @@ fn copy_to(
     partly: bool,
     file: &File,
 ) -> io::Result<u64> {
+    if acting::is_another() && !generation.attributes.are_of_the_owner_of(file)? {
+        return Err(io::Error::other("the folder belongs to somebody else than the session did"));
+    }
     let mut out = BufWriter::new(file);
     let lost = kept.copy(generation, bytes, &mut out)?;
     out.flush()?;
@@ -184,7 +194,7 @@ fn copy_to(
         return Err(io::Error::new(ErrorKind::InvalidData, format!("{lost} bytes of it are damaged")));
     }
     // A home that is put elsewhere may belong to somebody else.
-    let _ = kept.dress(generation, file);
+    let _ = generation.attributes.give(file);
     Ok(lost)
 }
 
@@ -214,15 +224,18 @@ enum Links {
 
 /// The folder for a file. Makes it and those above it if they are missing.
 fn folder_for(path: &Path, links: Links) -> io::Result<Folder> {
-    let folder = folder_of(path);
-    let there = folder.ancestors().find(|above| above.as_os_str().is_empty() || above.exists());
-    let there = there.unwrap_or(Path::new(""));
-    let below = folder.strip_prefix(there).unwrap_or(Path::new(""));
+    let (folder, there) = (folder_of(path), nearest_folder(path));
+    let below = folder.strip_prefix(there).unwrap_or(folder);
     let real = match links {
         Links::Refused => there.to_path_buf(),
-        Links::Followed if there.as_os_str().is_empty() => real_path(Path::new("."))?,
         Links::Followed => real_path(there)?,
     };
     let held = Place::hold(&real.join("file"))?;
     below.components().try_fold((*held).clone(), |folder, name| folder.make_child(name))
+}
+
+/// The lowest folder of a path that is there.
+fn nearest_folder(path: &Path) -> &Path {
+    let above = folder_of(path).ancestors().find(|above| above.exists());
+    above.unwrap_or(Path::new("."))
 }

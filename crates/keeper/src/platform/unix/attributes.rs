@@ -31,6 +31,11 @@ impl Attributes {
         Ok(Self { owner, mode, extended: extended(file)? })
     }
 
+    /// Whether a file belongs to the user to whom theirs did.
+    pub(crate) fn are_of_the_owner_of(&self, file: &File) -> io::Result<bool> {
+        Ok(file.metadata()?.uid() == self.owner.0)
+    }
+
     /// Gives them to a file of ours. Rights are never widened on the way: the mode comes last, and a new file is 0600 before.
     pub(crate) fn give(&self, new: &File) -> io::Result<()> {
         let (user, group) = self.owner;

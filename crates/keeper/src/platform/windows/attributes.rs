@@ -16,6 +16,10 @@ impl Attributes {
         Ok(Self)
     }
 
+    pub(crate) fn are_of_the_owner_of(&self, _: &File) -> io::Result<bool> {
+        Ok(true)
+    }
+
     pub(crate) fn give(&self, _: &File) -> io::Result<()> {
         Ok(())
     }
