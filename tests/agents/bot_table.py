@@ -137,12 +137,12 @@ LIVES = """\
 ## Many turns with long results
 
 Each agent was given prompts with two tool calls of 400,000 characters each, which it cuts to its own limit (Claude Code, Copilot CLI, Kimi
-Code and Qwen Code got as many as they keep whole, 19,000 to 46,000); one turn has twelve batches of them (of 6,000 characters where nobody
-shortens the context of a running turn). It was restarted with a pause of ten seconds after half of the turns and whenever it had left
-two prompts unanswered; at the end another process resumed the session. A cell says how many prompts were answered.
-*own* is an agent that knows the API's window of 200,000 tokens and shortens its context itself; *none* does not, because that is switched off or it believes in a larger window. *Alone* is without Tailor, *daemon* beside
-`tailor watch --mode=enforce`. *Dead* means that from this turn on no process of the agent got an answer; the store is that of the last
-turn before. `tests/agents/bot TAILOR` runs all of it ({dates}).
+Code and Qwen Code: as many as they keep whole); one turn has twelve batches of them. It was restarted with a pause of ten seconds after half
+of the turns and whenever it had left two prompts unanswered; at the end another process resumed the session.
+
+A cell says how many prompts were answered. An *own* window: the agent knows the API's window of 200,000 tokens and shortens its context itself;
+*none*: it does not. *Alone* is without Tailor, *daemon* beside `tailor watch --mode=enforce`. *Dead* means that from this turn on no process of
+the agent got an answer; the store is that of the last turn before. `tests/agents/bot TAILOR` runs all of it ({dates}).
 """
 
 PICTURE = "![requests of OpenClaw, turn by turn](pictures/openclaw.svg)\n"

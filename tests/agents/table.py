@@ -105,13 +105,13 @@ INTRO = """\
 # Agents
 
 What real agents do with sessions that Tailor changed. Each agent ran against a model stub on loopback that refuses what the
-real APIs refuse. `tests/agents/run TAILOR` runs all of it, and fails when one of these results changes, also when it gets
-better. This page is made from `tests/agents/expected.tsv`.
+real APIs refuse. `tests/agents/run TAILOR` runs all of it, and fails when a result changes, also when it gets
+better. `tests/agents/expected.tsv` has the results.
 
 A session has three prompts with seven tool calls. A cell says what the API got when a new process of the agent resumed it:
 `3/3/7/6` is accepted, with three prompts, three replies, seven calls and six results; *refused* means that the API answered
 with an error; *nothing sent*, that the agent did not call it at all. *smaller* compares the request with that of the
-untouched session. Bold results are not as they should be; the end of this page says why.
+untouched session. Bold results are not as they should be; [the end of this page](#known-defects) says why.
 """
 
 
@@ -124,24 +124,32 @@ def passed(dated):
 def document(expected, dated):
     agents = list(dict.fromkeys((row.agent, row.version) for row in expected.values()))
     parts = [INTRO, passed(dated)] if dated else [INTRO]
-    parts.append("## Damaged sessions\n\nBefore the arrow: resumed as damaged. After it: resumed after `tailor fix`.\n")
+    parts.append("## Damaged sessions\n\nBefore the arrow: resumed as damaged. After it: resumed after `tailor fix`. Without an arrow: both.\n")
     parts.append(matrix(expected, agents, {name: (f"raw {name}", f"fix {name}") for name in damage.DAMAGES}))
     parts.append(LEGEND)
     trims = [f"fix {name}" for name in cases.TRIMS] + ["recover 1", "recover 2", "recover 3", "compact", "undo"]
-    parts.append("## Trimmed sessions\n\n`fix NAME` is `tailor fix` with that profile.\n")
+    parts.append("## Trimmed sessions\n\n`fix NAME` is `tailor fix` with that profile. After `undo` the file was as before, byte for byte, unless the cell says so.\n")
     parts.append(matrix(expected, agents, {name: (name,) for name in ["untouched", *trims]}))
     parts.append("## Too long for the window\n")
     parts.append(matrix(expected, agents, {name: (name,) for name in ("too long", "too long, recover")}))
     parts.append("## Thinking that is bound to what comes before it\n\n`strip` is `tailor fix --thinking strip`.\n")
     bound = [case for _, case in expected if case.startswith("bound: ")]
     parts.append(matrix(expected, [a for a in agents if (a[0], "bound: untouched") in expected], {c.removeprefix("bound: "): (c,) for c in bound}))
-    parts.append("## Beside the running agent\n\n`tailor watch --mode enforce`, then resumed by a new process.\n")
+    parts.append("## Beside the running agent\n\n`tailor watch --mode enforce`, then resumed by a new process. Unless a cell says so, no line was lost.\n")
     live = dict.fromkeys(case for _, case in expected if case.startswith("live"))
     parts.append(matrix(expected, agents, {c: (c,) for c in live}))
     parts += bot_table.Table().page()
     parts.append("## Known defects\n")
-    parts += [f"- {row.agent} {row.version}, {row.case}: {row.reason}" for row in expected.values() if row.reason]
+    parts += defects(row for row in expected.values() if row.reason)
     return "\n".join(parts) + "\n"
+
+
+def defects(rows):
+    """A line for each reason, with the cases of the agent that have it."""
+    cases_of = collections.defaultdict(list)
+    for row in rows:
+        cases_of[row.agent, row.version, row.reason].append(row.case)
+    return [f"- {agent} {version}, {', '.join(names)}: {reason}" for (agent, version, reason), names in cases_of.items()]
 
 
 LEGEND = """
@@ -161,12 +169,12 @@ def matrix(expected, agents, columns):
         cells = []
         for keys in columns.values():
             found = [expected[agent, key] for key in keys if (agent, key) in expected]
-            cells.append(" → ".join(short(row) for row in found) or "–")
+            cells.append(" → ".join(dict.fromkeys(short(row) for row in found)) or "–")
         if any(cell != "–" for cell in cells):
             lines.append(f"| {agent} {version} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
 def short(row):
-    said = re.sub(r"refused: [^,]*", "refused", row.result.replace("accepted ", ""))
+    said = re.sub(r"^lost 0, |^cut, as it was, |accepted (?=\d)", "", re.sub(r"refused: [^,]*", "refused", row.result))
     return f"**{said}**" if row.reason else said
