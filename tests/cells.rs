@@ -88,7 +88,11 @@ fn place(rule: &Rule) -> String {
     match (does(Cover::Fixed), does(Cover::Reported)) {
         (true, true) => {
             let found = formats_where(rule, &[Cover::Fixed, Cover::Reported]);
-            format!("Found in: {found}. Only reported in: {}.", reported())
+            // docs/rules.md says of read-only formats that nothing is repaired there.
+            match reported().trim_end_matches("read-only formats").trim_end_matches("; ") {
+                "" => format!("Found in: {found}."),
+                only => format!("Found in: {found}. Only reported in: {only}."),
+            }
         }
         (true, false) => format!("Found in: {}.", formats_where(rule, &[Cover::Fixed])),
         _ => format!("Only reported, in: {}.", reported()),
