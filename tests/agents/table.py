@@ -162,16 +162,17 @@ LEGEND = """
 
 
 def matrix(expected, agents, columns):
-    """A table with a row for each agent; a column shows the results of one or more cases. Columns of nobody are left out."""
+    """A table: agents with the same results share a row, a column shows one or more cases. Columns of nobody are left out."""
     columns = {name: keys for name, keys in dict(columns).items() if any((a, k) in expected for a, _ in agents for k in keys)}
-    lines = [f"| agent | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    rows = collections.defaultdict(list)
     for agent, version in agents:
         cells = []
         for keys in columns.values():
             found = [expected[agent, key] for key in keys if (agent, key) in expected]
             cells.append(" → ".join(dict.fromkeys(short(row) for row in found)) or "–")
-        if any(cell != "–" for cell in cells):
-            lines.append(f"| {agent} {version} | {' | '.join(cells)} |")
+        rows[tuple(cells)].append(f"{agent} {version}")
+    lines = [f"| agent | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    lines += [f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in rows.items() if set(cells) != {"–"}]
     return "\n".join(lines) + "\n"
 
 
