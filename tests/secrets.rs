@@ -334,22 +334,17 @@ fn the_configuration_masks_and_knows_own_secrets() {
 
 #[test]
 fn the_docs_list_all_kinds() {
-    let mut rows: Vec<(&str, Vec<&str>)> = Vec::new();
-    for row in transcript::secret::detectors::DETECTORS {
-        match rows.iter_mut().find(|(kind, _)| *kind == row.kind) {
-            Some((_, sources)) if !sources.contains(&row.source) => sources.push(row.source),
-            Some(_) => {}
-            None => rows.push((row.kind, vec![row.source])),
+    let mut kinds: Vec<String> = Vec::new();
+    for kind in transcript::secret::detectors::DETECTORS.iter().map(|row| format!("`{}`", row.kind)) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
         }
     }
-    let mut table = String::from("| kind | form from |\n|---|---|\n");
-    for (kind, sources) in &rows {
-        _ = writeln!(table, "| `{kind}` | {} |", sources.join("; "));
-    }
-    assert!(rows.len() > 50);
+    assert!(kinds.len() > 50);
+    let list = kinds.join(", ");
     let path = root().join("docs/secrets.md");
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once("<!-- kinds -->\n").unwrap();
     let (_, after) = rest.split_once("<!-- /kinds -->").unwrap();
-    as_written(&path, &format!("{before}<!-- kinds -->\n{table}<!-- /kinds -->{after}"));
+    as_written(&path, &format!("{before}<!-- kinds -->\n{list}\n<!-- /kinds -->{after}"));
 }
