@@ -108,7 +108,7 @@ class Table:
 
     def page(self):
         """The part of docs/agents.md."""
-        lives = [pair for pair in self.pairs() if pair[1] != "schema"]
+        lives = self.pairs()
         if not lives:
             return []
         dates = sorted({row["date"] for row in self.rows.values()})
@@ -116,9 +116,6 @@ class Table:
         if all(self.charted()):
             parts.append(PICTURE)
         parts.append(listing(lives))
-        schema = [pair for pair in self.pairs() if pair[1] == "schema"]
-        if schema:
-            parts += [SCHEMA, listing(schema)]
         return parts
 
     # --- the chart ---
@@ -141,19 +138,12 @@ Code and Qwen Code: as many as they keep whole); one turn has twelve batches of 
 of the turns and whenever it had left two prompts unanswered; at the end another process resumed the session.
 
 A cell says how many prompts were answered. An *own* window: the agent knows the API's window of 200,000 tokens and shortens its context itself;
-*none*: it does not. *Alone* is without Tailor, *daemon* beside `tailor watch --mode=enforce`. *Dead* means that from this turn on no process of
-the agent got an answer; the store is that of the last turn before. `tests/agents/bot TAILOR` runs all of it ({dates}).
+*none*: it does not; *schema*: every third of 35 prompts reads OpenClaw's own configuration schema of 396 KB. *Alone* is without Tailor,
+*daemon* beside `tailor watch --mode=enforce`. *Dead* means that from this turn on no process of the agent got an answer; the store is that of
+the last turn before. `tests/agents/bot TAILOR` runs all of it ({dates}).
 """
 
 PICTURE = "![requests of OpenClaw, turn by turn](pictures/openclaw.svg)\n"
-
-SCHEMA = """\
-### The report that Tailor began with
-
-A bot asked for its own configuration schema, 396 KB, a few times an hour, and was silent after 35 messages. Today's OpenClaw, with
-every third of 35 prompts reading that:
-"""
-
 
 COLUMNS_SHOWN = ("agent", "window", "alone", "daemon", "largest request, KB", "store then, KB", "fixes", "undo", "`doctor`")
 
