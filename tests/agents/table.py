@@ -110,8 +110,8 @@ better. `tests/agents/expected.tsv` has the results.
 
 A session has three prompts with seven tool calls. A cell says what the API got when a new process of the agent resumed it:
 `3/3/7/6` is accepted, with three prompts, three replies, seven calls and six results; *refused* means that the API answered
-with an error; *nothing sent*, that the agent did not call it at all. *smaller* compares the request with that of the
-untouched session. Bold results are not as they should be; [the end of this page](#known-defects) says why.
+with an error; *nothing sent*, that the agent did not call it at all. *same* and *smaller* compare the request with that of
+the untouched session. Bold results are not as they should be; [the end of this page](#known-defects) says why.
 """
 
 
@@ -178,4 +178,5 @@ def matrix(expected, agents, columns):
 
 def short(row):
     said = re.sub(r"^lost 0, |^cut, as it was, |accepted (?=\d)", "", re.sub(r"refused: [^,]*", "refused", row.result))
+    said = "same" if said == "3/3/7/7 same" else said
     return f"**{said}**" if row.reason else said
