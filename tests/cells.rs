@@ -105,9 +105,15 @@ fn page_of_rules(letters: &str, title: &str) -> String {
         RULES.iter().copied().filter(|rule| letters.contains(&rule.code()[..1])).collect();
     rules.sort_by_key(|rule| code_order(rule.code()));
     let mut page = format!("# {title}\n\n[rules.md](../rules.md) explains the words.\n");
+    let mut told: Vec<(&str, &str)> = Vec::new();
     for rule in rules {
         let (code, name, help, place) = (rule.code(), rule.name(), rule.help(), place(rule));
-        let (what, fix) = (help.what, help.fix);
+        let what = help.what;
+        let fix = match told.iter().find(|(fix, _)| *fix == help.fix) {
+            Some((_, same)) => format!("As {same}."),
+            None => help.fix.to_string(),
+        };
+        told.push((help.fix, code));
         write!(page, "\n## {code} {name}\n\n{what}\n\n**Repair.** {fix}\n\n{place}\n")
             .expect("a text takes all");
     }

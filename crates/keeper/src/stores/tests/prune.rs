@@ -40,7 +40,7 @@ INSERT INTO event VALUES ('x1', 'ses_1', 200, 'message.part.updated.1', 'no JSON
   ('y1', 'ses_2', 1, 'message.updated.1', '{\"info\":{\"id\":\"msg_1\"}}'), ('y2', 'ses_2', 2, 'message.updated.1', '{\"info\":{\"id\":\"msg_1\"}}'),
   ('z1', 'gone', 1, 'message.updated.1', '{\"info\":{\"id\":\"msg_1\"}}'), ('z2', 'gone', 2, 'message.updated.1', '{\"info\":{\"id\":\"msg_1\"}}');
 ";
-/// What docs/stores.md says was tried.
+/// What `tailor prune` removes, in one statement.
 const TRIED: &str = "DELETE FROM event WHERE json_valid(data) AND type IN ('message.part.updated.1', 'message.updated.1') AND rowid NOT IN (
   SELECT rowid FROM (SELECT rowid, max(seq) FROM event WHERE json_valid(data) AND type IN ('message.part.updated.1', 'message.updated.1')
     GROUP BY aggregate_id, type, coalesce(json_extract(data, '$.part.id'), json_extract(data, '$.info.id'))))";
