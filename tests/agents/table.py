@@ -115,15 +115,19 @@ the untouched session. Bold results are not as they should be; [the end of this 
 """
 
 
-def passed(dated):
+def passed(dated, versions):
+    """Which versions were tried, and when."""
+    named = lambda agents: ", ".join(f"{agent} {versions.get(agent, '')}".strip() for agent in sorted(agents))
     days = sorted(set(dated.values()), reverse=True)
-    named = (f"{day} {', '.join(sorted(agent for agent in dated if dated[agent] == day))}" for day in days)
-    return f"All cases last ended like this on {'; on '.join(named)}.\n"
+    told = "; on ".join(f"{day} {named(agent for agent in dated if dated[agent] == day)}" for day in days)
+    parts = [f"All cases last ended like this on {told}."] if dated else []
+    parts += [f"Not tried whole: {named(versions.keys() - dated.keys())}."] if versions.keys() - dated.keys() else []
+    return " ".join(parts) + "\n"
 
 
 def document(expected, dated):
     agents = list(dict.fromkeys((row.agent, row.version) for row in expected.values()))
-    parts = [INTRO, passed(dated)] if dated else [INTRO]
+    parts = [INTRO, passed(dated, dict(agents))]
     parts.append("## Damaged sessions\n\nBefore the arrow: resumed as damaged. After it: resumed after `tailor fix`. Without an arrow: both.\n")
     parts.append(matrix(expected, agents, {name: (f"raw {name}", f"fix {name}") for name in damage.DAMAGES}))
     parts.append(LEGEND)
@@ -148,8 +152,8 @@ def defects(rows):
     """A line for each reason, with the cases of the agent that have it."""
     cases_of = collections.defaultdict(list)
     for row in rows:
-        cases_of[row.agent, row.version, row.reason].append(row.case)
-    return [f"- {agent} {version}, {', '.join(names)}: {reason}" for (agent, version, reason), names in cases_of.items()]
+        cases_of[row.agent, row.reason].append(row.case)
+    return [f"- {agent}, {', '.join(names)}: {reason}" for (agent, reason), names in cases_of.items()]
 
 
 LEGEND = """
@@ -165,12 +169,12 @@ def matrix(expected, agents, columns):
     """A table: agents with the same results share a row, a column shows one or more cases. Columns of nobody are left out."""
     columns = {name: keys for name, keys in dict(columns).items() if any((a, k) in expected for a, _ in agents for k in keys)}
     rows = collections.defaultdict(list)
-    for agent, version in agents:
+    for agent, _ in agents:
         cells = []
         for keys in columns.values():
             found = [expected[agent, key] for key in keys if (agent, key) in expected]
             cells.append(" → ".join(dict.fromkeys(short(row) for row in found)) or "–")
-        rows[tuple(cells)].append(f"{agent} {version}")
+        rows[tuple(cells)].append(agent)
     lines = [f"| agent | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
     lines += [f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in rows.items() if set(cells) != {"–"}]
     return "\n".join(lines) + "\n"
