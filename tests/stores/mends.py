@@ -217,7 +217,7 @@ def killed(tailor, tried, session, vault):
 
 def pruned(tailor, tried):
     """What is wrong with a store of OpenCode's whose superseded events were taken out: empty if nothing is. What stays is what the
-    statement of docs/stores.md leaves, undo gives every row back, and OpenCode goes on with the smaller file."""
+    statement of `superseded` leaves, undo gives every row back, and OpenCode goes on with the smaller file."""
     (session,) = tried.trials.copies(tried.agent, tried.sessions, [("pruned", "plain", None, None)])
     bench.settle(tried.agent.path)
     path, vault, wrong = tried.agent.path, tried.folder / "vault", []
