@@ -1,8 +1,9 @@
-//! docs/contracts.md and `tailor scan --for`.
+//! docs/contracts.md and `tailor scan --for`: sessions for providers, rows for trainers.
 
 use crate::support::{Dir, as_written, root};
 use std::fmt::Write;
 use transcript::Reading;
+use transcript::contract::trainer::{self, TRAINERS, Trainer, judge_row};
 use transcript::contract::{CONTRACTS, Clause, Contract, Reaction, Target, judge};
 
 /// A contract as a section of the page. What it shares with others stands once, in a section of its own.
@@ -35,6 +36,23 @@ fn section(contract: &Contract, shared: &mut String) -> String {
     text
 }
 
+/// What a trainer asks for as a section of the page, or what all of them do. What is known from one source is one row.
+fn rows_section(trainer: &Trainer) -> String {
+    let mut text =
+        format!("\n## `{}`: {}\n\n| accepts | known from |\n|---|---|\n", trainer.name, trainer.title);
+    for same in trainer.clauses.chunk_by(|one, next| (one.sure, one.source) == (next.sure, next.source)) {
+        let words: Vec<String> = same.iter().map(|clause| clause.term.words()).collect();
+        writeln!(text, "| {} | {}: {} |", words.join("<br>"), same[0].sure.word(), same[0].source).unwrap();
+    }
+    text
+}
+
+/// Trainers, after what holds for all of them.
+fn rows_sections() -> String {
+    let of_all = TRAINERS[0].over.into_iter().chain(TRAINERS.iter().copied());
+    of_all.map(rows_section).collect()
+}
+
 #[test]
 fn the_page_lists_each_contract() {
     let path = root().join("docs/contracts.md");
@@ -43,8 +61,10 @@ fn the_page_lists_each_contract() {
     let (above, _) = page.split_once(mark).unwrap();
     let mut shared = String::new();
     let sections: String = CONTRACTS.iter().map(|contract| section(contract, &mut shared)).collect();
-    as_written(&path, &format!("{above}{mark}{shared}{sections}"));
+    as_written(&path, &format!("{above}{mark}{shared}{sections}{ROWS}{}", rows_sections()));
 }
+
+const ROWS: &str = "\n# What trainers accept as a row\n\n`tailor scan --for TRAINER FILE` names the rows that a trainer would refuse or drop, and where in them the reason is.\n";
 
 /// What a provider objects to in a session: group, what it is about, line.
 fn objections(text: &str, provider: &str) -> Vec<(&'static str, &'static str, u64)> {
@@ -272,4 +292,221 @@ fn a_message_that_the_agent_wrote_itself_is_nobodys_answer() {
     let verdict = judge(&Reading::new(&text.as_bytes()).unwrap(), &target).unwrap().unwrap();
     let who: Vec<_> = verdict.recorded.iter().map(|own| (own.model.as_str(), own.lines)).collect();
     assert_eq!(who, [("claude-opus-4-6", [2, 2])]);
+}
+
+const PAIR: &str = r#""preferred_output":[{"role":"assistant","content":"a"}],"non_preferred_output":[{"role":"assistant","content":"b"}]"#;
+
+/// A row of messages.
+fn row_of(messages: &[&str]) -> String {
+    format!("{{\"messages\":[{}]}}", messages.join(","))
+}
+
+/// A message of `ShareGPT`.
+fn turn(from: &str, value: &str) -> String {
+    format!(r#"{{"from":"{from}","value":"{value}"}}"#)
+}
+
+/// A row of `ShareGPT`.
+fn shared(turns: &[String]) -> String {
+    format!("{{\"conversations\":[{}]}}", turns.join(","))
+}
+
+/// A row that is a pair of answers.
+fn pair_to(messages: &[&str]) -> String {
+    format!("{{\"input\":{},{PAIR}}}", row_of(messages))
+}
+
+/// The row with what a column holds as a text.
+fn as_text(row: &str, column: &str) -> String {
+    let row: serde_json::Value = serde_json::from_str(row).unwrap();
+    serde_json::json!({column: row[column].to_string()}).to_string()
+}
+
+/// A message with a field before the others.
+fn with_field(message: &str, field: &str) -> String {
+    message.replace("{\"role\"", &format!("{{{field},\"role\""))
+}
+
+/// Group, what it is about, and the place in the row.
+type Wanted = (&'static str, &'static str, &'static str);
+
+#[track_caller]
+fn objects(cases: &[(String, &str, Wanted)]) {
+    for (row, trainer, wanted) in cases {
+        let found = judge_row(row.as_bytes(), trainer::find(trainer).unwrap());
+        let told: Vec<_> =
+            found.iter().map(|own| (own.reaction.word(), own.about, own.place.as_str())).collect();
+        assert!(told.contains(wanted), "{trainer} {wanted:?}: {told:?}\n{row}");
+    }
+}
+
+#[test]
+fn trainers_that_are_hosted_object_and_say_where() {
+    let odd = ASKS.replace("\"{}\"", "\"{\"");
+    let says = |role: &str| format!("{{\"role\":\"{role}\",\"content\":\"x\"}}");
+    let last = "[{\"role\":\"assistant\",\"content\":\"b\"}]";
+    let [human, gpt] = [turn("human", "hi"), turn("gpt", "ok")];
+    objects(&[
+        (shared(&[human.clone(), gpt.clone()]), "openai-finetune", ("refused", "columns", "")),
+        (row_of(&[USER]), "openai-finetune", ("refused", "no-assistant", "messages")),
+        (
+            row_of(&[USER, SAYS, USER]),
+            "openai-finetune",
+            ("may-be-refused", "last-message", "messages[2].role"),
+        ),
+        (row_of(&[&says("narrator"), SAYS]), "openai-finetune", ("refused", "roles", "messages[0].role")),
+        (
+            row_of(&[USER, &with_field(SAYS, "\"weight\":2")]),
+            "openai-finetune",
+            ("refused", "weight", "messages[1].weight"),
+        ),
+        (
+            row_of(&[&with_field(USER, "\"weight\":1"), SAYS]),
+            "openai-finetune",
+            ("may-be-refused", "weight-of-others", "messages[0].weight"),
+        ),
+        (
+            row_of(&[USER, &with_field(SAYS, "\"id\":1")]),
+            "openai-finetune",
+            ("refused", "fields", "messages[1].id"),
+        ),
+        (
+            row_of(&[r#"{"role":"user","content":""}"#, SAYS]),
+            "openai-finetune",
+            ("refused", "content", "messages[0].content"),
+        ),
+        (row_of(&[USER, ASKS, GIVES, SAYS]), "openai-finetune", ("may-be-refused", "tools", "messages[1]")),
+        (
+            row_of(&[USER, &odd, GIVES, SAYS]),
+            "openai-finetune",
+            ("may-be-refused", "arguments", "messages[1].tool_calls[0].function.arguments"),
+        ),
+        (pair_to(&[USER, SAYS]), "together", ("refused", "prompt", "input.messages[1].role")),
+        (pair_to(&[USER]).replace(last, "[]"), "together", ("refused", "list", "non_preferred_output")),
+        (
+            pair_to(&[USER]).replace("[{\"role\":\"assistant\",\"content\":\"b\"}]", "\"b\""),
+            "together",
+            ("refused", "answers", "non_preferred_output"),
+        ),
+        (
+            row_of(&[USER, SAYS]).replace("{\"messages\"", "{\"id\":1,\"messages\""),
+            "together",
+            ("refused", "other-columns", "id"),
+        ),
+        (r#"{"prompt":[1],"completion":"a"}"#.into(), "together", ("refused", "texts", "prompt")),
+        (row_of(&[SAYS]), "together", ("may-be-refused", "first-message", "messages[0].role")),
+        (row_of(&[USER, RULES, SAYS]), "fireworks", ("refused", "system-inside", "messages[1].role")),
+    ]);
+}
+
+#[test]
+fn trainers_that_run_anywhere_object_and_say_where() {
+    let odd = ASKS.replace("\"{}\"", "\"{\"");
+    let [human, gpt, calls] = [turn("human", "hi"), turn("gpt", "ok"), turn("function_call", "ls")];
+    let ranked = r#"{"conversations":[{"from":"human","value":"hi"}],"chosen":{"from":"human","value":"a"},"rejected":{"from":"gpt","value":"b"}}"#;
+    objects(&[
+        (
+            shared(&[human.clone(), human.clone(), gpt.clone()]),
+            "llamafactory",
+            ("refused", "turns", "conversations[1].from"),
+        ),
+        (
+            shared(&[human.clone(), gpt.clone(), human.clone()]),
+            "llamafactory",
+            ("refused", "turns", "conversations[2].from"),
+        ),
+        (
+            shared(&[human.clone(), calls.clone()]),
+            "llamafactory",
+            ("may-be-refused", "calls", "conversations[1]"),
+        ),
+        (
+            shared(&[human.clone(), gpt.clone()]).replace("human", "hummany"),
+            "llamafactory",
+            ("refused", "roles", "conversations[0].from"),
+        ),
+        (ranked.into(), "llamafactory", ("refused", "answers", "chosen")),
+        (as_text(&row_of(&[USER, SAYS]), "messages"), "trl", ("refused", "list", "messages")),
+        (as_text(&row_of(&[USER, SAYS]), "messages"), "verl", ("refused", "list", "messages")),
+        (r#"{"messages":"['a']"}"#.into(), "axolotl", ("refused", "list", "messages")),
+        (
+            row_of(&[USER, &odd, GIVES, SAYS]),
+            "axolotl",
+            ("refused", "arguments", "messages[1].tool_calls[0].function.arguments"),
+        ),
+        (
+            r#"{"messages":[{"role":"assistant"}]}"#.into(),
+            "verl",
+            ("refused", "content", "messages[0].content"),
+        ),
+        (r#"{"messages":[{"content":"a"}]}"#.into(), "verl", ("refused", "roles", "messages[0]")),
+        (
+            row_of(&[USER, r#"{"role":"assistant","content":null}"#]),
+            "swift",
+            ("refused", "content", "messages[1].content"),
+        ),
+        (
+            row_of(&[USER, SAYS]).replace("]}", "],\"rejected_response\":\"ok\"}"),
+            "swift",
+            ("refused", "rejected", "rejected_response"),
+        ),
+        ("[1]".into(), "trl", ("refused", "row", "")),
+    ]);
+}
+
+#[test]
+fn what_a_trainer_takes_is_no_objection() {
+    let tools = r#"{"tools":[{"type":"function","function":{"name":"ls"}}],"messages""#;
+    let chat =
+        [row_of(&[RULES, USER, SAYS]), row_of(&[USER, ASKS, GIVES, SAYS]).replace("{\"messages\"", tools)];
+    let share =
+        r#"{"conversations":[{"from":"human","value":"hi"},{"from":"gpt","value":"ok"}]}"#.to_string();
+    let pair = format!("{{\"input\":{},{PAIR}}}", row_of(&[USER]));
+    let both = r#"{"chosen":[{"role":"user","content":"hi"},{"role":"assistant","content":"a"}],"rejected":[{"role":"user","content":"hi"},{"role":"assistant","content":"b"}]}"#;
+    let written = serde_json::json!({"messages": format!("[{USER},{SAYS}]")}).to_string();
+    for trainer in TRAINERS {
+        let mut rows = chat.to_vec();
+        match trainer.name {
+            "openai-finetune" | "together" | "fireworks" => rows.push(pair.clone()),
+            "trl" => rows.push(both.to_string()),
+            "llamafactory" => rows.push(share.clone()),
+            "axolotl" | "swift" => rows.extend([share.clone(), written.clone()]),
+            _ => {}
+        }
+        for row in rows {
+            assert_eq!(judge_row(row.as_bytes(), trainer), [], "{}: {row}", trainer.name);
+        }
+    }
+}
+
+#[test]
+fn scan_for_a_trainer_names_rows_and_columns() {
+    let dir = Dir::new();
+    let file = dir.path("rows.jsonl");
+    let rows = [row_of(&[USER, SAYS]), row_of(&[USER]), String::new(), row_of(&[USER])];
+    std::fs::write(&file, [rows.join("\n"), "\n".into()].concat()).unwrap();
+    let scan = |words: &[&str]| dir.tailor(&[&["scan", "--for"], words, &[file.to_str().unwrap()]].concat());
+    let told = scan(&["openai-finetune"]);
+    let text = told.text();
+    assert_eq!(told.status, 1, "{text}");
+    assert!(text.contains("OpenAI fine-tuning would refuse or drop 2 of 3 rows"), "{text}");
+    assert!(text.contains("    rows 2, 4: messages: no assistant message ["), "{text}");
+    let line: serde_json::Value = serde_json::from_str(&scan(&["verl", "--json"]).text()).unwrap();
+    let wanted = serde_json::json!({"group": "may-be-refused", "about": "no-assistant", "rows": [2, 4]});
+    for (key, value) in wanted.as_object().unwrap() {
+        assert_eq!(&line["objections"][0][key], value, "{line}");
+    }
+    assert_eq!(
+        (&line["type"], &line["verdict"], &line["rows_total"]),
+        (&"rows".into(), &"may-be-refused".into(), &3.into())
+    );
+    // A provider of the same name judges sessions; rows are its trainer's.
+    assert!(scan(&["together"]).text().contains("Together fine-tuning"));
+    assert!(scan(&["anthropic"]).stderr.contains("not those of one session"));
+    std::fs::write(&file, [USER, SAYS, ""].join("\n")).unwrap();
+    assert!(scan(&["together"]).text().contains("OpenAI Chat Completions has no known objection"));
+    std::fs::write(&file, format!("[\n{},\n{}]\n", row_of(&[USER, SAYS]), row_of(&[USER]))).unwrap();
+    assert!(scan(&["openai-finetune"]).text().contains("    row 2: messages: no assistant message ["));
+    std::fs::write(&file, format!("[\n{},\n{}", row_of(&[USER, SAYS]), row_of(&[USER]))).unwrap();
+    assert!(scan(&["trl"]).stderr.contains("an array that is torn or too long"));
 }

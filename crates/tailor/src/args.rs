@@ -43,6 +43,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
+use transcript::contract::trainer::{self, TRAINERS};
 use transcript::contract::{CONTRACTS, Target};
 use transcript::policy::WINDOW_TOKENS;
 use transcript::policy::{Budget, Policy, SignedThinking};
@@ -339,7 +340,8 @@ pub(crate) enum Command {
 pub(crate) struct ScanArgs {
     /// Say whether this provider would accept the session, and what it would refuse, instead of what is wrong.
     ///
-    /// Such as `anthropic`, `gemini` or `openai-codex`, with `/MODEL` where models differ.
+    /// Such as `anthropic`, `gemini` or `openai-codex`, with `/MODEL` where models differ. Or which rows of a file a trainer
+    /// would refuse or drop, such as `openai-finetune`, `llamafactory` or `trl`.
     #[arg(long = "for", value_name = "PROVIDER[/MODEL]", value_parser = provider, requires = "paths", conflicts_with = "lines")]
     pub(crate) target: Option<String>,
     #[command(flatten)]
@@ -1052,13 +1054,17 @@ impl CheckArgs {
     }
 }
 
-/// A provider whose contract is known, perhaps with a model.
+/// A provider whose contract is known, perhaps with a model, or a trainer.
 fn provider(text: &str) -> Result<String, String> {
-    let known = || {
-        let names: Vec<&str> = CONTRACTS.iter().map(|contract| contract.name).collect();
-        format!("what this provider accepts is not known; known are {}", names.join(", "))
-    };
-    Target::read(text).map(|_| text.to_string()).ok_or_else(known)
+    if Target::read(text).is_some() || trainer::find(text).is_some() {
+        return Ok(text.to_string());
+    }
+    let names: Vec<&str> = CONTRACTS.iter().map(|contract| contract.name).collect();
+    let trainers: Vec<&str> = TRAINERS.iter().map(|trainer| trainer.name).collect();
+    let (names, trainers) = (names.join(", "), trainers.join(", "));
+    Err(format!(
+        "what this provider accepts is not known; known are {names}, and of rows to train on {trainers}"
+    ))
 }
 
 impl ScanArgs {

@@ -22,6 +22,7 @@ mod qwen;
 mod recorded;
 mod responses;
 mod sglang;
+pub mod trainer;
 mod xai;
 mod zai;
 
@@ -31,6 +32,7 @@ pub use mends::{MENDS, Mends};
 pub use recorded::{Recorded, recorded};
 
 use alloc::vec::Vec;
+use base::is_like;
 
 /// All contracts. The names of their providers are unique.
 pub const CONTRACTS: &[&Contract] = &[
@@ -76,7 +78,7 @@ impl<'t> Target<'t> {
         let below = self.contract.over.into_iter().flat_map(|contract| contract.clauses);
         let mut clauses: Vec<&'static Clause> = Vec::new();
         for clause in variants.chain(self.contract.clauses).chain(below) {
-            if clauses.iter().all(|own| !own.term.is_like(clause.term)) {
+            if clauses.iter().all(|own| !is_like(&own.term, &clause.term)) {
                 clauses.push(clause);
             }
         }
@@ -100,7 +102,7 @@ pub(crate) fn of_model(name: &str) -> Option<&'static Contract> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CONTRACTS, Target, of_model, of_provider};
+    use super::{CONTRACTS, Target, is_like, of_model, of_provider};
     use alloc::vec::Vec;
 
     #[test]
@@ -116,7 +118,7 @@ mod tests {
             for clauses in variants.chain([contract.clauses]) {
                 for (at, clause) in clauses.iter().enumerate() {
                     assert!(!clause.source.is_empty(), "{}: {:?} has no source", contract.name, clause.term);
-                    let again = clauses[..at].iter().any(|own| own.term.is_like(clause.term));
+                    let again = clauses[..at].iter().any(|own| is_like(&own.term, &clause.term));
                     assert!(!again, "{}: {:?} is there twice", contract.name, clause.term);
                 }
             }

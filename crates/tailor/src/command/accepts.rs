@@ -1,7 +1,8 @@
-//! `tailor scan --for PROVIDER`: whether a provider would accept a session as its history, and what it would not.
+//! `tailor scan --for PROVIDER`: whether a provider would accept a session as its history, and what it would not; of rows to train
+//! on, `trains` says it.
 
 use super::chunk::unread;
-use super::{CommandResult, one_session};
+use super::{CommandResult, one_session, trains};
 use crate::place::portable_text;
 use crate::say::{out, print_json};
 use crate::status::ExitStatus;
@@ -10,8 +11,9 @@ use keeper::spool;
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
+use transcript::contract::trainer::{self, RowsVerdict, Trainer};
 use transcript::contract::{Objection, Reaction, Recorded, Target, Verdict, judge};
-use transcript::{Reading, Source};
+use transcript::{Fault, Reading, Source};
 
 /// The groups of objections, as they are printed.
 const GROUPS: &[(Reaction, &str)] = &[
@@ -22,32 +24,56 @@ const GROUPS: &[(Reaction, &str)] = &[
 ];
 
 pub(super) fn run(paths: &[PathBuf], target: &str, json: bool) -> CommandResult {
-    let Some(target) = Target::read(target) else { return Ok(ExitStatus::Error) };
+    let (door, trainer) = (Target::read(target), trainer::find(target));
     let mut status = ExitStatus::Clean;
     for path in paths {
         one_session(path, "read the conversation")?;
-        let judge = |source: &dyn Source| judge(&Reading::new(source)?, &target);
+        let judge = |source: &dyn Source| of_source(source, door.as_ref(), trainer);
         let judged = if path == Path::new("-") {
             spool(io::stdin().lock(), judge)
         } else {
             keeper::read(path, None, judge)
         };
-        let verdict = judged.map_err(|stop| unread(path, &stop))?.ok_or_else(|| {
-            format!(
-                "{}: could not read the conversation: its lines are not those of one session",
-                path.display()
-            )
-        })?;
-        if json {
-            status = status.max(print_json(&VerdictLine::new(path, &target, &verdict)));
-        } else {
-            print(path, &target, &verdict);
-        }
-        if is_refused(&verdict) {
-            status = status.max(ExitStatus::Findings);
-        }
+        let refused = match (judged.map_err(|stop| unread(path, &stop))?, &door, trainer) {
+            ((Some(verdict), _), Some(target), _) => tell(path, target, &verdict, json),
+            ((_, Some(rows)), _, Some(trainer)) => trains::tell(path, trainer, &rows, json),
+            (_, _, Some(_)) => {
+                let path = path.display();
+                return Err(format!("{path}: could not read the rows: an array that is torn or too long; `jq -c '.[]'` makes lines of a whole one").into());
+            }
+            _ => {
+                let path = path.display();
+                let why = "its lines are not those of one session";
+                return Err(format!("{path}: could not read the conversation: {why}").into());
+            }
+        };
+        status = status.max(refused);
     }
     Ok(status)
+}
+
+/// What a provider makes of a session, and a trainer of what is none.
+type Judged = (Option<Verdict>, Option<RowsVerdict>);
+
+fn of_source(
+    source: &dyn Source,
+    door: Option<&Target<'_>>,
+    trainer: Option<&'static Trainer>,
+) -> Result<Judged, Fault> {
+    let session = door.map(|target| judge(&Reading::new(source)?, target)).transpose()?.flatten();
+    let of_rows = trainer.filter(|_| session.is_none());
+    let rows = of_rows.map(|trainer| trainer::judge(source, trainer)).transpose()?.flatten();
+    Ok((session, rows))
+}
+
+/// Prints what a provider makes of a session.
+fn tell(path: &Path, target: &Target<'_>, verdict: &Verdict, json: bool) -> ExitStatus {
+    let status = if is_refused(verdict) { ExitStatus::Findings } else { ExitStatus::Clean };
+    if json {
+        return status.max(print_json(&VerdictLine::new(path, target, verdict)));
+    }
+    print(path, target, verdict);
+    status
 }
 
 fn is_refused(verdict: &Verdict) -> bool {

@@ -30,6 +30,7 @@ pub(crate) mod show;
 pub(crate) mod status;
 mod strays;
 pub(crate) mod top;
+mod trains;
 pub(crate) mod undo;
 mod unread;
 pub(crate) mod watch;

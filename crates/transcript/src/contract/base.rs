@@ -36,29 +36,29 @@ pub struct Variant {
     pub clauses: &'static [Clause],
 }
 
-/// Something that a door refuses.
-pub struct Clause {
+/// Something that a door or a trainer refuses.
+pub struct Clause<T: 'static = Term> {
     /// What.
-    pub term: Term,
+    pub term: T,
     /// How sure that is.
     pub sure: Sure,
     /// Where that is known from.
     pub source: &'static str,
 }
 
-impl Clause {
+impl<T: Copy> Clause<T> {
     /// What an SDK, a schema or a page of the provider says.
-    pub(super) const fn known(term: Term, source: &'static str) -> Self {
+    pub(super) const fn known(term: T, source: &'static str) -> Self {
         Self { term, sure: Sure::Source, source }
     }
 
     /// What errors say that people reported.
-    pub(super) const fn reported(term: Term, source: &'static str) -> Self {
+    pub(super) const fn reported(term: T, source: &'static str) -> Self {
         Self { term, sure: Sure::Tracker, source }
     }
 
     /// What is believed.
-    pub(super) const fn believed(term: Term, source: &'static str) -> Self {
+    pub(super) const fn believed(term: T, source: &'static str) -> Self {
         Self { term, sure: Sure::Belief, source }
     }
 }
@@ -191,12 +191,12 @@ pub enum Term {
     RequestBytes(u64),
 }
 
-impl Term {
-    /// Whether it is of the same kind as another, so that only one of them can hold.
-    pub(super) fn is_like(self, other: Self) -> bool {
-        discriminant(&self) == discriminant(&other)
-    }
+/// Whether a term is of the same kind as another, so that only one of them can hold.
+pub(super) fn is_like<T>(one: &T, other: &T) -> bool {
+    discriminant(one) == discriminant(other)
+}
 
+impl Term {
     /// What it is about: stable, for programs.
     pub fn about(self) -> &'static str {
         match self {

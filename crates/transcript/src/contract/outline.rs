@@ -279,7 +279,7 @@ impl Given {
 }
 
 /// What a text is that stands for arguments.
-fn written(text: &[u8]) -> Result<Arguments, Fault> {
+pub(super) fn written(text: &[u8]) -> Result<Arguments, Fault> {
     let text = text.trim_ascii();
     let is_object =
         |text: &[u8]| Ok::<_, Fault>(json::parse(&text, Span::new(0, text.len() as u64))?.is_some());
