@@ -57,11 +57,14 @@ pub fn read(text: &str) -> Refusal {
     // The innermost message is the provider's own; what is around it may speak of something else.
     let inner = inner.as_deref().map(folded);
     let (inner, whole) = (inner.as_deref(), folded(&unwrap::without_keys(&text)));
+    let says_whose = |family: &&Family| family.blame != Blame::Untold;
+    let untold = phrase(&whole, facts).filter(|family| !says_whose(family));
     let family = inner
         .and_then(|inner| phrase(inner, facts))
-        .filter(|family| family.blame != Blame::Untold)
-        .or_else(|| phrase(&whole, facts))
+        .filter(says_whose)
+        .or_else(|| phrase(&whole, facts).filter(says_whose))
         .or_else(|| inner.and_then(|inner| clause::family(inner, facts)))
+        .or(untold)
         .or_else(|| clause::family(&whole, facts))
         .or_else(|| inner.and_then(|inner| hint(inner, facts)))
         .or_else(|| hint(&whole, facts))

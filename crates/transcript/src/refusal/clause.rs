@@ -28,8 +28,40 @@ struct Row {
 const ROWS: &[Row] = &[
     Row {
         family: "no-result",
-        things: "tool result|tool results|tool output|tool response|tool responses|function response|function call output",
-        faults: &["missing|without|never|not received|lacks|lost|ended before|awaiting"],
+        things: "tool result|tool output|tool response|tool call response|tool call result|function response|function call output",
+        faults: &["missing|without|never|not received|lacks|lost|ended before|awaiting|required|expected"],
+    },
+    Row {
+        family: "no-call",
+        things: "tool message|tool result|tool response|function response|tool output",
+        faults: &["preceding|orphan|unmatched|no matching|no corresponding|does not correspond"],
+    },
+    Row {
+        family: "no-result",
+        things: "tool call|tool use|function call",
+        faults: &[
+            "no matching|no result|no response|without result|unanswered|unresolved|dangling|never completed",
+        ],
+    },
+    Row {
+        family: "twice",
+        things: "id|ids|item|tool response|tool call id",
+        faults: &["duplicate|duplicated|unique|already"],
+    },
+    Row {
+        family: "id-form",
+        things: "tool call id|call id|tool use id|tooluseid|toolcallid|item id|message id",
+        faults: &[EXCEEDED, "invalid|length|characters|format|empty|required|pattern|must be|prefix|must"],
+    },
+    Row {
+        family: "arguments",
+        things: "arguments json|json arguments|tool arguments|function arguments|call arguments|tool input",
+        faults: &["invalid|malformed|parse|object|not valid|truncated|incomplete|must"],
+    },
+    Row {
+        family: "results-order",
+        things: "tool result|tool results|tool result blocks|tool use blocks",
+        faults: &["both|same turn|same message"],
     },
     Row {
         family: "thinking",
@@ -47,44 +79,51 @@ const ROWS: &[Row] = &[
         faults: &["not issued|could not|cannot|invalid|not valid|failed|unknown|decrypt"],
     },
     Row {
-        family: "filter", things: "提示|内容|输入|安全词", faults: &["拦截|违规|敏感|不当|安全词错误"]
+        family: "filter",
+        things: "提示|内容|输入|安全词|安全策略",
+        faults: &["拦截|违规|敏感|不当|安全词错误|没有通过|未通过"],
     },
     Row {
         family: "filter",
-        things: "safety|content policy|usage policy|usage policies|content filter|content management|moderation|cybersecurity",
+        things: "safety|content policy|usage policy|usage policies|content filter|content management|moderation|cybersecurity|safeguard|cyber",
         faults: &[
             "blocked|flagged|filtered|rejected|refused|violate|violates|violated|violating|triggering|failed|result of|\
-                   risk|prohibited|breach",
+                   risk|prohibited|breach|cannot process|cant process|unable to",
         ],
     },
     Row {
         family: "credit",
         things: "credit|credits|balance|billing|extra usage|paid|prepaid|payment|free tier|free plan|subscription",
         faults: &[
-            "can only|insufficient|out of|exhausted|depleted|required|requires|used up|used all|no|not enough|low|too low|\
+            "can only|insufficient|out of|exhausted|depleted|required|requires|used up|used all|no|not enough|low|too low|restricted|\
                    hard limit|expired|overdue|not available on|not included",
         ],
     },
     Row {
         family: "rate",
         things: "rate|quota|usage|requests|request limit|window|tpm|rpm|tpd|5-hour|7-day|weekly|monthly|daily|hourly|\
-                 concurrent|cooldown|cooling|throttled|throttling|resource-exhausted|websocket connections|capacity",
+                 concurrent|cooldown|cooling|throttled|throttling|resource-exhausted|websocket connections|capacity|per-day|per-minute|per-hour",
         faults: &[
             "exceed|exceeded|exceeds|limit|limited|limits|reached|rejected|exhausted|too many|too quickly|used all|over|\
                    down|hit|resets|reset",
         ],
     },
     Row {
+        family: "training",
+        things: "keys|columns|features",
+        faults: &["mismatch|do not match|dataset|in the example"],
+    },
+    Row {
         family: "login",
         things: "api key|api-key|apikey|key|credential|credentials|login|log in|logged in|sign in|signed in|oauth|oauth2|\
-                 access token|id token|refresh token|auth token|token refresh|token exchange|clientid|auth|auth type|authtype|\
+                 access token|id token|refresh token|auth token|authentication token|session token|ip address|captcha|recaptcha|token refresh|token exchange|clientid|auth|auth type|authtype|\
                  authenticate|authenticated|authentication|authorization|account|permission|permissions|scope|scopes|\
                  certificate|organization|identity",
         faults: &[
             "revoked|expired|disabled|deactivated|suspended|invalid|incorrect|insufficient|denied|missing|required|\
                    requires|not found|could not|not able|unable|failed|not valid|wrong|no|unauthorized|must|rejected|cannot|\
                    unknown|not configured|not provided|without|unavailable|mismatch|check your|timeout|timed out|error|\
-                   not currently|not authenticated|doesnt match|does not match",
+                   not currently|not authenticated|invalidated|blocked|not allowed|restricted|not enabled|doesnt match|does not match",
         ],
     },
     Row { family: "login", things: "refresh|exchange", faults: &["token"] },
@@ -106,11 +145,11 @@ const ROWS: &[Row] = &[
     },
     Row {
         family: "image",
-        things: "image|images|picture|media|vision|webp|png|jpeg",
+        things: "image|images|picture|media|vision|webp|png|jpeg|gif|svg|mime type|mimetype",
         faults: &[
             EXCEEDED,
             "invalid|unsupported|not supported|not support|not currently supported|could not|cannot|failed|corrupt|corrupted|\
-             unable|does not match|download|maximum|at most|not a valid|must|only supports|expired",
+             unable|does not match|download|maximum|at most|not a valid|must|only support|expired",
         ],
     },
     Row {
@@ -125,13 +164,14 @@ const ROWS: &[Row] = &[
     Row {
         family: "network",
         things: "connection|connect|socket|websocket|server|host|hostname|nodename|servname|dns|stream|peer|tunnel|proxy|gateway|\
-                 ssl|tls|network|download|name or service",
+                 ssl|tls|network|download|name or service|lookup|internet",
         faults: &[
             "closed|refused|reset|dropped|disconnected|ended|terminated|timed out|timeout|lost|aborted|abnormal|\
-                   unreachable|interrupted|failure|failed|not known|without sending|hang up|broken|not open|no response|\
+                   unreachable|interrupted|failure|failed|not known|without sending|hang up|broken|no such host|not open|no response|\
                    cancelled|canceled",
         ],
     },
+    Row { family: "network", things: "connect|reach", faults: &["unable|could not|cannot|failed"] },
     Row {
         family: "network",
         things: "request|client|read|operation|call|agent",
@@ -139,27 +179,7 @@ const ROWS: &[Row] = &[
             "timed out|timeout|aborted|cancelled|canceled|closed|ended|no response|disconnected|without sending",
         ],
     },
-    Row {
-        family: "setting",
-        things: "temperature|top p|top k|logprobs|top logprobs|toplogprobs|seed|schema|grammar|parser|reasoning effort|effort|\
-                 reasoning is|requires reasoning|tool choice|toolchoice|prompt cache retention|stop sequences|response format|\
-                 instructions|option|parameter|flag|config|configuration|processor|converter|training stage|file types|\
-                 streaming|val size|verbosity|parallel tool calls|max tokens|max completion tokens|max output tokens|\
-                 thinking budget|service tier|mcp|function calling|tool calling|packing|strategy|chat template|region|\
-                 eot token|session turns|turns|dataset info|minimum",
-        faults: &[REFUSED, "exceeded|reached|too small"],
-    },
-    Row {
-        family: "setting",
-        things: "provider|providers|agent|client|capability",
-        faults: &["configure at least|not configured|no default|does not support"],
-    },
-    Row { family: "training", things: "keys|columns|features", faults: &["mismatch|do not match"] },
-    Row {
-        family: "twice",
-        things: "id|ids|item|tool response|tool call id",
-        faults: &["duplicate|duplicated|unique|already"],
-    },
+    Row { family: "setting", things: "number of tools|tools", faults: &[EXCEEDED] },
     Row {
         family: "empty",
         things: "content|text|message|messages|part|parts|prompt|block|blocks|role assistant|role user",
@@ -167,13 +187,40 @@ const ROWS: &[Row] = &[
     },
     Row {
         family: "role-order",
-        things: "role|roles|history message|last message|first message",
-        faults: &["must|expects|expected|unexpected|unknown|invalid|alternate"],
+        things: "role|assistant messages|user messages|history message|last message|first message|角色",
+        faults: &[
+            "must|should|should be|expects|expected|unexpected|unknown|invalid|only|2 or more|multiple|必须|应为|交替",
+        ],
+    },
+    Row {
+        family: "role-order",
+        things: "user|assistant|messages|role",
+        faults: &["alternate|alternates|alternating|alternately|odd number|even number|奇数|交替"],
+    },
+    Row {
+        family: "setting",
+        things: "temperature|top p|top k|logprobs|top logprobs|toplogprobs|seed|schema|grammar|parser|reasoning effort|effort|\
+                 reasoning is|requires reasoning|tool choice|toolchoice|prompt cache retention|stop sequences|response format|\
+                 instructions|option|flag|config|configuration|processor|converter|training stage|file types|\
+                 streaming|val size|verbosity|parallel tool calls|max tokens|max completion tokens|max output tokens|\
+                 thinking budget|service tier|mcp|function calling|tool calling|packing|strategy|chat template|region|\
+                 eot token|session turns|turns|dataset info|minimum|number of tools|tools|toolconfig|tool config|plugin|extension|skill|json mode|beta|n ctx|num ctx",
+        faults: &[REFUSED, "exceeded|reached|too small|not yet"],
+    },
+    Row {
+        family: "setting",
+        things: "provider|providers|agent|client|capability",
+        faults: &["configure at least|not configured|no default|does not support"],
     },
     Row {
         family: "length",
         things: "token|tokens|context|input|prompt|conversation|length|window|message|request",
         faults: &[EXCEEDED],
+    },
+    Row {
+        family: "json",
+        things: "session|transcript|conversation|history|rollout|context file|chat file|jsonl",
+        faults: &["corrupt|damaged|truncated|malformed|unreadable|incompatible|broken"],
     },
     Row {
         family: "lost",
@@ -186,19 +233,19 @@ const ROWS: &[Row] = &[
     },
     Row {
         family: "model",
-        things: "model|models|deployment|endpoint|endpoints|page|route|engine|entity|entities",
-        faults: &[REFUSED, "no|not exist|none"],
+        things: "model|deployment|endpoint|page|route|engine|entity|entities|api base|base url|url",
+        faults: &[REFUSED, "no|not exist|none|unloaded|not loaded|verify|not accessible"],
     },
     Row {
         family: "training",
         things: "example|examples|sample|samples|row|rows|dataset|datasets|jsonl|turn|tokenizer",
-        faults: &[REFUSED, "abnormal|skipping|empty|null|audit"],
+        faults: &[REFUSED, "abnormal|skipping|empty|null|audit|not in"],
     },
     Row {
         family: "overload",
-        things: "server|servers|service|provider|model|engine|upstream|summarization|response|llm|json|chunk|segment|application",
+        things: "server|service|provider|model|engine|upstream|summarization|response|llm|json|chunk|segment|application",
         faults: &[
-            "overloaded|busy|unavailable|not ready|unresponsive|capacity|failed|failure|unable|internal|crash|down|\
+            "overloaded|busy|unavailable|not ready|unresponsive|capacity|failed|failure|unable|internal|crash|down|no healthy|\
                    try again|loading|empty|incomplete|no data|stopped|malformed",
         ],
     },
@@ -215,12 +262,16 @@ pub(super) fn family(text: &str, facts: Facts) -> Option<&'static Family> {
     })
 }
 
+/// What may follow a word of a row: "limit" is also told in "limits", "limited" and "limiting".
+const INFLECTIONS: &[&str] = &["", "s", "d", "es", "ed", "ing"];
+
 /// Whether one of several words stands in a clause.
 fn holds(clause: &str, words: &str) -> bool {
-    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let is_part = |c: char| c.is_ascii_alphanumeric();
     words.split('|').any(|word| {
         clause.match_indices(word).any(|(at, _)| {
-            !is_word(clause[..at].chars().next_back()) && !is_word(clause[at + word.len()..].chars().next())
+            let end = clause[at + word.len()..].split(|c| !is_part(c)).next().unwrap_or_default();
+            !clause[..at].ends_with(is_part) && INFLECTIONS.contains(&end)
         })
     })
 }

@@ -21,10 +21,10 @@ pub(super) struct Facts {
 }
 
 /// What a server says of itself does not stand beside a status that refuses the request.
-const OF_SERVERS: &[&str] = &["overload", "network", "model"];
+const OF_SERVERS: &[&str] = &["overload", "network"];
 
 /// Parts of a message that have no role.
-const OF_PARTS: &[&str] = &["content", "arguments", "id", "name", "image", "document", "output"];
+const OF_PARTS: &[&str] = &["content", "arguments", "id", "name", "image", "document", "output", "type"];
 
 impl Facts {
     fn are_in_session(self) -> bool {
@@ -35,6 +35,8 @@ impl Facts {
     /// wrong with messages, and the other way round; and who is not let in, or too often, was not read.
     pub(super) fn allow(self, family: &Family) -> bool {
         let by_root = match self.root {
+            // Whose fault it is, is then told.
+            Some(Blame::Elsewhere) => family.blame == Blame::Elsewhere,
             Some(root) => family.blame == root || family.blame == Blame::Untold,
             None => true,
         };

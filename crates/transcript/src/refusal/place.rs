@@ -82,6 +82,7 @@ const SENTENCES: &[(&str, Unit, u64)] = &[
     // Gemini counts contents from 1: "function call `default_api:x`, position 2".
     (", position #.", Unit::Content, 1),
     (" , position #", Unit::Content, 1),
+    ("in message #", Unit::ChatMessage, 0),
     // Trainers and Copilot CLI.
     ("(line #:", Unit::Line, 1),
     ("on line #", Unit::Line, 1),
@@ -113,7 +114,8 @@ const PARTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cache", &["cache_control"]),
-    ("role", &["role", "type"]),
+    ("role", &["role"]),
+    ("type", &["type"]),
     ("output", &["output"]),
     ("content", &["content", "text", "parts"]),
 ];
@@ -162,7 +164,7 @@ impl Place {
         let special =
             ["cache", "document", "image", "reasoning"].into_iter().find(|part| known.contains(part));
         match known.last() {
-            Some(last @ &("content" | "role" | "image" | "reasoning")) => special.unwrap_or(last),
+            Some(last @ &("content" | "role" | "type" | "image" | "reasoning")) => special.unwrap_or(last),
             Some(last) => last,
             None if !self.field.is_empty() => "field",
             None => "",
@@ -180,12 +182,18 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).filter(|word| !word.is_empty())
 }
 
+/// What stands before a root where the whole request has a name.
+const BODIES: &[&str] = &["body.", "request.", "params.", "payload."];
+
 /// A path that begins with a root: `messages.3.content`, `messages[3]`, `messages.[3]`, `/messages/3/content`,
 /// `[messages][3]`, `('body', 'messages', 3)`, `["input",3,"id"]`.
 fn path(text: &str, at: usize, root: &str, unit: Unit) -> Option<Place> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let before = text[..at].chars().next_back();
-    if before.is_some_and(|c| is_word(c) || c == '.' && unit != Unit::Content && unit != Unit::Setting) {
+    let is_inside = !BODIES.iter().any(|body| text[..at].ends_with(body));
+    if is_inside
+        && before.is_some_and(|c| is_word(c) || c == '.' && unit != Unit::Content && unit != Unit::Setting)
+    {
         return None;
     }
     let start = at + root.len();
@@ -195,6 +203,9 @@ fn path(text: &str, at: usize, root: &str, unit: Unit) -> Option<Place> {
     loop {
         let rest = &text[end..];
         let joint = if unit == Unit::Setting && root != "body" { plain_joint(rest) } else { joint(rest) };
+        // `"input.5.type","message"` are two texts.
+        let is_plain = end > start && !text[start..].starts_with([',', '"', '\'']);
+        let joint = if is_plain && rest[..joint].contains(',') { 0 } else { joint };
         let word: &str = rest[joint..].split(|c| !is_word(c)).next().unwrap_or_default();
         if joint == 0 || word.is_empty() || word.starts_with('-') {
             break;
@@ -243,27 +254,33 @@ fn is_param(text: &str, at: usize, end: usize) -> bool {
 /// What `OpenAI` writes before the name of a parameter that it refuses.
 const BEFORE_PARAMETERS: &[&str] = &["Invalid '", "parameter: '"];
 
-/// A setting that is named in a sentence: whatever is neither messages nor input, nor a prompt.
+/// What pydantic writes after the path of a field that it refuses.
+const AFTER_FIELDS: &[&str] =
+    &[": Input should", ": Field required", ": Extra inputs", ": Value error", ": String should"];
+
+/// Parts of a message that are no settings, where a path begins with them.
+const OF_MESSAGES: &[&str] =
+    &["tool_calls", "tool_use", "tool_result", "function", "function_call", "prompt", "union_tag", "literal"];
+
+/// A setting that is named in a sentence or before one: whatever is neither messages nor input, nor a part of them.
 fn named_setting(text: &str) -> Option<Place> {
-    BEFORE_PARAMETERS.iter().find_map(|before| {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_.[]".contains(c);
+    let quoted = BEFORE_PARAMETERS.iter().find_map(|before| {
         let (_, rest) = text.split_once(before)?;
-        let (name, _) = rest.split_once('\'')?;
-        let is_name =
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.[]".contains(c));
-        let root = segments(name).next().filter(|_| is_name)?;
-        let is_sent = root == "prompt"
-            || PARTS.iter().any(|(_, names)| names.contains(&root))
-            || ROOTS.iter().any(|(of, unit)| *of == root && *unit != Unit::Setting);
-        let (written, field) = (name.to_string(), String::new());
-        (!is_sent).then_some(Place {
-            written,
-            unit: Unit::Setting,
-            number: None,
-            block: None,
-            field,
-            base: 0,
-        })
-    })
+        rest.split_once('\'').map(|(name, _)| name)
+    });
+    let before = AFTER_FIELDS.iter().find_map(|after| {
+        let (before, _) = text.split_once(after)?;
+        Some(&before[before.trim_end_matches(is_part).len()..])
+    });
+    let name = quoted.or(before).filter(|name| name.chars().all(is_part))?;
+    let root = segments(name).next().filter(|root| !root.starts_with(|c: char| c.is_ascii_digit()))?;
+    let is_sent = OF_MESSAGES.contains(&root)
+        || PARTS.iter().any(|(_, names)| names.contains(&root))
+        || ROOTS.iter().any(|(of, unit)| *of == root && *unit != Unit::Setting);
+    let (written, field) = (name.to_string(), String::new());
+    let place = Place { written, unit: Unit::Setting, number: None, block: None, field, base: 0 };
+    (!is_sent).then_some(place)
 }
 
 /// How long the characters between two parts of a path are; 0 if the path ends.

@@ -17,9 +17,26 @@ const KEYS: &[&str] = &["message", "msg", "detail", "error_message", "errorMessa
 const BEFORE_STATUS: &[&str] =
     &["http", "status", "code", "error", "statuscode", "failed", "capierror", "http_code", "httpcode"];
 
+/// What stands after a number that is an HTTP status.
+const REASONS: &[&str] = &[
+    " Bad Request",
+    " Unauthorized",
+    " Payment Required",
+    " Forbidden",
+    " Not Found",
+    " Request Entity Too Large",
+    " Payload Too Large",
+    " Unprocessable",
+    " Too Many Requests",
+    " Internal Server Error",
+    " Bad Gateway",
+    " Service Unavailable",
+    " Gateway Time",
+];
+
 /// The text without wrappers, and the sentence that is its innermost message, if there are several.
 pub(super) fn unwrapped(text: &str) -> (String, Option<String>) {
-    let text = without_escapes(&without_frames(ends(text).as_str()));
+    let text = without_addresses(&without_escapes(&without_frames(ends(text).as_str())));
     let inner = innermost(&text);
     (text, inner)
 }
@@ -84,6 +101,22 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
+/// With the last part of an address only: what stands before it, such as `chat` and `docs`, is no word of the error.
+fn without_addresses(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let start = rest[..at].trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
+        plain.push_str(&rest[..start]);
+        let mut address = rest[at + 3..].split(|c: char| c.is_whitespace() || "\"'`<>()[]{},;".contains(c));
+        let address = address.next().unwrap_or_default().trim_end_matches([':', '.']);
+        let path = address.split(['?', '#']).next().unwrap_or_default();
+        plain.push_str(path.rsplit_once('/').map_or("", |(_, last)| last));
+        rest = &rest[at + 3 + address.len()..];
+    }
+    plain + rest
+}
+
 /// The value of the last of [`KEYS`], up to what looks like its end.
 fn innermost(text: &str) -> Option<String> {
     const ENDS: [&str; 10] = ["\",", "\"}", "\" }", "',", "'}", "\",\n", "`,", "\"  }", "\" \n", "',\n"];
@@ -110,10 +143,21 @@ const ENVELOPE: &[&str] = &[
     "object",
 ];
 
-/// The text without such keys.
+/// Kinds of errors that only say that a request is refused.
+const KINDS: &[&str] = &[
+    "invalid_request_error",
+    "invalid_parameter_error",
+    "invalid_request_body",
+    "invalid_argument",
+    "INVALID_ARGUMENT",
+    "invalid_params",
+];
+
+/// The text without such keys and kinds.
 pub(super) fn without_keys(text: &str) -> String {
+    let text = KINDS.iter().fold(String::from(text), |text, kind| text.replace(kind, ""));
     let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
+    let mut rest = text.as_str();
     while let Some(at) = rest.find(['"', '\'']) {
         let quote = &rest[at..=at];
         let after = &rest[at + 1..];
@@ -141,7 +185,8 @@ pub(super) fn status(text: &str) -> Option<u16> {
                 joint.trim_end().ends_with(['[', '<', '(']) && text[at..].starts_with([']', '>', ')']);
             let is_told = BEFORE_STATUS.iter().any(|word| before.eq_ignore_ascii_case(word));
             let is_whole = joint.chars().all(|c| " :\"'=#-\n".contains(c));
-            if before.is_empty() || opens || is_told && is_whole {
+            let is_named = REASONS.iter().any(|reason| text[at..].starts_with(reason));
+            if before.is_empty() || opens || is_named || is_told && is_whole {
                 found = Some(number);
             }
         }
