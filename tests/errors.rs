@@ -122,15 +122,14 @@ fn shares(name: &str) -> impl Fn(Verdict) -> usize {
 #[test]
 fn most_errors_are_read_and_few_of_them_wrongly() {
     let looked = shares("looked.tsv");
-    assert!(looked(Verdict::Right) >= 980 && looked(Verdict::Wrong) <= 5 && looked(Verdict::WrongSide) <= 5);
+    assert!(looked(Verdict::Right) >= 970 && looked(Verdict::Wrong) <= 6 && looked(Verdict::WrongSide) <= 7);
     let unlooked = shares("unlooked.tsv");
-    assert!(unlooked(Verdict::Right) >= 900);
+    assert!(unlooked(Verdict::Right) >= 980);
     assert!(unlooked(Verdict::Wrong) + unlooked(Verdict::WrongSide) <= 20);
     assert!(unlooked(Verdict::WrongSide) <= 5);
-    // What must be reached is 900, 10 and 5.
     let fresh = shares("fresh.tsv");
-    assert!(fresh(Verdict::Right) >= 900);
-    assert!(fresh(Verdict::Wrong) <= 20 && fresh(Verdict::WrongSide) <= 20);
+    assert!(fresh(Verdict::Right) >= 950);
+    assert!(fresh(Verdict::Wrong) <= 12 && fresh(Verdict::WrongSide) <= 6);
 }
 
 /// What `recover` does, and what `explain` says, must agree.

@@ -180,6 +180,22 @@ fn a_session_that_is_too_long_is_to_be_recovered() {
     );
 }
 
+/// Waiting does not help a request that is larger than a minute's limit by itself.
+#[test]
+fn a_request_over_the_limit_of_a_minute_is_to_be_shortened() {
+    let dir = Dir::new();
+    let said = |used: &str| {
+        let text = format!(
+            "413 Request too large for model `gpt-oss` on tokens per minute (TPM): Limit 8000,{used}, please reduce"
+        );
+        dir.tailor(&["explain", &text]).text()
+    };
+    let alone = said(" Requested 12043");
+    assert!(alone.contains("tailor recover") && !alone.contains("nothing to do"), "{alone}");
+    let shared = said(" Used 7000, Requested 2043");
+    assert!(shared.contains("Wait,") && shared.contains("nothing to do"), "{shared}");
+}
+
 /// Errors that are not about a file have no rule.
 #[test]
 fn a_class_without_a_rule_is_not_called_one() {

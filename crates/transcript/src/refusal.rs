@@ -23,7 +23,7 @@ pub use families::FAMILIES;
 pub use family::{Blame, Family};
 pub use place::{Place, Unit};
 
-use crate::model::overflow::{Cause, classify};
+use crate::model::overflow::{Cause, classify, is_over_minute};
 use alloc::string::String;
 use pattern::{Facts, fits, folded};
 
@@ -69,6 +69,8 @@ pub fn read(text: &str) -> Refusal {
         .or_else(|| inner.and_then(|inner| hint(inner, facts)))
         .or_else(|| hint(&whole, facts))
         .or_else(|| setting(root));
+    let alone = family.is_some_and(|family| family.name == "rate") && is_over_minute(&text);
+    let family = if alone { named(families::MINUTE) } else { family };
     let role = ROLES.iter().find(|(_, texts)| is_told(texts, &whole, facts)).map(|(role, _)| *role);
     Refusal { family, place, status, role }
 }
@@ -95,7 +97,11 @@ fn is_told(patterns: &[&str], text: &str, facts: Facts) -> bool {
 /// The family of a place in the request's settings.
 fn setting(root: Option<Blame>) -> Option<&'static Family> {
     root.filter(|root| *root == Blame::Elsewhere)?;
-    FAMILIES.iter().find(|family| family.name == "setting")
+    named("setting")
+}
+
+fn named(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.name == name)
 }
 
 /// The family of an error.

@@ -396,7 +396,8 @@ fn error(known: &'static Family, text: &str, ask: &mut Ask<'_>) -> CommandResult
     let names: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.code(), rule.name())).collect();
     let names = names.join(", ");
     if known.blame == Blame::Elsewhere {
-        ask.say(&format!("{} The session has nothing to do with it. {}", known.what, known.advice));
+        let fix = if known.fix.is_empty() { "The session has nothing to do with it." } else { known.fix };
+        ask.say(&format!("{} {fix} {}", known.what, known.advice));
         return Ok(ExitStatus::Clean);
     }
     ask.say(&format!("{}\n\n", known.what));

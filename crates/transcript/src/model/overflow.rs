@@ -136,6 +136,7 @@ const PROXY: &[&str] = &[
 /// assert_eq!(classify("maximum context length is 8192 tokens"), Cause::ContextOverflow);
 /// assert_eq!(classify("403 forbidden — blocked by firewall"), Cause::ProxyRejection);
 /// assert_eq!(classify("403 Forbidden: invalid_api_key"), Cause::Other);
+/// assert_eq!(classify("on tokens per minute (TPM): Limit 8000, Requested 12043"), Cause::ContextOverflow);
 /// assert_eq!(classify("429 rate limit: reduce max_tokens, 8,000 output tokens would be exceeded"), Cause::Other);
 /// ```
 pub fn classify(error: &str) -> Cause {
@@ -145,6 +146,8 @@ pub fn classify(error: &str) -> Cause {
     let loose = || any(LOOSE) || (text.contains("max_tokens") && text.contains("exceed"));
     if (code(&["403"]) || text.contains("forbidden")) && any(PROXY) {
         Cause::ProxyRejection
+    } else if is_over_minute(error) {
+        Cause::ContextOverflow
     } else if any(PAYLOAD) {
         Cause::PayloadTooLarge
     } else if any(OVERFLOW) {
@@ -159,6 +162,17 @@ pub fn classify(error: &str) -> Cause {
         Cause::Other
     }
 }
+
+/// Whether one request has more tokens than a minute may have, so that waiting does not help: "tokens per minute (TPM):
+/// Limit 8000, Requested 12043" (Groq, `OpenAI`). Where others used the limit up, the request alone is below it.
+pub(crate) fn is_over_minute(error: &str) -> bool {
+    let (limit, requested) = (number_after(error, &[MINUTE_LIMIT]), number_after(error, &[MINUTE_REQUESTED]));
+    error.to_lowercase().contains("tokens per min")
+        && limit.zip(requested).is_some_and(|(most, own)| own > most)
+}
+
+const MINUTE_LIMIT: &str = "): limit ";
+const MINUTE_REQUESTED: &str = ", requested ";
 
 /// Whether a number is in a text, and not as part of a longer word.
 fn has_word(text: &str, number: &str) -> bool {
@@ -190,7 +204,8 @@ pub fn window_named(error: &str) -> Option<u64> {
         "available context size (",
         "exceeds the limit of ",
     ];
-    number_after(error, BEFORE)
+    let minute = is_over_minute(error).then(|| number_after(error, &[MINUTE_LIMIT])).flatten();
+    minute.or_else(|| number_after(error, BEFORE))
 }
 
 /// How many tokens the refused request had, if the error text says so.
@@ -213,6 +228,7 @@ pub fn tokens_named(error: &str) -> Option<u64> {
         "(requested: ",
         "context limit: ",
         "the request (",
+        MINUTE_REQUESTED,
     ];
     number_after(error, BEFORE)
 }

@@ -132,7 +132,9 @@ const ROWS: &[Row] = &[
         family: "rate", things: "请求|速率|频率|并发|配额", faults: &["上限|限制|频繁|过快|用尽"]
     },
     Row {
-        family: "login", things: "密钥|令牌|认证|权限|key", faults: &["无|失败|不足|缺失|过期|错误"]
+        family: "login",
+        things: "密钥|令牌|认证|权限|账号|分组|key",
+        faults: &["无|失败|不足|缺失|过期|错误|禁用|封禁"],
     },
     Row { family: "model", things: "模型", faults: &["不存在|未上架|不支持|下线"] },
     Row {
@@ -172,6 +174,7 @@ const ROWS: &[Row] = &[
         ],
     },
     Row { family: "network", things: "connect|reach", faults: &["unable|could not|cannot|failed"] },
+    Row { family: "network", things: "request body", faults: &["failed to read|could not read"] },
     Row {
         family: "network",
         things: "request|client|read|operation|call|agent",
@@ -204,13 +207,15 @@ const ROWS: &[Row] = &[
                  instructions|option|flag|config|configuration|processor|converter|training stage|file types|\
                  streaming|val size|verbosity|parallel tool calls|max tokens|max completion tokens|max output tokens|\
                  thinking budget|service tier|mcp|function calling|tool calling|packing|strategy|chat template|region|\
-                 eot token|session turns|turns|dataset info|minimum|number of tools|tools|toolconfig|tool config|plugin|extension|skill|json mode|beta|n ctx|num ctx",
+                 eot token|session turns|turns|dataset info|minimum|number of tools|tools|toolconfig|tool config|tool type|tool spec|plugin|extension|skill|json mode|beta|n ctx|num ctx",
         faults: &[REFUSED, "exceeded|reached|too small|not yet"],
     },
     Row {
         family: "setting",
         things: "provider|providers|agent|client|capability",
-        faults: &["configure at least|not configured|no default|does not support"],
+        faults: &[
+            "configure at least|not configured|no default|does not support|not provided|not specified|not set",
+        ],
     },
     Row {
         family: "length",
@@ -240,6 +245,11 @@ const ROWS: &[Row] = &[
         family: "training",
         things: "example|examples|sample|samples|row|rows|dataset|datasets|jsonl|turn|tokenizer",
         faults: &[REFUSED, "abnormal|skipping|empty|null|audit|not in"],
+    },
+    Row {
+        family: "overload",
+        things: "model output|model response|llm output|response|completion",
+        faults: &["does not contain|did not contain|no json|contains no|not json"],
     },
     Row {
         family: "overload",
@@ -292,6 +302,9 @@ mod tests {
             ("the context of 5 tokens is longer than the model takes", Some("length")),
             ("the key. It was revoked", None),
             ("monkey revoked", None),
+            ("the tools exceeded 128", Some("setting")),
+            ("these keys were revoked by limiters", Some("login")),
+            ("a keyboard was revoked", None),
         ] {
             let of = family(&folded(text), Facts::default());
             assert_eq!(of.map(|family| family.name), found, "{text}");

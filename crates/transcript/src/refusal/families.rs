@@ -7,6 +7,9 @@
 
 use super::family::{Blame, Family, NONE};
 
+/// The family of a request that is over the limit of a minute by itself.
+pub(super) const MINUTE: &str = "minute-limit";
+
 /// See the module.
 pub static FAMILIES: &[Family] = &[
     Family {
@@ -947,7 +950,7 @@ pub static FAMILIES: &[Family] = &[
             "invalid json format in (tool|function)",
             "invalid message count",
             "invalid role",
-            "keyerror: (messages|from|conversations|role|content|instruction|value|prompt|text)",
+            "keyerror: (tool|user|assistant|none|messages|from|conversations|role|content|instruction|value|prompt|text)",
             "invalid (file )?format on line",
             "invalid file format",
             "line #: last message",
@@ -975,7 +978,7 @@ pub static FAMILIES: &[Family] = &[
             "(messages|conversations|prompt) (column|key|field)",
             "records in the json",
         ],
-        hints: &["(fine-tun|finetun)", "column names", "training data", "read records in"],
+        hints: &["(fine-tun|finetun)", "column names", "training data", "read records in", "dataset"],
         codes: &["D1", "D2", "D3", "D4", "B9", "M7", "M8", "B1", "B2", "B4", "S1", "L5"],
         what: "A row of a training set is not what the trainer expects: its JSON, its roles, or the form of its calls.",
         fix: "tailor scan FILE names the rows; tailor fix repairs those where the value can be told.",
@@ -984,7 +987,12 @@ pub static FAMILIES: &[Family] = &[
     },
     Family {
         name: "deadline",
-        says: &["deadline exceeded", "*deadlineexceeded", "context cancel"],
+        says: &[
+            "deadline exceeded",
+            "*deadlineexceeded",
+            "context cancel",
+            "(request|operation) (timeout|timed out)",
+        ],
         blame: Blame::Elsewhere,
         what: "The time that the agent, or a server on the way, gives a request ran out.",
         advice: "Send the message again; if it keeps failing, raise the agent's time limit.",
@@ -1024,6 +1032,16 @@ pub static FAMILIES: &[Family] = &[
         what: "The account has no credit left.",
         advice: "Check plan and billing with the provider.",
         source: "Anthropic, OpenAI, OpenRouter, DeepSeek, Zhipu, DashScope, Factory",
+        ..NONE
+    },
+    Family {
+        // `read` tells it from the next one by the numbers.
+        name: MINUTE,
+        blame: Blame::Elsewhere,
+        what: "One request of this session has more tokens than the account may send in a minute, so waiting does not help.",
+        fix: "tailor recover --error 'TEXT' FILE shortens the session until a request is below that limit; TEXT is this error.",
+        advice: "Or raise the limit: another plan, or another model.",
+        source: "Groq, OpenAI",
         ..NONE
     },
     Family {
@@ -1089,7 +1107,7 @@ pub static FAMILIES: &[Family] = &[
             "(is|are) blank",
             "text field in the contentblock",
             "at least one (part|content|character|parts)",
-            "at least 1 character",
+            "at least (1|one) (character|token|word|message|content)",
             "is a required field",
             "either content or tool calls",
             "must have (either|content)",
@@ -1274,9 +1292,6 @@ pub static FAMILIES: &[Family] = &[
             "tokens > # maximum",
             "ran out of room",
             "auto-compaction could not recover",
-            "during compaction",
-            "compact * (failed|too long)",
-            "remote compact task",
             "unable to trim",
             "shorter input",
             "shorten (your|the) (prompt|input|conversation|message|history)",
@@ -1302,7 +1317,16 @@ pub static FAMILIES: &[Family] = &[
             "length of all messages",
             "total length",
         ],
-        hints: &["超出", "token count", "超限", "*context (window|length|size)", "*contextwindow"],
+        hints: &[
+            "超出",
+            "token count",
+            "超限",
+            "*context (window|length|size)",
+            "*contextwindow",
+            "during compaction",
+            "compact* (failed|too long)",
+            "remote compact task",
+        ],
         codes: &["S1", "S2", "S3"],
         what: "The conversation does not fit into the model's window, often because of a few results.",
         fix: "tailor fix FILE shortens long results; --cut-results says to what.",
@@ -1535,7 +1559,8 @@ pub static FAMILIES: &[Family] = &[
     },
     Family {
         name: "template",
-        says: &["chat template", "unknown test", "parser error", "jinja", "no template argument"],
+        says: &["unknown test", "parser error", "jinja", "no template argument"],
+        hints: &["chat template"],
         blame: Blame::Elsewhere,
         what: "The model's prompt template is missing, or does not work in this program.",
         advice: "Update the server or the model's files, or choose another template.",
@@ -1584,10 +1609,12 @@ pub static FAMILIES: &[Family] = &[
             "threads model provider",
             "extra fields not permitted",
             "validationerror: # validation error for settings",
-            "(temperature|top p|top k|tool choice|tool config|max tokens|max completion tokens|max output tokens|response format|reasoning effort|reasoning.effort|stream|parallel tool calls|stop sequences|logprobs|seed|thinking budget|thinking level|verbosity|service tier|store) * (must|should|is not|not supported|not allowed|unsupported|invalid|only|does not|cannot|deprecated|required|is only|restricted|incompatible|may only|needs)",
+            "(temperature|top p|top k|tool choice|tool config|max tokens|max completion tokens|max output tokens|response format|reasoning effort|reasoning.effort|parallel tool calls|stop sequences|logprobs|seed|thinking budget|thinking level|verbosity|service tier) * (must|should|is not|not supported|not allowed|unsupported|invalid|only|does not|cannot|deprecated|required|is only|restricted|incompatible|may only|needs)",
             "(unsupported|unknown|unexpected|unrecognized) * (parameter|param|argument)",
             "(invalid|missing) * (parameter|param|argument)(:|s:| )",
             "maximum output tokens",
+            "must be (set to )?(true|false)",
+            "(stream|streaming|store) (must|should|is not|is only|not supported)",
             "(function|tool) * (schema|definition|declaration|parameters|format)",
             "(too many|at most #|more than #|maximum of #) (tools|functions)",
             "tool (names|definitions)",

@@ -204,7 +204,7 @@ fn path(text: &str, at: usize, root: &str, unit: Unit) -> Option<Place> {
         let rest = &text[end..];
         let joint = if unit == Unit::Setting && root != "body" { plain_joint(rest) } else { joint(rest) };
         // `"input.5.type","message"` are two texts.
-        let is_plain = end > start && !text[start..].starts_with([',', '"', '\'']);
+        let is_plain = !before.is_some_and(|c| "\"'`".contains(c));
         let joint = if is_plain && rest[..joint].contains(',') { 0 } else { joint };
         let word: &str = rest[joint..].split(|c| !is_word(c)).next().unwrap_or_default();
         if joint == 0 || word.is_empty() || word.starts_with('-') {

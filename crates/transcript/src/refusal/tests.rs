@@ -216,6 +216,39 @@ fn the_status_rules_out_what_it_does_not_fit() {
     }
 }
 
+/// What stands around an error is no word of it: an address, a file of a trace, a kind, a polite request, the time.
+#[test]
+fn what_stands_around_decides_nothing() {
+    for (text, name) in [
+        ("https://a.example/chat/completions not found, verify your API base", Some("model")),
+        ("KeyError: 'x' File \"/x/chat_template.py\", line 57", None),
+        ("{'message': 'Empty y', 'type': 'invalid_parameter_error'}", None),
+        ("Unable to process input image. Please retry", Some("image")),
+        ("Failed to connect to API: 400 Bad Request {}", None),
+        ("context deadline exceeded", Some("deadline")),
+        ("Error during compaction: the response did not contain valid text content", Some("overload")),
+        ("an address /v1 of ws://x", None),
+    ] {
+        assert_eq!(find(text).map(|family| family.name), name, "{text}");
+    }
+}
+
+/// Where the place says that a setting is refused, no other family is asked, even one that says nothing.
+#[test]
+fn a_setting_is_told_by_its_place() {
+    for (text, name) in [
+        ("Unknown name \"const\" at 'tools[0].function_declarations[4]': Cannot find field", Some("setting")),
+        ("stop: Input should be a valid list", Some("setting")),
+        ("body.messages.2.assistant.refusal: Extra inputs are not permitted", Some("field")),
+        ("messages.0.content.0.type: Input should be 'text'", Some("block")),
+        ("messages.0.role: Input should be 'user'", Some("role-order")),
+        ("{\"message\":\"invalid request body\",\"code\":\"x\"}", None),
+        ("{\"field\":\"input.56.type\",\"message\":\"Invalid input type 'x'\"}", Some("block")),
+    ] {
+        assert_eq!(find(text).map(|family| family.name), name, "{text}");
+    }
+}
+
 /// What a text says is not read from the names of the fields around it.
 #[test]
 fn keys_of_an_envelope_are_no_words() {

@@ -7,7 +7,8 @@ use alloc::string::String;
 const END_BYTES_MAX: usize = 2048;
 
 /// How lines of stack traces begin, and how long they are.
-const FRAMES: &[&str] = &["at ", "File \""];
+const FRAME: &str = "File \"";
+const FRAMES: &[&str] = &["at ", FRAME];
 const FRAME_BYTES_MAX: usize = 300;
 
 /// Keys under which the innermost of nested errors says what is wrong.
@@ -104,7 +105,13 @@ fn without_escapes(text: &str) -> String {
 /// With the last part of an address only: what stands before it, such as `chat` and `docs`, is no word of the error.
 fn without_addresses(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
+    // A frame of a trace whose line breaks are gone names a file too.
+    let text = text.split(FRAME).enumerate().map(|(n, part)| match part.split_once('"') {
+        Some((file, after)) if n > 0 && !file.contains(' ') => after,
+        _ => part,
+    });
+    let text: String = text.collect();
+    let mut rest = text.as_str();
     while let Some(at) = rest.find("://") {
         let start = rest[..at].trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
         plain.push_str(&rest[..start]);
