@@ -211,6 +211,8 @@ fn the_status_rules_out_what_it_does_not_fit() {
             Some("no-call"),
         ),
         ("HTTP 400: upstream error", None),
+        ("tokens per minute (TPM): Limit 8000, Used 7000, Requested 2043", Some("rate")),
+        ("tokens per minute (TPM): Limit 8000, Requested 12043", Some("minute-limit")),
     ] {
         assert_eq!(find(text).map(|family| family.name), name, "{text}");
     }
@@ -226,6 +228,7 @@ fn what_stands_around_decides_nothing() {
         ("Unable to process input image. Please retry", Some("image")),
         ("Failed to connect to API: 400 Bad Request {}", None),
         ("context deadline exceeded", Some("deadline")),
+        (r#"{"message":"Provider returned error","raw":"{\"message\":\"at most 1 image\"}"}"#, Some("image")),
         ("Error during compaction: the response did not contain valid text content", Some("overload")),
         ("an address /v1 of ws://x", None),
     ] {
