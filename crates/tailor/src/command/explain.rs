@@ -349,14 +349,12 @@ fn unknown(known: Option<&'static Family>, what: &str, ask: &mut Ask<'_>) -> Com
         eprint_message("the text is empty: pass the whole text of an error");
     // A text with a space is not a name.
     } else if what.contains(char::is_whitespace) {
+        let scan = match file {
+            Some(_) => "If the scan below",
+            None => "`tailor scan FILE` checks a session whatever the error is; if it",
+        };
         let report = "finds nothing and the session still fails, please report the error text";
-        eprint_message(&match file {
-            Some(_) => format!("I don't recognise this error message. If the scan below {report}"),
-            None => format!(
-                "I don't recognise this error message. `tailor scan FILE` checks a session whatever the error is; \
-                 if it {report}"
-            ),
-        });
+        eprint_message(&format!("I don't recognise this error message. {scan} {report}"));
     } else {
         let profiles = PROFILES.iter().map(|profile| profile.name);
         let names: Vec<&str> = rules().into_iter().chain(profiles).collect();
