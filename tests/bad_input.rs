@@ -395,12 +395,11 @@ fn lines_that_are_no_transcript() {
 
 #[test]
 fn one_document_is_told_as_that() {
-    let session = r#"{"sessionId":"s","messages":[{"id":"1","type":"user","content":"list files"}]}"#;
     let pretty = "{\n  \"sessionId\": \"s\",\n  \"messages\": [\n    {\n      \"type\": \"user\",\n      \"content\": \"a\"\n    }\n  ]\n}\n";
     let unclear = "[\n{\"role\":\"user\",\"content\":\"list files\",\"topic\":1}\n]\n";
     // Longer than what is read at a time.
     let long = format!("[{}{{\"a\":1}}]", "{\"role\":\"user\"},\n".repeat(200_000));
-    for document in [session, pretty, unclear, "[]", "\n [1, 2]\n", &long] {
+    for document in [pretty, unclear, "[]", "\n [1, 2]\n", &long] {
         check_untouched(document, "unsupported", &[]);
         let dir = Dir::new();
         dir.write("s.jsonl", document);
@@ -408,8 +407,10 @@ fn one_document_is_told_as_that() {
         assert_reason(&run, "unsupported", "one JSON document");
         assert_eq!(run.status, 2);
     }
-    // Several values, an incomplete one, or nothing that holds records.
+    // A row of data, several values, an incomplete one, or nothing that holds records.
     for other in [
+        "{\"sessionId\":\"s\",\"messages\":[{\"id\":\"1\",\"type\":\"user\",\"content\":\"list files\"}]}",
+        "\n{\"a\":1}",
         "{\"a\":1}\n",
         "{\"a\":1}\n{\"b\":2}\n",
         "{\"a\":\n{\"b\":2}\n",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use transcript::format::FORMATS;
 use transcript::judge::{Judge, Judgement};
 use transcript::rule::RULES;
-use transcript::{Policy, Situation, mend};
+use transcript::{Policy, Situation, examine, mend};
 
 /// Ways to write messages as one document.
 const SHAPES: &[(&str, &str, &str)] = &[
@@ -67,6 +67,24 @@ fn a_document_is_mended_as_its_messages_are_as_lines() {
         }
     }
     assert!(compared > 150 && changed > 60, "{compared} compared, {changed} changed");
+}
+
+/// An agent's own records are in lines, and what holds them as a document is not its file.
+#[test]
+fn records_of_agents_are_no_document() {
+    let of_agents = |name: &str| FORMATS.iter().any(|format| format.name == name && !format.is_bare());
+    let mut count = 0;
+    for fixture in Fixture::all() {
+        if of_agents(fixture.name.split('/').next().unwrap())
+            && let Some(lines) = messages(&fixture.input)
+        {
+            let document = format!("[\n{}\n]\n", lines.join(",\n"));
+            let found = examine(&document.as_bytes(), &Policy::default()).unwrap().facts;
+            assert!(found.format.is_none_or(|format| format.is_bare()), "{}", fixture.name);
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count}");
 }
 
 #[test]

@@ -120,6 +120,33 @@ fn root_puts_sessions_back_as_the_owner_of_the_folder() {
     assert_eq!(restored(), (2, false));
 }
 
+/// An original that the owner of a copy may not see is still there.
+#[test]
+fn undoing_a_copy_leaves_another_users_run_as_it_is() {
+    let Some((dir, _)) = of_mallory(|_, _| ()) else { return };
+    let private = dir.home().join("alice");
+    let (original, copy) = (private.join("s.jsonl"), dir.path("copy.jsonl"));
+    fs::create_dir(&private).unwrap();
+    fs::write(&original, BROKEN).unwrap();
+    make_old(&original);
+    for path in [&private, &original] {
+        lchown(path, Some(ALICE), Some(ALICE)).unwrap();
+    }
+    fs::set_permissions(&private, Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(dir.tailor(&["fix", original.to_str().unwrap()]).status, 0);
+    fs::copy(&original, &copy).unwrap();
+    lchown(&copy, Some(MALLORY), Some(MALLORY)).unwrap();
+    let runs = dir.home().join(".state/tailor/runs");
+    let name = &names_in(&runs.join(&names_in(&runs)[0]))[0];
+    let run = name.strip_suffix(".undo").unwrap();
+    for (path, run) in [(&copy, &["--run", run][..]), (&original, &[])] {
+        make_old(path);
+        let undone = dir.tailor(&[&["undo"], run, &[path.to_str().unwrap()]].concat());
+        assert_eq!(undone.status, 0, "{path:?}: {}{}", undone.text(), undone.stderr);
+        assert_eq!(fs::read_to_string(path).unwrap(), BROKEN);
+    }
+}
+
 #[test]
 fn a_link_of_another_user_is_not_followed() {
     let Some((dir, _)) = of_mallory(|dir, _| drop(dir.write("own/s.jsonl", BROKEN))) else { return };

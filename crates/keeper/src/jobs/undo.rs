@@ -236,9 +236,9 @@ fn restore_and_record(
         snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, Some(swap)))
     };
     let done = replace(snapshot, &text, vault, keep, enter)?;
-    // If the run was over another file that still exists, its record stays as it is for that file.
+    // If the run was over another file that still exists, or may, its record stays as it is for that file.
     let of = &runs.target.path;
-    if *of == snapshot.path || !of.exists() {
+    if *of == snapshot.path || of.try_exists().is_ok_and(|exists| !exists) {
         vault.undone(&runs.target);
     }
     Ok(done)

@@ -23,11 +23,10 @@ pub(super) fn read(
     mut visitor: Option<&mut dyn Visitor>,
 ) -> Result<Scanned, Fault> {
     let mut read = Scanned::default();
-    let is_row = is_row(source, document)?;
     read.transcript.bytes = source.len();
     read.transcript.is_document = true;
     let mut place = LineCounter::default();
-    let list = list(document).filter(|_| !is_row);
+    let list = list(document);
     let messages: Vec<Value<'_>> = list.into_iter().flat_map(Value::items).filter(is_object).collect();
     read.votes = votes(source, &messages)?;
     read.format = told.or_else(|| read.votes.format().filter(|format| format.is_bare()));
@@ -53,7 +52,7 @@ pub(super) fn read(
 }
 
 /// Whether it is an object on one line: a row of data, which others may follow.
-fn is_row(source: &dyn Source, document: &Doc) -> Result<bool, Fault> {
+pub(super) fn is_row(source: &dyn Source, document: &Doc) -> Result<bool, Fault> {
     let Some(root) = document.root().filter(is_object) else { return Ok(false) };
     let mut place = LineCounter::default();
     Ok(place.line_of(source, root.span().start)? == place.line_of(source, root.span().end)?)

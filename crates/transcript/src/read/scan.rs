@@ -326,12 +326,12 @@ impl Scanner<'_> {
     pub fn finish_whole(mut self, source: &dyn Source) -> Result<Scanned, Fault> {
         self.end_input();
         let Self { read, told, visitor, .. } = self;
-        // A whole object on one line is a row, of which there is only one.
-        let is_row = read.transcript.lines == 1 && read.transcript.damage.is_empty();
-        let is_asked = !is_row && may_be_document(&read);
-        match is_asked.then(|| json::document(source)).transpose()?.flatten() {
-            Some(document) => document::read(source, &document, told, visitor),
-            None => Ok(finished(read, source.len())),
+        let document = may_be_document(&read).then(|| json::document(source)).transpose()?.flatten();
+        match document {
+            Some(document) if !document::is_row(source, &document)? => {
+                document::read(source, &document, told, visitor)
+            }
+            _ => Ok(finished(read, source.len())),
         }
     }
 

@@ -20,6 +20,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use transcript::{Finding, Severity, examine_read};
@@ -228,7 +229,8 @@ fn openclaws_own_lock_keeps_us_out_and_is_left_free() {
     let lock = crate::stores::alone::openclaws_lock(&file).unwrap();
     assert!(lock.starts_with("/tmp"), "{lock:?}");
     assert!(lock.file_name().unwrap().to_str().unwrap().starts_with("gateway-lifecycle."));
-    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    // Private, as OpenClaw makes it.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(lock.parent().unwrap()).unwrap();
     let gateway = Connection::open(&lock).unwrap();
     gateway.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let before = all(&file);
