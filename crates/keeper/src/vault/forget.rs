@@ -11,7 +11,6 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::PathBuf;
 use std::sync::Arc;
 use transcript::policy::OwnSecret;
 use transcript::secret::SecretByHash;
@@ -41,7 +40,7 @@ impl Vault {
     pub fn forget(&self, digits: &str) -> Result<Forgotten, Error> {
         const VERB: &str = "forget the text";
         let fail = |cause| Error::new(self.root(), VERB, cause);
-        let id = self.only(digits)?;
+        let id = self.only(digits).map_err(|error| self.damaged(VERB).unwrap_or(error))?;
         let mut forgotten = Forgotten { id, runs: 0 };
         let Some(root) = Folder::at(self.root()).map_err(fail)? else { return Ok(forgotten) };
         // No run and no `gc` may use the vault meanwhile.
@@ -49,11 +48,7 @@ impl Vault {
         lock.lock().map_err(fail)?;
         let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(forgotten) };
         remove_unfinished(&runs).map_err(fail)?;
-        let mut failed = aside(&runs).map_err(fail)?.map(|path| {
-            let cause =
-                io::Error::other("gc moved it aside because it is damaged, and the text may be in it");
-            Error::new(&path, VERB, cause).with_way_out("delete that file, and the text is gone")
-        });
+        let mut failed = damaged(&runs, VERB).map_err(fail)?;
         let (mut sessions, mut wiped) = (HashSet::new(), HashSet::new());
         let mut each = |wipe: &mut dyn FnMut(&Folder, &str, &str) -> io::Result<bool>| -> Result<(), Error> {
             for (run, name) in all_names(&runs).map_err(fail)? {
@@ -104,7 +99,7 @@ impl Vault {
         let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(fail)?;
         lock.lock().map_err(fail)?;
         let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(0) };
-        let (mut count, mut failed) = (0, None);
+        let (mut count, mut failed) = (0, damaged(&runs, VERB).map_err(fail)?);
         if !is_dry {
             remove_unfinished(&runs).map_err(fail)?;
         }
@@ -120,6 +115,11 @@ impl Vault {
             }
         }
         failed.map_or(Ok(count), Err)
+    }
+
+    /// Why a text may be in the vault that no run names.
+    fn damaged(&self, verb: &'static str) -> Option<Error> {
+        damaged(&self.all_runs().ok()??, verb).ok()?
     }
 }
 
@@ -176,12 +176,15 @@ fn remove_unfinished(runs: &Folder) -> io::Result<()> {
     Ok(())
 }
 
-/// A damaged file that was moved aside.
-fn aside(runs: &Folder) -> io::Result<Option<PathBuf>> {
+/// An error that names a damaged file that was moved aside, if there is one.
+fn damaged(runs: &Folder, verb: &'static str) -> io::Result<Option<Error>> {
     for folder in runs.names()? {
         let Some(folder) = runs.child(&folder)? else { continue };
         if let Some(name) = folder.names()?.iter().find(|name| name.ends_with(DAMAGED)) {
-            return Ok(Some(folder.path_of(name)));
+            let cause =
+                io::Error::other("gc moved it aside because it is damaged, and the text may be in it");
+            let error = Error::new(&folder.path_of(name), verb, cause);
+            return Ok(Some(error.with_way_out("delete that file, and the text is gone")));
         }
     }
     Ok(None)

@@ -277,9 +277,13 @@ fn a_record_that_cannot_be_read_is_not_removed() {
         if !stays {
             assert_eq!(fs::read(&aside).unwrap(), bytes, "{what}");
             let id = blake3::hash(b"0123456789").to_string();
+            let unknown = vault.forget(&id).map(drop);
             write(&vault).landed();
-            let error = vault.forget(&id).unwrap_err().to_string();
-            assert!(error.contains(".damaged"), "{what}: {error}");
+            let secret = vault.forget_secret("0123456789abcdef", &[], true).map(drop);
+            for forgotten in [unknown, vault.forget(&id).map(drop), secret] {
+                let error = forgotten.unwrap_err().to_string();
+                assert!(error.contains(".damaged"), "{what}: {error}");
+            }
         }
     }
     // A disk that fails says nothing about the bytes.

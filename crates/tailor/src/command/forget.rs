@@ -98,15 +98,14 @@ fn forget_secret(
     hash: &str,
     own: &[OwnSecret],
 ) -> ExitStatus {
-    let is_dry = forget.dry_run;
-    let runs = match vault.forget_secret(hash, own, is_dry) {
-        Ok(runs) => runs,
-        Err(error) => return failed(&error),
-    };
-    let secret = SecretByHash::new(hash, own);
-    let generations = match keeper.forget(&|kept| secret.texts_in(kept), is_dry) {
-        Ok(generations) => generations,
-        Err(error) => return failed(&error),
+    let (is_dry, secret) = (forget.dry_run, SecretByHash::new(hash, own));
+    // What one of them cannot read does not keep it in the other.
+    let runs = vault.forget_secret(hash, own, is_dry);
+    let generations = keeper.forget(&|kept| secret.texts_in(kept), is_dry);
+    let (runs, generations) = match (runs, generations) {
+        (Ok(runs), Ok(generations)) => (runs, generations),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => return failed(&error),
+        (Err(error), Err(other)) => return failed(&error).max(failed(&other)),
     };
     if forget.json.is_json() {
         return print_json(&SecretLine { kind: "secret-forgotten", secret_hash: hash, runs, generations });
