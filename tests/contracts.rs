@@ -494,7 +494,7 @@ fn scan_for_a_trainer_names_rows_and_columns() {
     let line: serde_json::Value = serde_json::from_str(&scan(&["verl", "--json"]).text()).unwrap();
     let wanted = serde_json::json!({"group": "may-be-refused", "about": "no-assistant", "rows": [2, 4]});
     for (key, value) in wanted.as_object().unwrap() {
-        assert_eq!(&line["objections"][0][key], value, "{line}");
+        assert_eq!(&line["row_objections"][0][key], value, "{line}");
     }
     assert_eq!(
         (&line["type"], &line["verdict"], &line["rows_total"]),

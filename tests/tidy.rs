@@ -15,10 +15,10 @@ const PACKAGES_MAX: usize = 220;
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
     ("keeper", 21_830),
-    ("python", 1_425),
+    ("python", 1_610),
     ("spans", 2_295),
     ("tailor", 16_400),
-    ("transcript", 37_220),
+    ("transcript", 37_260),
     ("watch", 4_300),
 ];
 
@@ -134,7 +134,7 @@ fn long_functions_are_found() {
 
 /// Words of the pages in a folder and below it, the root's without those of folders. What has no letter or digit, such as the
 /// bars of a table, is no word. A change may lower a number; whoever raises one gives the reason in the commit.
-const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_972), ("docs", 30_620)];
+const DOC_WORDS_MAX: &[(&str, usize)] = &[("", 7_972), ("docs", 30_640)];
 
 #[test]
 fn the_docs_do_not_grow_unnoticed() {

@@ -274,7 +274,7 @@ def verdicts(trainer, all_rows):
     done = subprocess.run([TAILOR, "scan", "--for", trainer, "--json", "-"], input=text, capture_output=True, text=True, check=False)
     report = json.loads(done.stdout)
     said = defaultdict(set)
-    for objection in report["objections"]:
+    for objection in report["row_objections"]:
         for row in objection["rows"]:
             said[row - 1].add((objection["group"], objection["about"]))
     return said

@@ -35,6 +35,8 @@ pub(crate) enum SessionRows {
     Distinct(Box<SessionRows>, Vec<Option<usize>>),
     /// Conversations.
     Nested(RecordBatch),
+    /// Rows of data, with all their columns.
+    Whole(RecordBatch),
     /// Some of them as lines, and which row is the first.
     Written(RowLines, usize),
     /// Rows of nothing but null.
@@ -77,6 +79,31 @@ impl Columns {
             NESTED.iter().find(|(name, _)| name == field.name()).map_or(&[][..], |(_, beside)| beside);
         let beside = beside.iter().filter_map(|name| place(name));
         Ok(Self(std::iter::once(found).chain(beside).collect()))
+    }
+
+    /// Rows with all their columns but those with bytes, or those of a column of texts, which hold a row each.
+    pub(crate) fn whole(fields: &[FieldRef], asked: Option<&str>) -> Result<Self, String> {
+        if asked.is_some() || fields.len() == 1 && is_text(fields[0].data_type()) {
+            return Self::find(fields, asked);
+        }
+        Ok(Self((0..fields.len()).filter(|&at| !holds_binary(fields[at].data_type())).collect()))
+    }
+
+    /// Rows of these columns.
+    pub(crate) fn whole_rows(&self, batch: &StructArray) -> Result<SessionRows, ArrowError> {
+        let columns: Vec<ArrayRef> = self.0.iter().map(|&at| batch.columns()[at].clone()).collect();
+        if let [only] = &columns[..]
+            && is_text(only.data_type())
+        {
+            return SessionRows::from_array(only);
+        }
+        let fields: Vec<FieldRef> = self.0.iter().map(|&at| batch.fields()[at].clone()).collect();
+        Ok(SessionRows::Whole(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?))
+    }
+
+    /// The name of the column that holds a session, of a batch with these.
+    pub(crate) fn name<'f>(&self, fields: &'f [FieldRef]) -> &'f str {
+        self.0.first().map_or("", |&at| fields[at].name())
     }
 
     /// The rows of a batch.
@@ -181,8 +208,12 @@ impl SessionRows {
     /// Conversations from one row to another, written together, which is faster than each by itself. `None` if they cannot be,
     /// or are text already.
     pub(crate) fn written(&self, from: usize, to: usize) -> Option<Self> {
-        let Self::Nested(rows) = self else { return None };
-        Some(Self::Written(RowLines::from_rows(rows, from..to).ok()?, from))
+        let lines = match self {
+            Self::Nested(rows) => RowLines::from_rows(rows, from..to),
+            Self::Whole(rows) => RowLines::from_whole(rows, from..to),
+            _ => return None,
+        };
+        Some(Self::Written(lines.ok()?, from))
     }
 
     pub(crate) fn get(&self, row: usize) -> ColumnCell<'_> {
@@ -195,10 +226,8 @@ impl SessionRows {
                 _ => ColumnCell::null(),
             },
             Self::Nested(rows) if rows.column(0).is_null(row) => ColumnCell::null(),
-            Self::Nested(rows) => match RowLines::from_rows(rows, row..row + 1) {
-                Ok(line) => line.cell(0).into_owned(),
-                Err(error) => ColumnCell::Unreadable(format!("the row cannot be written as JSON: {error}")),
-            },
+            Self::Nested(rows) => ColumnCell::written(RowLines::from_rows(rows, row..row + 1)),
+            Self::Whole(rows) => ColumnCell::written(RowLines::from_whole(rows, row..row + 1)),
             Self::Written(lines, first) => lines.cell(row - first),
             Self::Lost(why) => ColumnCell::Unreadable(why.clone()),
             Self::View(_) | Self::Null => ColumnCell::null(),
@@ -209,6 +238,14 @@ impl SessionRows {
 impl ColumnCell<'_> {
     pub(crate) fn null() -> Self {
         Self::Unreadable("the row is null".to_string())
+    }
+
+    /// The first of some rows.
+    fn written(lines: Result<RowLines, ArrowError>) -> Self {
+        match lines {
+            Ok(lines) => lines.cell(0).into_owned(),
+            Err(error) => Self::Unreadable(format!("the row cannot be written as JSON: {error}")),
+        }
     }
 
     fn into_owned(self) -> ColumnCell<'static> {

@@ -24,6 +24,19 @@ pub(crate) struct RowLines {
 impl RowLines {
     /// Writes these rows. A row is null if its first column is.
     pub(crate) fn from_rows(rows: &RecordBatch, which: Range<usize>) -> Result<Self, ArrowError> {
+        Self::write(rows, which, |rows, row| rows.column(0).is_null(row))
+    }
+
+    /// Writes these rows, whatever is null in them.
+    pub(crate) fn from_whole(rows: &RecordBatch, which: Range<usize>) -> Result<Self, ArrowError> {
+        Self::write(rows, which, |_, _| false)
+    }
+
+    fn write(
+        rows: &RecordBatch,
+        which: Range<usize>,
+        is_null: fn(&RecordBatch, usize) -> bool,
+    ) -> Result<Self, ArrowError> {
         let options = EncoderOptions::default();
         let schema = rows.schema_ref();
         let columns = schema.fields().iter().zip(rows.columns());
@@ -33,7 +46,7 @@ impl RowLines {
         let rows_left = which.len().saturating_sub(1);
         let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(which.len()));
         for row in which {
-            let is_null = rows.column(0).is_null(row);
+            let is_null = is_null(rows, row);
             if !is_null {
                 object(&mut columns, row, &mut text);
                 text.push(b'\n');

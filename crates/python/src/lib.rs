@@ -20,8 +20,9 @@ use pyo3_arrow::input::AnyArray;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::available_parallelism;
-use table::{GivenBatches, Table, UNREADABLE};
+use table::{GivenBatches, ROW, Table, UNREADABLE};
 use task::{Task, TaskJob};
+use transcript::contract::trainer;
 use transcript::format::FORMATS;
 use transcript::policy::WINDOW_TOKENS;
 use transcript::profile;
@@ -41,12 +42,18 @@ mod _native {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 }
 
+/// Fields by which a dict is a row of data.
+const CONVERSATIONS: &[&str] =
+    &["messages", "conversations", "conversation", "contents", "input", "prompt", "chosen", "text"];
+
 /// What a function was given.
 enum Input {
     /// One session.
     Bytes(Vec<u8>),
     /// One session, as messages.
     Messages(Vec<u8>),
+    /// Rows, as conversations or as objects that hold them.
+    Rows(Vec<Vec<u8>>),
     Arrow(AnyArray),
 }
 
@@ -60,13 +67,13 @@ impl<'py> FromPyObject<'_, 'py> for Input {
         if let Ok(bytes) = given.extract::<PyBackedBytes>() {
             return Ok(Self::Bytes(bytes.to_vec()));
         }
-        if let Ok(messages) = given.cast::<PyList>() {
-            return Ok(Self::Messages(lines_of(&messages)?));
+        if let Ok(list) = given.cast::<PyList>() {
+            return Self::list(&list);
         }
         Self::arrow(given)?.map_err(|error| {
             let kind = given.get_type();
-            let said = "expected bytes, str, a list of messages (dicts), or Arrow data (an object with \
-                        __arrow_c_array__ or __arrow_c_stream__)";
+            let said = "expected bytes, str, a list of messages (dicts), of conversations or of rows, or Arrow data (an \
+                        object with __arrow_c_array__ or __arrow_c_stream__; of a datasets.DatasetDict pass one split)";
             let given = kind.name().map_or_else(|_| String::new(), |name| format!(", not {name}"));
             let error = if given.is_empty() { error.to_string() } else { String::new() };
             PyTypeError::new_err(format!("{said}{given}{error}"))
@@ -75,9 +82,38 @@ impl<'py> FromPyObject<'_, 'py> for Input {
 }
 
 impl Input {
+    /// A list of messages is one session. One of lists, or of dicts that name no role, is rows: each a conversation, or an object
+    /// with one.
+    fn list(list: &Bound<'_, PyList>) -> PyResult<Self> {
+        let first = list.iter().next();
+        let Some(first) = first.filter(|first| first.is_instance_of::<PyList>() || holds_conversation(first))
+        else {
+            return Ok(Self::Messages(lines_of(list)?));
+        };
+        let key = first.is_instance_of::<PyList>().then_some("messages");
+        let mut rows = Vec::new();
+        for row in list {
+            let row = match key {
+                Some(key) => {
+                    let named = PyDict::new(row.py());
+                    named.set_item(key, row)?;
+                    named.into_any()
+                }
+                None => row,
+            };
+            let mut line = lines_of(&PyList::new(row.py(), [row])?)?;
+            line.pop();
+            rows.push(line);
+        }
+        Ok(Self::Rows(rows))
+    }
+
     /// The inner error is about an object that is no Arrow data.
     fn arrow(given: Borrowed<'_, '_, PyAny>) -> PyResult<PyResult<Self>> {
-        let copied = if table::is_misread(given) {
+        // Hugging Face's data sets are views of tables.
+        let copied = if given.hasattr("with_format")? && given.hasattr("_indices")? {
+            Some(given.py().import("session_tailor._copied")?.call_method1("of_dataset", (given,))?)
+        } else if table::is_misread(given) {
             Some(given.py().import("session_tailor._copied")?.call_method1("copied", (given,))?)
         } else {
             None
@@ -86,6 +122,14 @@ impl Input {
         let arrow = catch_unwind(AssertUnwindSafe(|| given.extract()));
         Ok(arrow.map_err(|_| PyValueError::new_err(UNREADABLE))?.map(Self::Arrow))
     }
+}
+
+/// Whether it is a row of data and not a message.
+fn holds_conversation(given: &Bound<'_, PyAny>) -> bool {
+    let has = |key: &&str| given.contains(*key).unwrap_or(false);
+    given.is_instance_of::<PyDict>()
+        && !["role", "type", "parts"].iter().any(&has)
+        && CONVERSATIONS.iter().any(has)
 }
 
 /// Messages as lines of JSON.
@@ -118,6 +162,7 @@ fn lines_of(messages: &Bound<'_, PyList>) -> PyResult<Vec<u8>> {
 #[derive(Default)]
 struct TaskOptions {
     column: Option<String>,
+    trainer: Option<String>,
     format: Option<String>,
     profile: Option<String>,
     select: Option<Vec<String>>,
@@ -135,6 +180,7 @@ impl TaskOptions {
         for (name, value) in given.into_iter().flatten() {
             match &*name.extract::<PyBackedStr>()? {
                 "column" => asked.column = value.extract()?,
+                "trainer" => asked.trainer = value.extract()?,
                 "format" => asked.format = value.extract()?,
                 "profile" => asked.profile = value.extract()?,
                 "select" => asked.select = value.extract()?,
@@ -185,10 +231,12 @@ fn unknown(what: &str, name: &str) -> PyErr {
 /// Does a task with what was given.
 fn run(py: Python<'_>, task: Task, given: Input, options: &TaskOptions) -> PyResult<Table> {
     let given = match given {
-        Input::Bytes(text) | Input::Messages(text) => GivenBatches::one(&text),
+        Input::Bytes(text) | Input::Messages(text) => GivenBatches::texts(&[&text], ""),
+        Input::Rows(rows) => GivenBatches::texts(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), ROW),
         Input::Arrow(arrow) => GivenBatches::arrow(arrow)?,
     };
-    let columns = Columns::find(given.fields(), options.column.as_deref()).map_err(PyTypeError::new_err)?;
+    let find = if matches!(task, Task::Train(_)) { Columns::whole } else { Columns::find };
+    let columns = find(given.fields(), options.column.as_deref()).map_err(PyTypeError::new_err)?;
     let threads = match options.threads {
         Some(0) => available_parallelism().map_or(1, NonZero::get),
         asked => asked.unwrap_or(1),
@@ -199,15 +247,19 @@ fn run(py: Python<'_>, task: Task, given: Input, options: &TaskOptions) -> PyRes
 
 /// What is wrong, as a table with one row a finding, in the order of rows and lines.
 ///
-/// `sessions` is one session (bytes or str: the lines of its file; or a list of messages, dicts) or Arrow data: a batch, a
-/// table, an array, a data frame. Of Arrow data a text or binary column holds one session a row, or a column `messages`,
-/// `conversations` or `contents` of lists of structs holds one conversation a row.
+/// `sessions` is one session (bytes or str: the lines of its file; or a list of messages, dicts), or rows: a list of
+/// conversations (lists of messages) or of rows (dicts with `messages`, `conversations`, ...), a `datasets.Dataset`, or Arrow
+/// data: a batch, a table, an array, a data frame. Of Arrow data a text or binary column holds one session a row, or a column
+/// `messages`, `conversations` or `contents` of lists of structs holds one conversation a row.
 ///
-/// Columns: row, line (uint64), code, severity, message, fix (string), saves_bytes, more (uint64). A row that is no session
-/// has one finding without a code, which says why.
+/// Columns: row (uint64, from 0), column (string: where in the row, such as `messages[2]`, or the column alone), line (uint64:
+/// within a session of several lines), code, severity, message, fix (string), saves_bytes, more (uint64). A row that is no
+/// session has one finding without a code, which says why.
 ///
 /// Options: column (its name), format (take rows for this one, as lines of a data set: "openai-dataset"), profile, select,
-/// ignore, allow (lists of rules), result_chars_max, window_tokens, threads (1; 0 for all cores).
+/// ignore, allow (lists of rules), result_chars_max, window_tokens, threads (1; 0 for all cores). trainer (such as
+/// "openai-finetune", "llamafactory", "trl"): what this one would refuse or drop (error), or may (warning), by all columns of a
+/// row; then code is what it is about, such as "roles", and docs/contracts.md says more.
 ///
 /// >>> import pyarrow as pa, session_tailor
 /// >>> asked = '{"role": "user", "content": "list"}\n'
@@ -218,16 +270,25 @@ fn run(py: Python<'_>, task: Task, given: Input, options: &TaskOptions) -> PyRes
 ///  {'row': 2, 'line': None, 'code': None, 'severity': 'error'}]
 /// >>> found.group_by("code").aggregate([("row", "count")]).num_rows
 /// 2
+/// >>> rows = [{"conversations": [{"from": "human", "value": "hi"}, {"from": "human", "value": "hello?"}]}]
+/// >>> [(one["row"], one["column"], one["code"]) for one in session_tailor.check(rows, trainer="llamafactory").to_pylist()]
+/// [(0, 'conversations[1].from', 'turns'), (0, 'conversations', 'no-assistant')]
 #[pyfunction]
 #[pyo3(signature = (sessions, /, **options))]
 fn check(py: Python<'_>, sessions: Input, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
-    run(py, Task::Check, sessions, &TaskOptions::from_dict(options)?)
+    let options = TaskOptions::from_dict(options)?;
+    let task = match &options.trainer {
+        Some(name) => Task::Train(trainer::find(name).ok_or_else(|| unknown("trainer", name))?),
+        None => Task::Check,
+    };
+    run(py, task, sessions, &options)
 }
 
 /// Repairs sessions: what was given, mended.
 ///
 /// Of one session (bytes, str, or a list of messages) a tuple: the session, the outcome, and the reason or None. Of Arrow
-/// data the same columns with the same types, and two more: tailor_outcome and tailor_reason (string). Every row comes
+/// data the same columns with the same types, and two more: tailor_outcome and tailor_reason (string); of a list of rows or
+/// conversations such a table with their JSON in `row`. Every row comes
 /// back, in its place; one that cannot be mended as it was.
 ///
 /// Outcomes: clean (nothing is wrong), fixed (mended; the reason names what is left), findings (nothing to mend by itself;

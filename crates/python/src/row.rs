@@ -63,12 +63,23 @@ pub(crate) fn text(rows: &SessionRows, row: usize) -> Result<Cow<'_, [u8]>, Stri
 }
 
 /// What is wrong with a row; an error says why that is not known.
-pub(crate) fn check(rows: &SessionRows, row: usize, policy: &Policy) -> Result<Vec<Finding>, String> {
-    let done = row::check(&text(rows, row)?, policy);
+pub(crate) fn check(
+    rows: &SessionRows,
+    row: usize,
+    policy: &Policy,
+) -> Result<Vec<(Finding, String)>, String> {
+    let text = text(rows, row)?;
+    let done = row::check(&text, policy);
     match done.reason {
         Some(why) if done.findings.is_empty() => Err(why),
-        _ => Ok(done.findings),
+        _ => Ok(done.findings.into_iter().map(|found| place(found, &text)).collect()),
     }
+}
+
+/// A finding, and its place in a row of data.
+fn place(finding: Finding, text: &[u8]) -> (Finding, String) {
+    let place = row::place(&finding, text);
+    (finding, place)
 }
 
 /// Repairs a row of a batch. `refuses` says why a text cannot stand in it.

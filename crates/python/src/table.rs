@@ -15,6 +15,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The name of a column of rows that came as a list.
+pub(crate) const ROW: &str = "row";
+
 /// What is said of arrays on which Arrow's own code gives up.
 pub(crate) const UNREADABLE: &str =
     "Arrow cannot read this batch as it lies; copy it first, as pyarrow's take does";
@@ -54,10 +57,11 @@ pub(crate) struct GivenBatches {
 }
 
 impl GivenBatches {
-    /// One session.
-    pub(crate) fn one(text: &[u8]) -> Self {
-        let array: ArrayRef = Arc::new(LargeBinaryArray::from_vec(vec![text]));
-        Self::new(Box::new(ArrayIterator::new([Ok(array)], field_of(&DataType::LargeBinary))), true)
+    /// Texts, of a column of this name.
+    pub(crate) fn texts(texts: &[&[u8]], name: &str) -> Self {
+        let array: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values(texts));
+        let field = field_of(&DataType::LargeBinary).as_ref().clone().with_name(name);
+        Self::new(Box::new(ArrayIterator::new([Ok(array)], Arc::new(field))), true)
     }
 
     pub(crate) fn arrow(given: AnyArray) -> PyResult<Self> {
@@ -69,6 +73,7 @@ impl GivenBatches {
         let field = batches.field();
         let fields = match field.data_type() {
             DataType::Struct(fields) => fields.clone(),
+            _ if field.name() == ROW => Fields::from(vec![field.clone()]),
             _ => Fields::from(vec![field.as_ref().clone().with_name("session")]),
         };
         Self { field, fields, batches, is_whole }

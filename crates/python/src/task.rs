@@ -9,6 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use transcript::chunk::{ChunkBounds, chars4, chunks};
 use transcript::compact::{NotDrawn, Unable};
+use transcript::contract::Reaction;
+use transcript::contract::trainer::{RowObjection, Trainer, judge_row};
 use transcript::refusal;
 use transcript::row::{RepairedRow, RowOutcome};
 use transcript::weight::{Category, Standing, Weight, weigh};
@@ -21,9 +23,17 @@ const REASON: &str = "tailor_reason";
 /// What is to be done.
 pub(crate) enum Task {
     Check,
+    /// Checks rows as those of a trainer.
+    Train(&'static Trainer),
     Mend,
     Weigh,
-    Chunk { tokens_max: u64, chars_max: u64, message_chars_max: u64, window_tokens: u64, budget_tokens: u64 },
+    Chunk {
+        tokens_max: u64,
+        chars_max: u64,
+        message_chars_max: u64,
+        window_tokens: u64,
+        budget_tokens: u64,
+    },
     Explain,
 }
 
@@ -43,8 +53,9 @@ impl TaskJob {
         let number = |name: &str| Field::new(name, DataType::UInt64, true);
         let word = |name: &str| Field::new(name, DataType::Utf8, true);
         let own = match self.task {
-            Task::Check => vec![
+            Task::Check | Task::Train(_) => vec![
                 number("row"),
+                word("column"),
                 number("line"),
                 word("code"),
                 word("severity"),
@@ -91,7 +102,10 @@ impl TaskJob {
     /// that Arrow cannot handle by itself says so.
     pub(crate) fn run(&self, batch: &StructArray, before: u64) -> Result<Vec<StructArray>, ArrowError> {
         let done = catch_unwind(AssertUnwindSafe(|| {
-            let rows = self.columns.rows(batch)?;
+            let rows = match self.task {
+                Task::Train(_) => self.columns.whole_rows(batch),
+                _ => self.columns.rows(batch),
+            }?;
             self.run_on(batch, &rows, before)
         }));
         let why = match done {
@@ -118,6 +132,7 @@ impl TaskJob {
         let fields = self.fields(batch.fields());
         let columns = match self.task {
             Task::Check => self.check(batch, rows, before),
+            Task::Train(trainer) => self.train(batch, rows, before, trainer),
             Task::Mend => self.mend(batch, rows),
             Task::Weigh => self.weigh(batch, rows, before),
             Task::Chunk { .. } => self.chunk(batch, rows, before),
@@ -142,26 +157,58 @@ impl TaskJob {
 
     fn check(&self, batch: &StructArray, rows: &SessionRows, before: u64) -> TaskColumns {
         let found = self.each(batch, rows, &|rows, row| check(rows, row, &self.policy), Err);
-        let mut numbers = [(); 4].map(|()| UInt64Builder::new());
-        let mut texts = [(); 4].map(|()| StringBuilder::new());
+        let column = Some(self.columns.name(batch.fields())).filter(|name| !name.is_empty());
+        let mut told = CheckColumns::default();
         for (row, found) in (before..).zip(found) {
             let (findings, why) = found.map_or_else(|why| (Vec::new(), Some(why)), |found| (found, None));
-            let mut tell = |numbered: [Option<u64>; 4], told: [Option<&str>; 4]| {
-                numbers.iter_mut().zip(numbered).for_each(|(column, number)| column.append_option(number));
-                texts.iter_mut().zip(told).for_each(|(column, text)| column.append_option(text));
-            };
-            for finding in &findings {
+            for (finding, place) in &findings {
                 let Finding { rule, severity, line, message, saves_bytes, more, .. } = finding;
-                let told = [rule.code(), severity.name(), message, fix_name(finding)].map(Some);
-                tell([Some(row), Some(*line), *saves_bytes, Some(*more)], told);
+                // Of a row of data, the place in it says what a line says in a session.
+                let at = if place.is_empty() { column } else { Some(&**place) };
+                let words =
+                    [Some(rule.code()), Some(severity.name()), Some(message), Some(fix_name(finding))];
+                told.add([Some(row), Some(*line), *saves_bytes, Some(*more)], at, words);
             }
             if let Some(why) = why {
-                tell([Some(row), None, None, Some(0)], [None, Some("error"), Some(&why), Some("none")]);
+                told.add(
+                    [Some(row), None, None, Some(0)],
+                    column,
+                    [None, Some("error"), Some(&why), Some("none")],
+                );
             }
         }
-        let [row, line, saves, more] = numbers.map(|mut column| Arc::new(column.finish()) as ArrayRef);
-        let [code, severity, message, fix] = texts.map(|mut column| Arc::new(column.finish()) as ArrayRef);
-        Ok(vec![row, line, code, severity, message, fix, saves, more])
+        Ok(told.finish())
+    }
+
+    fn train(
+        &self,
+        batch: &StructArray,
+        rows: &SessionRows,
+        before: u64,
+        trainer: &'static Trainer,
+    ) -> TaskColumns {
+        let one = |rows: &SessionRows, row| Ok(judge_row(&text(rows, row)?, trainer));
+        let found = self.each(batch, rows, &one, Err);
+        let mut told = CheckColumns::default();
+        for (row, found) in (before..).zip(found) {
+            match found {
+                Ok(objections) => {
+                    for RowObjection { reaction, about, place, what, .. } in &objections {
+                        let severity = if *reaction == Reaction::Refuses { "error" } else { "warning" };
+                        let words = [Some(*about), Some(severity), Some(what), Some("none")];
+                        told.add([Some(row), None, None, Some(0)], Some(place), words);
+                    }
+                }
+                Err(why) => {
+                    told.add(
+                        [Some(row), None, None, Some(0)],
+                        None,
+                        [None, Some("error"), Some(&why), Some("none")],
+                    );
+                }
+            }
+        }
+        Ok(told.finish())
     }
 
     fn mend(&self, batch: &StructArray, rows: &SessionRows) -> TaskColumns {
@@ -306,6 +353,32 @@ impl TaskJob {
         let mut answer: Vec<ArrayRef> = vec![Arc::new(numbers.finish()), Arc::new(known.finish())];
         answer.extend(texts.map(|mut column| Arc::new(column.finish()) as ArrayRef));
         Ok(answer)
+    }
+}
+
+/// The columns that `check` answers with.
+#[derive(Default)]
+struct CheckColumns {
+    /// Row, line, bytes, how many more.
+    numbers: [UInt64Builder; 4],
+    column: StringBuilder,
+    /// Code, severity, message, fix.
+    words: [StringBuilder; 4],
+}
+
+impl CheckColumns {
+    fn add(&mut self, numbers: [Option<u64>; 4], column: Option<&str>, words: [Option<&str>; 4]) {
+        self.numbers.iter_mut().zip(numbers).for_each(|(own, number)| own.append_option(number));
+        self.column.append_option(column);
+        self.words.iter_mut().zip(words).for_each(|(own, word)| own.append_option(word));
+    }
+
+    fn finish(self) -> Vec<ArrayRef> {
+        let [row, line, saves, more] = self.numbers.map(|mut column| Arc::new(column.finish()) as ArrayRef);
+        let [code, severity, message, fix] =
+            self.words.map(|mut column| Arc::new(column.finish()) as ArrayRef);
+        let mut column = self.column;
+        vec![row, Arc::new(column.finish()), line, code, severity, message, fix, saves, more]
     }
 }
 

@@ -137,6 +137,9 @@ def test_hugging_face_datasets(data, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     datasets, example = engine("datasets"), importlib.import_module("hf_datasets")
     given = datasets.Dataset.from_parquet(str(data.path), cache_dir=str(tmp_path))
+    session_tailor, chosen = importlib.import_module("session_tailor"), given.select(range(1, len(given)))
+    every, kept = (session_tailor.check(some).to_pyarrow()["row"].to_pylist() for some in (given, chosen))
+    assert [row + 1 for row in kept] == [row for row in every if row > 0] != []
     data.same(example.check(given).with_format(None).to_list(), example.mend(given).with_format(None).to_list())
     main_of("hf_datasets", data.path, tmp_path / "out")
     data.kept(rows(tmp_path / "out.parquet"), rows(tmp_path / "out.dropped.parquet"))

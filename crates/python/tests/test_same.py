@@ -92,7 +92,8 @@ def test_nested(tailor, path):
     without_null = [line_of(drop_null(row))[:-1] for row in batch.to_pylist()]
     own = session_tailor.check(batch, format=format_name).to_pylist()
     of_lines = session_tailor.check(pa.array(without_null), format=format_name).to_pylist()
-    assert own == of_lines
+    without_column = [[{**finding, "column": None} for finding in found] for found in (own, of_lines)]
+    assert without_column[0] == without_column[1]
     for before, after in zip(batch.to_pylist(), mended.to_pylist()):
         if after["tailor_outcome"] != "fixed":
             assert after[column] == before[column]
@@ -127,3 +128,59 @@ def test_messages_and_bytes(tailor):
     assert messages == [json.loads(line) for line in out.splitlines()] == CHAT[:3]
     assert session_tailor.mend(text, allow=["p2"]) == (out, "fixed", None)
     assert session_tailor.mend(text.decode(), allow=["P2"])[0] == out
+
+
+def test_a_list_of_conversations_is_rows():
+    """As a column of them is, not one session; and so is a list of rows."""
+    rows = conversations()[:10]
+    column = [{**finding, "column": None} for finding in session_tailor.check(pa.table({"messages": pa.array(rows, pa.list_(MESSAGE))})).to_pylist()]
+    for given in (rows, [{"messages": row} for row in rows]):
+        found = session_tailor.check(given).to_pylist()
+        assert [{**finding, "column": None} for finding in found] == column
+        assert {finding["row"] for finding in found} > {1, 2} and all(finding["column"] for finding in found)
+    mended = session_tailor.mend([[CHAT[0], CHAT[1], CHAT[2]], [CHAT[0]]]).to_pylist()
+    assert [row["tailor_outcome"] for row in mended] == ["clean", "findings"], mended
+    assert json.loads(mended[1]["row"]) == {"messages": [CHAT[0]]}
+    assert len(session_tailor.weigh(rows)) == 10
+
+
+def test_messages_name_the_place_in_a_row():
+    twice = [CHAT[0], {"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]
+    (finding,) = session_tailor.check([twice]).to_pylist()
+    assert (finding["row"], finding["column"], finding["code"]) == (0, "messages[2]", "D3")
+    table = pa.table({"messages": pa.array([twice, [CHAT[0]]], pa.list_(MESSAGE))})
+    assert [finding["column"] for finding in session_tailor.check(table).to_pylist()] == ["messages[2]", "messages"]
+    reasons = session_tailor.mend(table).to_pyarrow()["tailor_reason"].to_pylist()
+    assert reasons == ["D3 messages[2]: two assistant messages in a row", "D4: no assistant message in this row"]
+
+
+def test_a_trainer_says_of_rows_what_the_program_says(tailor):
+    rows = [{"messages": row, "source": None} for row in conversations()[:10]] + [{"messages": None, "source": "web"}]
+    table = pa.Table.from_pylist(rows, pa.schema([("source", pa.string()), ("messages", pa.list_(MESSAGE))]))
+    for trainer in ("openai-finetune", "together", "llamafactory", "swift"):
+        report, _ = tailor("scan", b"".join(line_of(drop_null(row)) for row in rows), "--for", trainer)
+        told = {(row - 1, own["place"], own["about"], own["what"]) for own in report["row_objections"] for row in own["rows"]}
+        for given in (table, table.to_reader(3), pa.array([line_of(drop_null(row)) for row in rows]), [drop_null(row) for row in rows]):
+            found = session_tailor.check(given, trainer=trainer).to_pylist()
+            assert {(one["row"], one["column"], one["code"], one["message"]) for one in found} == told, trainer
+    with pytest.raises(ValueError, match="no such trainer"):
+        session_tailor.check(table, trainer="nobody")
+
+
+def test_a_data_set_of_hugging_face_is_its_rows():
+    class DataSet:
+        """What is asked of one: test_engines.py has a real one."""
+
+        _indices = None
+
+        def with_format(self, kind):
+            assert kind == "arrow"
+            return self
+
+        def __getitem__(self, rows):
+            assert rows == slice(None)
+            return pa.table({"messages": pa.array([[CHAT[0]]], pa.list_(MESSAGE))})
+
+    assert [finding["code"] for finding in session_tailor.check(DataSet()).to_pylist()] == ["D4"]
+    with pytest.raises(TypeError, match="pass one split"):
+        session_tailor.check(object())

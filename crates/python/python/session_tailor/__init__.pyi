@@ -11,11 +11,16 @@ class _ArrowStream(Protocol):
 
 _Arrow = _ArrowArray | _ArrowStream
 _Message = dict[str, Any]
-_Sessions = bytes | bytearray | str | list[_Message] | _Arrow
+
+class _Dataset(Protocol):
+    def with_format(self, type: str | None = None) -> Any: ...
+
+_Sessions = bytes | bytearray | str | list[_Message] | list[list[_Message]] | _Arrow | _Dataset
 _Outcome = Literal["clean", "fixed", "findings", "refused", "unreadable"]
 
 class _Options(TypedDict, total=False):
     column: str | None
+    trainer: str | None
     format: str | None
     profile: str | None
     select: Sequence[str] | None
@@ -44,7 +49,7 @@ def mend(sessions: bytes | bytearray | str, /, **options: Unpack[_Options]) -> t
 @overload
 def mend(sessions: list[_Message], /, **options: Unpack[_Options]) -> tuple[list[_Message], _Outcome, str | None]: ...
 @overload
-def mend(sessions: _Arrow, /, **options: Unpack[_Options]) -> Table: ...
+def mend(sessions: _Arrow | _Dataset | list[list[_Message]], /, **options: Unpack[_Options]) -> Table: ...
 def weigh(sessions: _Sessions, /, **options: Unpack[_Options]) -> Table: ...
 def chunk(
     sessions: _Sessions,

@@ -15,3 +15,8 @@ def copied(given: Any) -> Any:
         return pa.chunked_array([whole(chunk) for chunk in given.chunks], given.type)
     batches = pa.RecordBatchReader.from_stream(given)
     return pa.RecordBatchReader.from_batches(batches.schema, map(whole, batches))
+
+
+def of_dataset(given: Any) -> Any:
+    """A Hugging Face data set as a table, with the order and the choice of its rows."""
+    return given.with_format("arrow")[:]

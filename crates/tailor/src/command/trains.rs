@@ -80,7 +80,7 @@ struct RowsLine<'v> {
     verdict: &'static str,
     rows_total: u64,
     rows_refused: u64,
-    objections: Vec<RowObjectionLine<'v>>,
+    row_objections: Vec<RowObjectionLine<'v>>,
 }
 
 #[derive(Serialize)]
@@ -113,7 +113,7 @@ impl<'v> RowsLine<'v> {
             },
             rows_total: verdict.rows,
             rows_refused: verdict.refused,
-            objections: told.iter().map(line).collect(),
+            row_objections: told.iter().map(line).collect(),
         }
     }
 }

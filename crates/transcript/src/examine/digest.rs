@@ -118,6 +118,7 @@ impl<'a> Digest<'a> {
                 uncovered: false,
                 more: stored.more,
                 at: 0,
+                spot: None,
                 entry: None,
                 call: None,
                 tool: None,

@@ -60,6 +60,8 @@ pub struct Finding {
     pub more: u64,
     /// Where it is, as an offset in the text that was examined.
     pub(crate) at: u64,
+    /// What it is about within an entry that holds many messages.
+    pub(crate) spot: Option<Span>,
     pub(crate) entry: Option<u32>,
     pub(crate) call: Option<Id>,
     pub(crate) tool: Option<Id>,

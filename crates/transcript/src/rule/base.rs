@@ -102,6 +102,7 @@ pub(super) fn about_call(
     Finding {
         call: found.id,
         tool: found.name,
+        spot: Some(found.block),
         ..about(rule, session, found.entry, severity, message.into())
     }
 }
@@ -127,6 +128,7 @@ pub(super) fn about_place(rule: &'static Rule, line: u64, severity: Severity, me
         uncovered: false,
         more: 0,
         at: 0,
+        spot: None,
         entry: None,
         call: None,
         tool: None,
@@ -160,6 +162,7 @@ pub(super) fn about_result(
     Finding {
         call: found.call,
         tool: tool_of(session, result),
+        spot: Some(found.block),
         ..about(rule, session, found.entry, severity, message)
     }
 }

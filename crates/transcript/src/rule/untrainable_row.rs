@@ -4,7 +4,7 @@
 use super::base::{Cover, FindingSink, Group, Help, Rule, RuleInfo, about, about_call};
 use crate::format::Format;
 use crate::model::entry::ContentIssueKind;
-use crate::model::finding::Severity;
+use crate::model::finding::{Finding, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use spans::json::{self, ValueKind as Json};
@@ -107,7 +107,8 @@ fn noted(rule: &'static Rule, session: &Session<'_>, out: &mut FindingSink<'_>) 
             _ => continue,
         };
         if own.code() == rule.code() {
-            out.push(about(rule, session, issue.entry, Severity::Warning, message.to_string()));
+            let found = about(rule, session, issue.entry, Severity::Warning, message.to_string());
+            out.push(Finding { spot: Some(issue.block), ..found });
         }
     }
     Ok(())

@@ -11,6 +11,7 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use spans::json::{self, Doc, Value};
 use spans::source::{Fault, Source, Span};
 
 /// How many findings a reason names.
@@ -99,7 +100,7 @@ fn checked(text: &[u8], case: Case<'_>) -> Result<RepairedRow, String> {
         [] => RowOutcome::Clean,
         _ => RowOutcome::Findings,
     };
-    Ok(RepairedRow::left(outcome, named(&found.findings), found.findings))
+    Ok(RepairedRow::left(outcome, named(&found.findings, &line), found.findings))
 }
 
 /// Repairs a row.
@@ -124,7 +125,7 @@ fn repaired(text: &[u8], case: Case<'_>) -> Result<RepairedRow, String> {
         Err(worse) => return Ok(RepairedRow::left(RowOutcome::Refused, Some(worse.to_string()), findings)),
         Ok(_) => {
             let outcome = if findings.is_empty() { RowOutcome::Clean } else { RowOutcome::Findings };
-            return Ok(RepairedRow::left(outcome, named(&findings), findings));
+            return Ok(RepairedRow::left(outcome, named(&findings, source), findings));
         }
     };
     let mut made = Vec::with_capacity(repair.plan.length_after() as usize);
@@ -140,10 +141,10 @@ fn repaired(text: &[u8], case: Case<'_>) -> Result<RepairedRow, String> {
     }
     // In a file the original keeps what is taken out; of a row nothing else would be left.
     if made.trim_ascii().is_empty() {
-        return Ok(RepairedRow::left(RowOutcome::Unreadable, named(&findings), findings));
+        return Ok(RepairedRow::left(RowOutcome::Unreadable, named(&findings, source), findings));
     }
     let after = repair.after.map(|after| after.findings);
-    let reason = named(after.as_deref().unwrap_or_default());
+    let reason = named(after.as_deref().unwrap_or_default(), &made);
     Ok(RepairedRow { outcome: RowOutcome::Fixed, reason, findings, after, text: Some(made) })
 }
 
@@ -154,6 +155,28 @@ fn whole(text: &[u8]) -> Result<Cow<'_, [u8]>, String> {
         [.., b'\n'] => Ok(text.into()),
         _ => Ok([text, b"\n"].concat().into()),
     }
+}
+
+/// Where in a row of data a finding is: the column, and the way from there. Empty if it is about the whole row, or about a session
+/// of several lines.
+pub fn place(finding: &Finding, row: &[u8]) -> String {
+    let row = row.trim_ascii_end();
+    let doc = json::parse(&row, Span::new(0, row.len() as u64)).ok().flatten();
+    let (mut place, mut at) = (String::new(), doc.as_ref().and_then(Doc::root));
+    while let (Some(value), Some(spot)) = (at, finding.spot) {
+        let holds = |inner: Value<'_>| inner.span().contains(spot);
+        let field = value.fields().find(|(_, inner)| holds(*inner));
+        let item = value.items().enumerate().find(|(_, inner)| holds(*inner));
+        if let Some((name, _)) = field {
+            let name = name.text().unwrap_or_default();
+            let dot = if place.is_empty() { "" } else { "." };
+            place = format!("{place}{dot}{}", String::from_utf8_lossy(&name));
+        } else if let Some((n, _)) = item {
+            place = format!("{place}[{n}]");
+        }
+        at = field.map(|(_, inner)| inner).or_else(|| item.map(|(_, inner)| inner));
+    }
+    place
 }
 
 fn lost(fault: Fault) -> String {
@@ -171,9 +194,14 @@ fn unsupported(found: &Examination) -> Option<String> {
     }
 }
 
-/// Findings in a few words; `None` if there are none.
-fn named(findings: &[Finding]) -> Option<String> {
-    let name = |found: &Finding| format!("{} line {}: {}", found.rule.code(), found.line, found.message);
+/// Findings in a few words, with the place in a row of data, or the line; `None` if there are none.
+fn named(findings: &[Finding], row: &[u8]) -> Option<String> {
+    let is_line = !row.trim_ascii_end().contains(&b'\n');
+    let name = |found: &Finding| match place(found, row) {
+        place if !place.is_empty() => format!("{} {place}: {}", found.rule.code(), found.message),
+        _ if is_line => format!("{}: {}", found.rule.code(), found.message),
+        _ => format!("{} line {}: {}", found.rule.code(), found.line, found.message),
+    };
     let mut named: Vec<String> = findings.iter().take(NAMED_MAX).map(name).collect();
     let more = findings.iter().map(Finding::count).sum::<u64>().saturating_sub(named.len() as u64);
     if more > 0 {
