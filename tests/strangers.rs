@@ -116,6 +116,7 @@ fn root_puts_sessions_back_as_the_owner_of_the_folder() {
         assert_eq!(fs::metadata(made).unwrap().uid(), MALLORY);
     }
     lchown(&path, Some(ALICE), Some(ALICE)).unwrap();
+    fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
     lost();
     assert_eq!(restored(), (2, false));
 }
@@ -147,24 +148,44 @@ fn undoing_a_copy_leaves_another_users_run_as_it_is() {
     }
 }
 
-#[test]
-fn a_link_of_another_user_is_not_followed() {
-    let Some((dir, _)) = of_mallory(|dir, _| drop(dir.write("own/s.jsonl", BROKEN))) else { return };
+/// A session in a folder into which nobody but alice can look, and a link to that folder among mallory's files; `None` if we are
+/// not root.
+fn private_of_alice() -> Option<(Dir, PathBuf, PathBuf)> {
+    let (dir, _) = of_mallory(|dir, _| drop(dir.write("own/s.jsonl", BROKEN)))?;
     let private = dir.home().join("alice");
+    let path = private.join("proj/s.jsonl");
     fs::create_dir_all(private.join("proj")).unwrap();
-    fs::write(private.join("proj/s.jsonl"), BROKEN).unwrap();
-    make_old(&private.join("proj/s.jsonl"));
-    for path in [private.clone(), private.join("proj"), private.join("proj/s.jsonl")] {
+    fs::write(&path, BROKEN).unwrap();
+    make_old(&path);
+    for path in [private.clone(), private.join("proj"), path.clone()] {
         lchown(path, Some(ALICE), Some(ALICE)).unwrap();
     }
     fs::set_permissions(&private, Permissions::from_mode(0o700)).unwrap();
     let link = dir.path("sessions");
     symlink(private.join("proj"), &link).unwrap();
+    Some((dir, path, link))
+}
+
+#[test]
+fn a_link_of_another_user_is_not_followed() {
+    let Some((dir, path, link)) = private_of_alice() else { return };
     for (owner, status) in [(MALLORY, 2), (ALICE, 0)] {
         lchown(&link, Some(owner), Some(owner)).unwrap();
         let run = dir.tailor(&["fix", "--settle", "0", "sessions"]);
-        let changed = fs::read_to_string(private.join("proj/s.jsonl")).unwrap() != BROKEN;
+        let changed = fs::read_to_string(&path).unwrap() != BROKEN;
         assert_eq!((run.status, changed), (status, status == 0), "{}{}", run.text(), run.stderr);
+    }
+}
+
+#[test]
+fn nothing_is_kept_of_what_another_users_link_leads_to() {
+    let Some((dir, _, link)) = private_of_alice() else { return };
+    for (owner, status) in [(MALLORY, 2), (ALICE, 0)] {
+        lchown(&link, Some(owner), Some(owner)).unwrap();
+        let run = dir.tailor(&["keep", "now", "sessions"]);
+        let list = dir.tailor(&["keep", "list"]);
+        let is_listed = list.text().contains("alice");
+        assert_eq!((run.status, is_listed), (status, status == 0), "{}{}", run.stderr, list.text());
     }
 }
 

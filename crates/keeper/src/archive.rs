@@ -25,7 +25,7 @@ mod keep;
 pub use clear::{Dropped, KeepLimits, TextsIn};
 pub use generation::{End, Generation};
 pub use keep::{Change, REST_EVERY};
-pub(crate) use keep::{Look, MendedSince};
+pub(crate) use keep::{Look, MendedSince, acting_as_owner, is_absent};
 
 use crate::disk::folder::Folder;
 use crate::platform::own::Own;

@@ -7,9 +7,10 @@ use super::{Kept, Writing};
 use crate::disk::folder::Place;
 use crate::disk::new_text::hash_of;
 use crate::platform::OFlags;
+use crate::platform::acting::{self, Acting};
 use crate::platform::attributes::Attributes;
 use crate::platform::identity::Stamp;
-use crate::platform::metadata;
+use crate::platform::metadata::{self, Metadata};
 use jiff::Timestamp;
 use spans::source::Span;
 use std::fs::File;
@@ -55,19 +56,40 @@ fn now() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
+/// Acts as the owner of a file or a folder, if we are root. A link of somebody else on the path is an error.
+pub(crate) fn acting_as_owner(path: &Path) -> io::Result<Acting> {
+    acting::as_owner(path, false)?.map_err(|refusal| io::Error::other(refusal.to_string()))
+}
+
+/// Whether there is nothing at a path, by the error of looking there.
+pub(crate) fn is_absent(cause: &io::Error) -> bool {
+    matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
 /// A file, and its stamp; `None` if there is no file at the path.
 fn open(path: &Path) -> io::Result<Option<(File, Stamp)>> {
-    let opened =
-        Place::hold(path).and_then(|place| place.open(place.name(), OFlags::RDONLY | OFlags::NONBLOCK));
-    let file = match opened {
-        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(cause) if metadata::is_link(&cause) => return Ok(None),
-        opened => opened?,
-    };
+    match open_as_owner(path) {
+        Ok((file, found)) => Ok(found.is_file().then(|| (file, Stamp::from_metadata(&found)))),
+        Err(cause) if is_absent(&cause) || metadata::is_link(&cause) => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Whether nothing is at a path any more, as far as the owner of what is there can see.
+fn is_gone(path: &Path) -> bool {
+    let found = acting_as_owner(path).and_then(|_acting| metadata::of_link(path));
+    found.is_err_and(|cause| is_absent(&cause))
+}
+
+fn open_as_owner(path: &Path) -> io::Result<(File, Metadata)> {
+    let _acting = acting_as_owner(path)?;
+    let place = Place::hold(path)?;
+    let file = place.open(place.name(), OFlags::RDONLY | OFlags::NONBLOCK)?;
     let found = metadata::of_file(&file)?;
-    Ok(found.is_file().then(|| (file, Stamp::from_metadata(&found))))
+    if !acting::may_open(&found) {
+        return Err(io::Error::other("another file has come there meanwhile"));
+    }
+    Ok((file, found))
 }
 
 impl Writing<'_> {
@@ -95,11 +117,7 @@ impl Writing<'_> {
 
     /// Notes which sessions are gone, and returns how many.
     pub(crate) fn look_for_gone(&mut self) -> io::Result<u64> {
-        let is_gone = |path: &&PathBuf| {
-            metadata::of_link(path)
-                .is_err_and(|cause| matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
-        };
-        let gone: Vec<PathBuf> = self.kept.current.keys().filter(is_gone).cloned().collect();
+        let gone: Vec<PathBuf> = self.kept.current.keys().filter(|path| is_gone(path)).cloned().collect();
         for path in &gone {
             self.kept.gone(path)?;
         }

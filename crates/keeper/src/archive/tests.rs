@@ -54,6 +54,22 @@ impl Home {
     }
 }
 
+/// Root reads it as its owner.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_that_its_owner_cannot_reach_is_not_read() {
+    if !crate::platform::acting::are_root() {
+        return;
+    }
+    let mut home = Home::new();
+    let path = home.path();
+    fs::write(&path, b"{}\n").unwrap();
+    fs::set_permissions(home.dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(&path, Some(5001), Some(5001)).unwrap();
+    let look = home.archive.write().unwrap().look(&path, &never).unwrap();
+    assert!(matches!(look, Look::Unreadable(_)), "{look:?}");
+}
+
 /// Lines that compress as those of sessions do.
 fn lines(from: usize, count: usize) -> Vec<u8> {
     let line = |n: usize| format!("{{\"n\":{n},\"hash\":\"{}\"}}\n", blake3::hash(&n.to_le_bytes()));

@@ -2,11 +2,12 @@
 
 use crate::archive::{
     Archive, Change, Dropped, Generation, KeepLimits, Kept, Look, MendedSince, TextsIn, Writing,
+    acting_as_owner, is_absent,
 };
 use crate::ask::error::Error;
 use crate::disk::folder::{Folder, Place, folder_of};
 use crate::places::store::real_path;
-use crate::platform::acting::{self, Acting};
+use crate::platform::acting;
 use crate::vault::Vault;
 use jiff::Timestamp;
 use std::fs::File;
@@ -50,7 +51,10 @@ impl Keeper {
                 while began.elapsed() < WRITING_MAX
                     && let Some(path) = left.next()
                 {
-                    let looked = writing.look(&without_links(path), is_mended)?;
+                    let looked = match without_links(path) {
+                        Ok(path) => writing.look(&path, is_mended)?,
+                        Err(cause) => Look::Unreadable(cause),
+                    };
                     let result = match looked {
                         Look::Seen(change) => Ok(change),
                         Look::Unreadable(cause) => Err(Error::new(path, Error::OPEN, cause)),
@@ -137,11 +141,19 @@ fn has_run(vault: &Vault, path: &Path, since: i64) -> bool {
 }
 
 /// The path without links, also of a file that is gone.
-fn without_links(path: &Path) -> PathBuf {
-    real_path(path).unwrap_or_else(|_| {
-        let name = path.file_name().unwrap_or_default();
-        real_path(folder_of(path)).map_or_else(|_| path.to_path_buf(), |folder| folder.join(name))
-    })
+fn without_links(path: &Path) -> io::Result<PathBuf> {
+    match real_path_as_owner(path) {
+        Err(cause) if is_absent(&cause) => {
+            let (folder, name) = (real_path_as_owner(folder_of(path)), path.file_name().unwrap_or_default());
+            Ok(folder.map_or_else(|_| path.to_path_buf(), |folder| folder.join(name)))
+        }
+        real => real,
+    }
+}
+
+fn real_path_as_owner(path: &Path) -> io::Result<PathBuf> {
+    let _acting = acting_as_owner(path)?;
+    real_path(path)
 }
 
 /// Writes the first `bytes` of a generation to a path where nothing is, and makes the folders that are missing. Returns how many of
@@ -159,7 +171,7 @@ pub fn put_back(
 ) -> Result<u64, Error> {
     const VERB: &str = "restore the session";
     let links = if to == generation.path { Links::Refused } else { Links::Followed };
-    let written = acting_in(nearest_folder(to))
+    let written = acting_as_owner(nearest_folder(to))
         .and_then(|_acting| write_new(to, links, &mut |file| copy_to(kept, generation, bytes, partly, file)));
     written.map_err(|cause| match cause.kind() {
         ErrorKind::AlreadyExists => Error::new(to, VERB, io::Error::other("there is a file"))
@@ -170,11 +182,6 @@ pub fn put_back(
         }
         _ => Error::new(to, VERB, cause),
     })
-}
-
-/// Acts as the owner of a folder, if we are root.
-fn acting_in(folder: &Path) -> io::Result<Acting> {
-    acting::as_owner(folder, false)?.map_err(|refusal| io::Error::other(refusal.to_string()))
 }
 
 fn copy_to(
