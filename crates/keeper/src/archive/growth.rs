@@ -2,8 +2,10 @@
 
 use super::chunks::{Chunks, Part, Rack};
 use super::cut::Cutter;
+use crate::base::interruption::stop_if_told;
 use crate::disk::appends::{END_BYTES, KnownEnd};
 use crate::disk::new_text::read_up_to;
+use crate::platform::holes;
 use crate::platform::identity::{FileId, Stamp};
 use blake3::Hasher;
 use std::fs::File;
@@ -64,7 +66,8 @@ impl Growth {
         Ok(is_longer && KnownEnd::new(self.bytes, &self.end).holds(file)?)
     }
 
-    /// Reads on up to an offset, or the end of the file if that comes first.
+    /// Reads on up to an offset, or the end of the file if that comes first. What is short is read also when this process is to
+    /// end.
     pub(super) fn read(&mut self, file: &File, to: u64, chunks: &mut Chunks) -> io::Result<()> {
         let mut buffer = vec![0; (to.saturating_sub(self.bytes)).min(READ_BYTES) as usize];
         while self.bytes < to {
@@ -74,6 +77,9 @@ impl Growth {
                 break;
             }
             self.take(&buffer[..got], chunks)?;
+            if self.bytes < to {
+                stop_if_told()?;
+            }
         }
         Ok(())
     }
@@ -121,4 +127,19 @@ impl Growth {
     pub(super) fn rest(&mut self, chunks: &mut Chunks) -> io::Result<()> {
         self.join(chunks, Rack::Packs)
     }
+}
+
+/// Whether more than these bytes of a file's beginning are in holes, as far as the system tells.
+pub(super) fn has_more_holes(file: &File, bytes: u64, holes_bytes_max: u64) -> bool {
+    let (mut at, mut hole_bytes) = (0, 0);
+    while bytes - at > holes_bytes_max - hole_bytes {
+        let Some(hole) = holes::hole_from(file, at).map(|hole| hole.clamp(at, bytes)) else { return false };
+        let Some(data) = holes::data_from(file, hole) else { return false };
+        at = data.clamp(hole, bytes);
+        hole_bytes += at - hole;
+        if hole_bytes > holes_bytes_max {
+            return true;
+        }
+    }
+    false
 }

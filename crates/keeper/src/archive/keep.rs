@@ -2,7 +2,7 @@
 
 use super::chunks::{Part, Rack};
 use super::generation::{End, Generation};
-use super::growth::Growth;
+use super::growth::{Growth, has_more_holes};
 use super::{Kept, Writing};
 use crate::disk::folder::Place;
 use crate::disk::new_text::hash_of;
@@ -28,6 +28,9 @@ const REMEMBERED_MILLIS: i64 = 60 * 60 * 1000;
 const GROWING_MAX: usize = 8_192;
 /// Recent pieces become whole chunks when there is so much of them.
 const RECENT_BYTES_MAX: u64 = 32 << 20;
+/// A file with more of holes, in which nothing was ever written, is not kept: a terabyte of them takes no room on the disk, and
+/// hours to read.
+const HOLES_BYTES_MAX: u64 = 64 << 20;
 
 /// What a look at a session has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +92,11 @@ fn open_as_owner(path: &Path) -> io::Result<(File, Metadata)> {
     if !acting::may_open(&found) {
         return Err(io::Error::other("another file has come there meanwhile"));
     }
+    if has_more_holes(&file, found.len(), HOLES_BYTES_MAX) {
+        return Err(io::Error::other(
+            "it is not kept: more than 64 MiB of it are holes, in which nothing was written",
+        ));
+    }
     Ok((file, found))
 }
 
@@ -108,11 +116,15 @@ impl Writing<'_> {
             None => false,
         };
         let change = if goes_on {
-            self.kept.append(path, &file, &stamp)?
+            self.kept.append(path, &file, &stamp)
         } else {
-            self.kept.read(path, &file, &stamp, is_mended)?
+            self.kept.read(path, &file, &stamp, is_mended)
         };
-        Ok(Look::Seen(change))
+        match change {
+            // What is short can still be kept.
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => Ok(Look::Unreadable(cause)),
+            change => change.map(Look::Seen),
+        }
     }
 
     /// Notes which sessions are gone, and returns how many.

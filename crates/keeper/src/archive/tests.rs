@@ -1,6 +1,7 @@
 //! What is kept of files that grow, change and go, and what is left of it after damage.
 
 use super::*;
+use crate::base::interruption::IS_TOLD_HERE;
 use std::fs;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -68,6 +69,37 @@ fn a_session_that_its_owner_cannot_reach_is_not_read() {
     std::os::unix::fs::chown(&path, Some(5001), Some(5001)).unwrap();
     let look = home.archive.write().unwrap().look(&path, &never).unwrap();
     assert!(matches!(look, Look::Unreadable(_)), "{look:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_with_long_holes_is_named_and_not_read() {
+    let mut home = Home::new();
+    let path = home.path();
+    append(&path, b"{}\n");
+    for (bytes, is_kept) in [(60 << 10, true), (66 << 20, false)] {
+        fs::File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
+        append(&path, b"{}\n");
+        let look = home.archive.write().unwrap().look(&path, &never).unwrap();
+        assert_eq!(matches!(look, Look::Seen(Change::Grown(_))), is_kept, "{bytes}: {look:?}");
+    }
+}
+
+#[test]
+fn a_long_session_does_not_hold_the_end_and_a_short_one_is_kept() {
+    let mut home = Home::new();
+    let path = home.path();
+    let before = lines(0, 100);
+    fs::write(&path, &before).unwrap();
+    IS_TOLD_HERE.set(true);
+    assert!(matches!(home.look(), Change::Grown(_)));
+    append(&path, &lines(100, 40_000));
+    let stopped = home.archive.write().unwrap().look(&path, &never).unwrap();
+    assert!(matches!(stopped, Look::Unreadable(_)), "{stopped:?}");
+    assert_eq!(home.texts(), [(before, None)]);
+    IS_TOLD_HERE.set(false);
+    assert!(matches!(home.look(), Change::Grown(_)));
+    assert_eq!(home.texts(), [(lines(0, 40_100), None)]);
 }
 
 /// Lines that compress as those of sessions do.
