@@ -52,6 +52,18 @@ fn a_session_comes_back_whatever_became_of_it() {
 }
 
 #[test]
+fn what_cannot_be_looked_at_is_not_gone() {
+    let dir = Dir::new();
+    dir.write("a/one.jsonl", BROKEN);
+    now(&dir);
+    fs::remove_dir_all(dir.path("a")).unwrap();
+    symlink("a", dir.path("a")).unwrap();
+    assert!(dir.tailor(&["keep", "list", "--gone", "--json"]).json().is_empty());
+    fs::remove_file(dir.path("a")).unwrap();
+    assert_eq!(dir.tailor(&["keep", "list", "--gone", "--json"]).json().len(), 1);
+}
+
+#[test]
 fn a_folder_comes_back_as_it_was_at_a_time() {
     let dir = Dir::new();
     dir.write("a/one.jsonl", BROKEN);

@@ -353,12 +353,11 @@ impl Kept {
         for part in parts.split_off(whole) {
             match self.chunks.get(&part) {
                 Ok(text) => last.extend(text),
-                // It stays lost, and the others do not go with it.
-                Err(cause) if is_damage(&cause) => {
+                // It stays as it is, lost or not, and the others do not wait for it.
+                Err(_) => {
                     self.put_piece(&mut last, &mut parts)?;
                     parts.push(part);
                 }
-                Err(cause) => return Err(cause),
             }
         }
         self.put_piece(&mut last, &mut parts)?;
@@ -367,11 +366,6 @@ impl Kept {
         }
         Ok(true)
     }
-}
-
-/// Whether a chunk is not what was put there, or is there no more. What cannot be read now may be read later.
-fn is_damage(cause: &io::Error) -> bool {
-    matches!(cause.kind(), ErrorKind::InvalidData | ErrorKind::NotFound | ErrorKind::UnexpectedEof)
 }
 
 /// Hashes what is written to it.
