@@ -114,8 +114,12 @@ fn asked(block: Value<'_>, draft: &mut Draft<'_>) {
     let [text, result] = block.pick(["text", "toolResult"]);
     if let Some(result) = result {
         let [id, content, status] = result.pick(["toolUseId", "content", "status"]);
-        draft.result(block, id, None, status.is_some_and(|status| status.is("error")));
+        let failed = status.is_some_and(|status| status.is("error"));
+        draft.result(block, id, None, failed);
         items(content).filter_map(|part| part.get("text")).for_each(|text| draft.body(text));
+        if failed {
+            draft.says_nothing(content, true);
+        }
     } else if let Some(text) = text {
         draft.user_text(text);
         draft.blank(block, text);

@@ -417,8 +417,12 @@ pub(super) fn blocks(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> bool 
             continue;
         }
         results += 1;
-        draft.result(block, call, None, error.is_some_and(Value::is_true));
+        let failed = error.is_some_and(Value::is_true);
+        draft.result(block, call, None, failed);
         draft.content(inside);
+        if failed {
+            draft.says_nothing(inside, false);
+        }
     }
     results > 0 && others == 0
 }

@@ -450,6 +450,20 @@ impl Draft<'_> {
         self.result_image(block);
     }
 
+    /// Notes the content of the result last recorded, which says that its tool failed, if there is nothing in it. `inside` says
+    /// whether a block has to go into the list, and not a text in its place.
+    pub fn says_nothing(&mut self, content: Option<Value<'_>>, inside: bool) {
+        let is_empty = |value: &Value<'_>| match value.kind() {
+            Json::Array => value.items().next().is_none(),
+            _ => value.is(""),
+        };
+        let Some(content) = content.filter(is_empty) else { return };
+        let index = self.transcript.results.len().saturating_sub(1) as u32;
+        let span = content.span();
+        let at = if inside { Span::new(span.start + 1, span.start + 1) } else { span };
+        self.issue(ContentIssueKind::BlankResult(index, at), span);
+    }
+
     /// Looks at a block of the result last recorded that holds no text.
     pub fn result_image(&mut self, block: Value<'_>) {
         if image::may_be(block)

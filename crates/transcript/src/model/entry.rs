@@ -337,7 +337,8 @@ pub struct ContentIssue {
 pub enum ContentIssueKind {
     /// A text block of nothing but white space, or without a text.
     Blank,
-    /// A text of nothing but white space in the result with this index; the inside of its literal.
+    /// A text of nothing but white space in the result with this index; the inside of its literal. Or a failed result whose content is
+    /// empty: all of that, or where a block goes into its list.
     BlankResult(u32, Span),
     /// There is nothing in the message that could be sent.
     Empty,

@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
         help: Help {
             what: "A text block is empty, or holds nothing but white space.",
             why: "\"text content blocks must be non-empty\", \"must contain non-whitespace text\", \"cache_control cannot be \
-                  set for empty text blocks\".",
+                  set for empty text blocks\", \"toolResult cannot be empty when status value is error\".",
             fix: "The block is taken out if the message holds more; with --allow M2 where the agent leaves it out when it sends. Where it is all of a tool's result, `(no output)` \
                   stands in its place: without the result the call would be open.",
             source: "claude-code #57668, hermes-agent #70475; OpenClaw #94278",
@@ -107,6 +107,14 @@ fn results(session: &Session<'_>, issues: &[ContentIssue], out: &mut FindingSink
         ContentIssueKind::BlankResult(result, text) => Some((result as usize, text, issue.block)),
         _ => None,
     };
+    let in_its_place = |at: Span, block: Span| match at {
+        _ if at == block => [b"\"", NO_OUTPUT.as_bytes(), b"\""].concat(),
+        // The list of a result of Converse, in which there is no block.
+        _ if at == Span::new(block.start + 1, block.start + 1) => {
+            [b"{\"text\":\"", NO_OUTPUT.as_bytes(), b"\"}"].concat()
+        }
+        _ => NO_OUTPUT.into(),
+    };
     let mut blanks = issues.iter().filter_map(of).peekable();
     while let Some((result, text, _)) = blanks.peek().copied() {
         let own: Vec<Span> = core::iter::from_fn(|| blanks.next_if(|(other, ..)| *other == result))
@@ -116,7 +124,7 @@ fn results(session: &Session<'_>, issues: &[ContentIssue], out: &mut FindingSink
         let all = session.transcript.bodies_of(result).len() + found.images as usize;
         let mut ops: Vec<Op> = own.iter().map(|&block| Op::DropBlock { entry: found.entry, block }).collect();
         if own.len() >= all {
-            ops[0] = Op::Replace { at: text, with: NO_OUTPUT.into() };
+            ops[0] = Op::Replace { at: text, with: in_its_place(text, own[0]) };
         }
         let severity = severity(session, found.entry, session.format.content.blank);
         let message = "a result that is empty or only white space".to_string();
