@@ -58,7 +58,7 @@ fn a_file_is_read_as_it_is_told_and_says_by_what_it_was_recognised() {
     let run = dir.tailor(&["scan", "s.jsonl"]);
     assert_eq!(run.status, 2);
     assert!(
-        run.text().contains("openai-chat, but nothing tells that for certain: --as FORMAT"),
+        run.text().contains("openai-chat or ai-sdk-model, but nothing tells that for certain: --as FORMAT"),
         "{}",
         run.text()
     );

@@ -1,9 +1,11 @@
 //! Messages of Vercel's AI SDK, one per line: those for the model, and those for the screen.
 //!
-//! It is not known which program wrote such a file. In messages for the screen, call and result are one part, so a
-//! missing result is never added. Facts: docs/format-facts.md.
+//! Read are those of its versions 4 to 7. It is not known which program wrote such a file. In messages for the screen, call and
+//! result are one part, so a missing result is never added. Facts: docs/format-facts.md.
 
-use super::base::{Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Results, Vote};
+use super::base::{
+    Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Results, SupportLevel, Vote,
+};
 use super::common::{
     alone, asked, block_types, content_parts, has_block, has_untyped_block, is_string, items, only_keys,
     says_any,
@@ -19,7 +21,23 @@ use spans::marker::MISSING_RESULT;
 
 const ARGUMENTS: Arguments = Arguments { at: &[&["input"]], none: "{}" };
 const ROLES: &[&str] = &["system", "user", "assistant", "tool"];
+const SCREEN_ROLES: &[&str] = &["system", "user", "assistant", "data"];
 const KEYS: &[&str] = &["role", "content", "id", "providerOptions", "createdAt"];
+/// Fields of a `UIMessage`: the last ones are of version 4 and before.
+const SCREEN_KEYS: &[&str] = &[
+    "id",
+    "role",
+    "parts",
+    "metadata",
+    "createdAt",
+    "content",
+    "toolInvocations",
+    "reasoning",
+    "annotations",
+    "data",
+    "experimental_attachments",
+    "revisionId",
+];
 
 /// The parts of version 7 of the SDK (`ModelMessage`). By another part a file is not recognised.
 const PARTS: Kinds = Kinds::at(&["content", "*", "type"]).sent(
@@ -35,7 +53,7 @@ const MODEL_KINDS: &[Kinds] = &[
 
 /// Kinds of `UIMessage`.
 const SCREEN_KINDS: &[Kinds] = &[
-    Kinds::at(&["role"]).sent("assistant user system"),
+    Kinds::at(&["role"]).sent("assistant user system").silent("data"),
     Kinds::at(&["parts", "*", "type"])
         .sent("text tool-* dynamic-tool reasoning file reasoning-file custom")
         .silent("step-start source-url source-document source data-*"),
@@ -46,6 +64,8 @@ pub(super) const MODEL: Format = Format {
     name: "ai-sdk-model",
     written_by: "AI SDK, messages for the model",
     remark: "lines come and go only with `--allow`",
+    level: SupportLevel::Truncate,
+    gates: &[],
     results: Results::Blocks,
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(ARGUMENTS),
@@ -53,6 +73,7 @@ pub(super) const MODEL: Format = Format {
     // The SDK sends messages without their empty texts, and drops no message.
     content: Content { blank: Some(Severity::Note), ..Content::OPENAI },
     kinds: MODEL_KINDS,
+    fields: KEYS,
     vote: model_vote,
     read: model_read,
     parts: model_parts,
@@ -102,13 +123,16 @@ fn model_read(doc: &Doc, draft: &mut Draft<'_>) {
 }
 
 fn model_missing_result(lost: &Lost<'_>) -> Vec<u8> {
-    let output = Writing::new().text("type", b"error-text").text("value", MISSING_RESULT.as_bytes()).end();
-    let part = Writing::new()
-        .text("type", b"tool-result")
-        .raw("toolCallId", lost.call)
-        .text("toolName", lost.tool)
-        .raw("output", &output)
-        .end();
+    let part =
+        Writing::new().text("type", b"tool-result").raw("toolCallId", lost.call).text("toolName", lost.tool);
+    // In version 4 calls have `args`, and results are what the tool returned.
+    let part = if items(lost.doc.get("content")).any(|part| part.get("args").is_some()) {
+        part.text("result", MISSING_RESULT.as_bytes()).raw("isError", b"true").end()
+    } else {
+        let output =
+            Writing::new().text("type", b"error-text").text("value", MISSING_RESULT.as_bytes()).end();
+        part.raw("output", &output).end()
+    };
     Writing::new().text("role", b"tool").list("content", &part).end()
 }
 
@@ -170,15 +194,19 @@ fn lacks_arguments(part: Value<'_>) -> bool {
     input.or(old).is_none_or(Value::is_null)
 }
 
-/// `UIMessage`: parts `tool-<name>`, each with a call and its result.
+/// `UIMessage`: parts `tool-<name>`, each with a call and its result. In version 4 they are `tool-invocation`; before parts there
+/// was only the list `toolInvocations`, which version 4 still writes, and does not read beside parts.
 pub(super) const SCREEN: Format = Format {
     name: "ai-sdk-ui",
     written_by: "AI SDK, messages for the screen",
     remark: "no result is put in",
+    level: SupportLevel::Truncate,
+    gates: &[],
     results: Results::WithCall,
-    arguments: Some(ARGUMENTS),
+    arguments: Some(Arguments { at: &[&["toolInvocation", "args"], &["input"]], none: "{}" }),
     content: Content { empty: None, blank: None, ..Content::OPENAI },
     kinds: SCREEN_KINDS,
+    fields: SCREEN_KEYS,
     vote: screen_vote,
     read: screen_read,
     parts: screen_parts,
@@ -187,17 +215,35 @@ pub(super) const SCREEN: Format = Format {
 
 fn screen_vote(doc: &Doc) -> Vote {
     let mut parts = items(doc.get("parts")).peekable();
-    let own = is_string(doc.get("id"))
-        && says_any(doc, "role", ROLES)
-        && doc.get("content").is_none()
-        && parts.peek().is_some()
-        && parts.all(|part| is_string(part.get("type")));
-    if own { Vote::Own } else { Vote::Silent }
+    let content = doc.get("content");
+    let is_message = is_string(doc.get("id")) && says_any(doc, "role", SCREEN_ROLES);
+    let is_typed = parts.peek().is_some() && parts.all(|part| is_string(part.get("type")));
+    let mut calls = items(doc.get("toolInvocations"));
+    match is_message && (content.is_none() || is_string(content)) {
+        true if is_typed || calls.any(|call| is_string(call.get("toolCallId"))) => Vote::Own,
+        true if content.is_some() && only_keys(doc, SCREEN_KEYS) => Vote::Fits,
+        _ => Vote::Silent,
+    }
+}
+
+/// The calls of a message without parts, or its text.
+fn before_parts(doc: &Doc) -> [Option<Value<'_>>; 2] {
+    match doc.get("parts") {
+        Some(_) => [None; 2],
+        None => [doc.get("toolInvocations"), doc.get("content")],
+    }
 }
 
 fn screen_read(doc: &Doc, draft: &mut Draft<'_>) {
     let role = doc.get("role").and_then(Value::text);
     let user = role.as_deref() == Some(b"user");
+    let [calls, content] = before_parts(doc);
+    if user {
+        content.into_iter().for_each(|text| draft.user_text(text));
+    } else {
+        content.into_iter().for_each(|text| draft.text(text));
+    }
+    items(calls).for_each(|call| invocation(call, call, draft));
     for part in items(doc.get("parts")) {
         let [kind, text] = part.pick(["type", "text"]);
         let kind = kind.and_then(Value::text).unwrap_or_default();
@@ -207,6 +253,8 @@ fn screen_read(doc: &Doc, draft: &mut Draft<'_>) {
             if let Some(text) = text {
                 draft.user_text(text);
             }
+        } else if let Some(call) = part.get("toolInvocation") {
+            invocation(part, call, draft);
         } else if kind.starts_with(b"tool-") || &*kind == b"dynamic-tool" {
             screen_part(part, draft);
         } else if let Some(text) = text {
@@ -216,6 +264,7 @@ fn screen_read(doc: &Doc, draft: &mut Draft<'_>) {
     draft.entry.kind = match role.as_deref() {
         Some(b"user") => Kind::Message(Role::User),
         Some(b"assistant") => Kind::Message(Role::Assistant),
+        Some(b"data") => Kind::Note,
         _ => Kind::Message(Role::System),
     };
 }
@@ -225,24 +274,42 @@ fn screen_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
         let kind = part.get("type").and_then(Value::text).unwrap_or_default();
         kind.starts_with(b"tool-") || &*kind == b"dynamic-tool"
     };
-    for part in items(doc.get("parts")) {
-        if !is_tool(&part) {
+    let [calls, content] = before_parts(doc);
+    content_parts(content, each);
+    for part in items(calls).chain(items(doc.get("parts"))) {
+        if calls.is_none() && !is_tool(&part) {
             content_parts(Some(part), each);
             continue;
         }
-        let [name, kind, arguments, output, error] =
-            part.pick(["toolName", "type", "input", "output", "errorText"]);
-        each(EntryPart::Call { name: name.or(kind), arguments });
-        for text in output.into_iter().chain(error) {
+        let call = part.get("toolInvocation").unwrap_or(part);
+        let [name, kind, input, args, output, result, error] =
+            call.pick(["toolName", "type", "input", "args", "output", "result", "errorText"]);
+        each(EntryPart::Call { name: name.or(kind), arguments: input.or(args) });
+        for text in output.or(result).into_iter().chain(error) {
             each(EntryPart::Result);
             content_parts(Some(text), each);
         }
     }
 }
 
+/// Reads a call of version 4, and what it returned. The SDK refuses to send one that has no result, whatever its state.
+fn invocation(part: Value<'_>, call: Value<'_>, draft: &mut Draft<'_>) {
+    let [id, name, arguments, result] = call.pick(["toolCallId", "toolName", "args", "result"]);
+    let is_part = part.get("toolInvocation").is_some();
+    draft.call(part, id, name, is_part && result.is_some() && arguments.is_none_or(Value::is_null));
+    if let Some(result) = result {
+        draft.result(part, id, name, false);
+        draft.content(Some(result));
+    }
+}
+
 fn screen_part(part: Value<'_>, draft: &mut Draft<'_>) {
-    let [kind, id, name, output, error] =
-        part.pick(["type", "toolCallId", "toolName", "output", "errorText"]);
+    let [kind, id, name, output, error, state] =
+        part.pick(["type", "toolCallId", "toolName", "output", "errorText", "state"]);
+    // The SDK leaves out a call whose arguments are not complete (6.0).
+    if state.is_some_and(|state| state.is("input-streaming")) {
+        return;
+    }
     let answered = output.is_some() || error.is_some();
     draft.call(part, id, name, answered && lacks_arguments(part));
     let kind = kind.and_then(Value::text);

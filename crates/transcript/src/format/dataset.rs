@@ -6,7 +6,7 @@
 use super::base::{Arguments, BASE, Content, Format, Results, Vote};
 use super::common::{has_block, items, only_keys};
 use super::order::{self, OrderedMessage};
-use super::{anthropic, gemini_contents, openai_chat};
+use super::{anthropic, gemini_contents, openai_chat, qwen_code};
 use crate::model::draft::Draft;
 use crate::model::entry::{ContentIssueKind, Kind, Role};
 use alloc::borrow::Cow;
@@ -258,7 +258,7 @@ fn is_for_training(doc: &Doc, dialect: &DatasetDialect) -> bool {
 fn read_contents(doc: &Doc, draft: &mut Draft<'_>) {
     read(doc, &GEMINI_LINES, draft);
     let first = GEMINI_LINES.conversation(doc).and_then(|messages| messages.items().next());
-    let calls = |first: &Value<'_>| items(first.get("parts")).any(|part| part.get("functionCall").is_some());
+    let calls = |first: &Value<'_>| items(first.get("parts")).any(qwen_code::is_call);
     if let Some(first) = first.filter(calls) {
         draft.issue(ContentIssueKind::CallFirst, first.span());
     }

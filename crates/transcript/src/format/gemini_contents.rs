@@ -1,11 +1,12 @@
-//! Bare messages of Gemini's API, one per line: `role` and `parts`.
+//! Bare messages of Gemini's API, one per line: `role` and `parts`, with the names of the API or those of its Python library.
 //!
 //! The API counts calls and results of neighbouring turns, so a missing result is never added. Facts:
 //! docs/format-facts.md.
 
-use super::base::{BASE, Content, EntryPart, Format, Results, Vote};
+use super::base::{BASE, Content, EntryPart, Format, Results, SupportLevel, Vote};
 use super::common::{is_string, items, only_keys, says_any};
 use super::kinds::Kinds;
+use super::names::{FieldNames, Form, needs, text};
 use super::qwen_code;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -16,14 +17,20 @@ const KINDS: &[Kinds] = &[
     qwen_code::parts_of_gemini(&["parts", "*", "?"]),
 ];
 
+const KEYS: &[&str] = &["role", "parts"];
+
 pub(super) const FORMAT: Format = Format {
     name: "gemini-contents",
     written_by: "bare Gemini messages",
     remark: "no result is put in",
+    level: SupportLevel::Truncate,
+    gates: &[],
     results: Results::Blocks,
     calls_have_ids: false,
     content: Content::GEMINI,
+    names: &[FieldNames::all(&[text("role"), needs("parts", Form::List).with(qwen_code::PART)])],
     kinds: KINDS,
+    fields: KEYS,
     vote,
     read,
     parts,
@@ -32,7 +39,7 @@ pub(super) const FORMAT: Format = Format {
 
 fn vote(doc: &Doc) -> Vote {
     let mut parts = items(doc.get("parts")).peekable();
-    let own = only_keys(doc, &["role", "parts"])
+    let own = only_keys(doc, KEYS)
         && says_any(doc, "role", &["user", "model", "function"])
         && parts.peek().is_some()
         && parts.all(|part| !is_string(part.get("type")));

@@ -126,8 +126,8 @@ impl KnownKinds {
 fn visit<'d>(value: Value<'d>, at: &[&str], each: &mut dyn FnMut(Value<'d>)) {
     match at {
         [] => each(value),
-        // The names of the fields themselves.
-        ["?"] => value.fields().for_each(|(key, _)| each(key)),
+        // The names of the fields themselves. What is `null` is not there.
+        ["?"] => value.fields().filter(|(_, value)| !value.is_null()).for_each(|(key, _)| each(key)),
         ["$"] => {
             let keys = value.fields().map(|(key, _)| key);
             keys.filter(|key| key.prefix().starts_with(b"$")).for_each(each);

@@ -43,13 +43,15 @@ const KINDS: &[Kinds] = &[
     parts_of_gemini(&["message", "parts", "*", "?"]),
 ];
 
-/// The fields that a part of Gemini's API may have (`@google/genai`).
+/// The fields that a part of Gemini's API may have (`@google/genai`), and their names in Python (google-genai 3.6.1).
 pub(super) const fn parts_of_gemini(at: &'static [&'static str]) -> Kinds {
     Kinds::at(at).sent(PARTS)
 }
 
 const PARTS: &str = "text functionCall functionResponse thoughtSignature thought inlineData fileData executableCode \
-     codeExecutionResult videoMetadata toolCall toolResponse partMetadata mediaResolution";
+     codeExecutionResult videoMetadata toolCall toolResponse partMetadata mediaResolution function_call function_response \
+     thought_signature inline_data file_data executable_code code_execution_result video_metadata tool_call tool_response \
+     part_metadata media_resolution";
 
 const NAMES: &[FieldNames] = &[
     FieldNames::all(&[
@@ -245,9 +247,31 @@ pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut
     items(message.and_then(|message| message.get("parts"))).for_each(|part| content_part(part, each));
 }
 
+/// The parts of a message whose names are these, or the same ones in Python, which also writes `null` for what is not there.
+fn given<'d, const N: usize>(part: Value<'d>, names: [[&str; 2]; N]) -> [Option<Value<'d>>; N] {
+    let mut found = part.pick(names.map(|[name, _]| name));
+    for (found, other) in found.iter_mut().zip(part.pick(names.map(|[_, name]| name))) {
+        *found = found.filter(|value| !value.is_null()).or(other).filter(|value| !value.is_null());
+    }
+    found
+}
+
+const TEXT: [&str; 2] = ["text", "text"];
+const THOUGHT: [&str; 2] = ["thought", "thought"];
+const CALL: [&str; 2] = ["functionCall", "function_call"];
+const ANSWER: [&str; 2] = ["functionResponse", "function_response"];
+const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
+const ID: [&str; 2] = ["id", "id"];
+const NAME: [&str; 2] = ["name", "name"];
+
+/// Whether a part is a call.
+pub(super) fn is_call(part: Value<'_>) -> bool {
+    given(part, [CALL])[0].is_some()
+}
+
 /// One such part.
 pub(super) fn content_part<'d>(part: Value<'d>, each: &mut dyn FnMut(EntryPart<'d>)) {
-    let [text, thought, call, answer] = part.pick(["text", "thought", "functionCall", "functionResponse"]);
+    let [text, thought, call, answer] = given(part, [TEXT, THOUGHT, CALL, ANSWER]);
     if let Some(call) = call {
         each(EntryPart::Call { name: call.get("name"), arguments: call.get("args") });
     }
@@ -255,16 +279,21 @@ pub(super) fn content_part<'d>(part: Value<'d>, each: &mut dyn FnMut(EntryPart<'
         content_parts(text, each);
     }
     response_parts(answer, each);
-    if part.get("inlineData").is_some() || part.get("fileData").is_some() {
+    if given(part, [["inlineData", "inline_data"], ["fileData", "file_data"]])
+        .into_iter()
+        .flatten()
+        .next()
+        .is_some()
+    {
         each(EntryPart::Image);
     }
 }
 
 /// Reads a part of an assistant message.
 pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
-    let [text, thought, call, signature] = part.pick(["text", "thought", "functionCall", "thoughtSignature"]);
+    let [text, thought, call, signature] = given(part, [TEXT, THOUGHT, CALL, SIGNATURE]);
     if let Some(call) = call {
-        let [id, name] = call.pick(["id", "name"]);
+        let [id, name] = given(call, [ID, NAME]);
         let id = id.or_else(|| written_over(call, "id", draft));
         draft.call(part, id, name, false);
         if signature.is_some_and(is_altered) {
@@ -286,7 +315,7 @@ pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
 /// Reads a part of a user message, and returns whether it is a result. `by_place` says whether a result without an id
 /// finds its call by its place.
 pub(super) fn asked(part: Value<'_>, by_place: bool, draft: &mut Draft<'_>) -> bool {
-    let [text, answer] = part.pick(["text", "functionResponse"]);
+    let [text, answer] = given(part, [TEXT, ANSWER]);
     match (text, answer) {
         (Some(text), _) => {
             draft.user_text(text);
@@ -300,7 +329,7 @@ pub(super) fn asked(part: Value<'_>, by_place: bool, draft: &mut Draft<'_>) -> b
 
 /// Reads a result.
 fn answered(part: Value<'_>, answer: Value<'_>, by_place: bool, draft: &mut Draft<'_>) {
-    let [id, name] = answer.pick(["id", "name"]);
+    let [id, name] = given(answer, [ID, NAME]);
     let id = id.or_else(|| written_over(answer, "id", draft));
     let failed = answer.get("response").is_some_and(|response| response.get("error").is_some());
     draft.result(part, id.or(name.filter(|_| by_place)), name, failed);

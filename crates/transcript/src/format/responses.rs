@@ -55,6 +55,9 @@ const KEYS: &[&str] = &[
     "approve",
     "reason",
     "agent",
+    // What openai 3.57.0 calls `async` in Python.
+    "async",
+    "async_",
 ];
 /// Fields by which a line is a record around an item, or an event.
 const NOT_KEYS: &[&str] =

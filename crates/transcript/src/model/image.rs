@@ -110,7 +110,7 @@ pub(crate) fn may_be(block: Value<'_>) -> bool {
 /// The data in a part of Gemini's API.
 fn inline(part: Value<'_>) -> Option<Value<'_>> {
     let [camel, snake] = part.pick(["inlineData", "inline_data"]);
-    camel.or(snake)
+    camel.or(snake).filter(|data| !data.is_null())
 }
 
 /// The image in a block; `None` if it holds no data itself. Its entry is not set.

@@ -242,7 +242,7 @@ fn put_results(messages: &mut Vec<Vec<u32>>, results: &mut Vec<u32>, dialect: Re
 fn is_sent_as_it_stands(session: &Session<'_>) -> bool {
     let format = session.format;
     let is_written = session.shape.sent_as_written && format.agents.is_empty();
-    format.is_bare() || (is_written && format.results != Results::WithCall)
+    (format.is_bare() || is_written) && format.results != Results::WithCall
 }
 
 /// How many messages an entry is, without the results in the record of a call.
