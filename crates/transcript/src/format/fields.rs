@@ -31,6 +31,7 @@ const DIALECTS: &[Dialect] = &[
             "is_error",
         ],
     },
+    Dialect { of: "AG2 0.11.5, AutoGen before 0.4", names: &["tool_responses"] },
     // Its signatures of thoughts are in calls and here.
     Dialect { of: "Google's door for OpenAI's API", names: &["extra_content"] },
     Dialect { of: "gateways to Anthropic", names: &["cache_control", "context_management", "stop_details"] },

@@ -229,6 +229,12 @@ fn is_of_a_table(doc: &Doc) -> bool {
     ["type", "id", "updated_at", "conversation_id", "session_id"].iter().any(|key| doc.get(key).is_some())
 }
 
+/// The results of a turn in one message of AG2 (0.11.5). It sends them one by one, and not the `content` beside, which repeats them.
+fn together(message: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+    let results = message.and_then(|message| message.get("tool_responses"));
+    items(results).filter(|result| is_string(result.get("tool_call_id")))
+}
+
 /// Whether there are calls without a `function` around their name, as Reasonix writes.
 fn is_flat(calls: Option<Value<'_>>) -> bool {
     items(calls).any(|call| call.get("function").is_none() && call.get("custom").is_none())
@@ -260,7 +266,9 @@ fn has_message(doc: &Doc) -> bool {
     let is_hollow = || says(doc, "role", "assistant") && only_keys(doc, KEYS);
     is_message(doc)
         && (doc.get("content").is_some() || doc.get("tool_calls").is_some() || is_hollow())
-        && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
+        && (!says(doc, "role", "tool")
+            || is_string(doc.get("tool_call_id"))
+            || together(doc.root()).next().is_some())
         && !is_flat(doc.get("tool_calls"))
         && !has_block(doc.get("content"), NOT_PARTS)
         && !has_untyped_block(doc.get("content"))
@@ -399,6 +407,13 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
                 draft.reasoned(message.get("reasoning_content"));
             }
             Kind::Message(Role::Assistant)
+        }
+        Some(b"tool") if together(Some(message)).next().is_some() => {
+            for result in together(Some(message)) {
+                draft.result(result, result.get("tool_call_id"), None, false);
+                draft.content(result.get("content"));
+            }
+            Kind::Message(Role::Tool)
         }
         Some(b"tool") => {
             let [id, name] = message.pick(["tool_call_id", "name"]);
