@@ -54,9 +54,11 @@ const NOTATIONS: &[Notation] = &[
 const BARE: &[&str] = &[
     "ai-sdk-model",
     "anthropic",
+    "autogen",
     "bedrock-converse",
     "gemini-contents",
     "langchain",
+    "llamaindex",
     "openai-chat",
     "openai-responses",
     "pydantic-ai",

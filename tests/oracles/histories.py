@@ -1,8 +1,9 @@
-"""Damages a history of Bedrock Converse, LangChain, Pydantic AI and OpenAI's Responses in each of the usual ways, has tailor repair it,
-and asks the library itself whether it takes the result: botocore's model of the API; LangChain's and Pydantic AI's loaders, and what
-these make of it for OpenAI's API; the types of OpenAI's SDK, without other fields. In what is sent each call has to be answered once, directly after it.
+"""Damages a history of Bedrock Converse, LangChain, Pydantic AI, OpenAI's Responses, LlamaIndex and AutoGen in each of the usual ways,
+has tailor repair it, and asks the library itself whether it takes the result: botocore's model of the API; LangChain's and Pydantic AI's
+loaders, and what these make of it for OpenAI's API; the types of OpenAI's SDK, without other fields; the types of LlamaIndex and AutoGen. In
+what is sent each call has to be answered once, directly after it.
 
-python3 histories.py TAILOR    with botocore, langchain-core and pydantic-ai-slim[openai] on the path
+python3 histories.py TAILOR    with botocore, langchain-core, pydantic-ai-slim[openai], llama-index-core and autogen-core on the path
 """
 
 import asyncio
@@ -17,8 +18,10 @@ from pathlib import Path
 warnings.simplefilter("ignore")
 
 import botocore.session  # noqa: E402
+from autogen_core.models import LLMMessage  # noqa: E402
 from botocore.validate import ParamValidator  # noqa: E402
 from langchain_core.messages import convert_to_openai_messages, messages_from_dict  # noqa: E402
+from llama_index.core.llms import ChatMessage  # noqa: E402
 from openai.types.responses import ResponseInputItemParam  # noqa: E402
 from pydantic import TypeAdapter  # noqa: E402
 from pydantic_ai.messages import ModelMessagesTypeAdapter  # noqa: E402
@@ -83,6 +86,25 @@ def responses(who, said, calls, results):
     return [*([words] if said else []), *uses, *done]
 
 
+def llamaindex(who, said, calls, results):
+    uses = [{"block_type": "tool_call", "tool_call_id": call.strip("!"), "tool_name": "ls", **({} if call[0] == "!" else {"tool_kwargs": {}})}
+            for call in calls]
+    text = lambda said: {"block_type": "text", "text": said}
+    done = [{"role": "tool", "additional_kwargs": {"tool_call_id": of, "name": "ls"}, "blocks": [text("a.txt")]} for of in results]
+    blocks = [*([text(said)] if said else []), *uses]
+    spoken = {"role": "user" if who == "user" else "assistant", "additional_kwargs": {}, "blocks": blocks}
+    return ([] if results else [spoken]) + done
+
+
+def autogen(who, said, calls, results):
+    uses = [{"id": call.strip("!"), "name": "ls", **({} if call[0] == "!" else {"arguments": "{}"})} for call in calls]
+    done = [{"content": "a.txt", "name": "ls", "call_id": of, "is_error": False} for of in results]
+    if done:
+        return [{"content": done, "type": "FunctionExecutionResultMessage"}]
+    kind = "UserMessage" if who == "user" else "AssistantMessage"
+    return [{"content": uses or said, **({"thought": said} if uses else {}), "source": who, "type": kind}]
+
+
 def of_bedrock(rows):
     """What the API gets: groups of calls and of results, in order."""
     service = botocore.session.get_session().get_service_model("bedrock-runtime")
@@ -114,6 +136,27 @@ def of_pydantic(rows):
     return of_openai(asyncio.run(model._map_messages(messages, ModelRequestParameters())))
 
 
+def of_llamaindex(rows):
+    """As its model for OpenAI's API has it: blocks are calls, and a result names its call beside them."""
+    sent = []
+    for message in map(ChatMessage.model_validate, rows):
+        calls = [{"id": block.tool_call_id} for block in message.blocks if block.block_type == "tool_call"]
+        sent.append({"role": message.role.value, "tool_calls": calls, **message.additional_kwargs})
+    return of_openai(sent)
+
+
+def of_autogen(rows):
+    """As its model for OpenAI's API has it: each result is a message."""
+    sent = []
+    for message in TypeAdapter(list[LLMMessage]).validate_python(rows):
+        parts = message.content if isinstance(message.content, list) else []
+        if message.type == "FunctionExecutionResultMessage":
+            sent += [{"role": "tool", "tool_call_id": result.call_id} for result in parts]
+        else:
+            sent.append({"role": message.type, "tool_calls": [{"id": call.id} for call in parts]})
+    return of_openai(sent)
+
+
 def of_responses(rows):
     """Calls may stand side by side, as may outputs."""
     items = TypeAdapter(list[ResponseInputItemParam]).validate_python(rows, extra="forbid")
@@ -133,6 +176,8 @@ DIALECTS = {
     "langchain": (langchain, of_langchain),
     "pydantic-ai": (pydantic, of_pydantic),
     "openai-responses": (responses, of_responses),
+    "llamaindex": (llamaindex, of_llamaindex),
+    "autogen": (autogen, of_autogen),
 }
 # Whether the API goes by the order of a call and its output is not known.
 UNKNOWN = {("openai-responses", "the result before its call")}

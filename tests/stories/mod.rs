@@ -87,7 +87,8 @@ pub(crate) struct SpelledStory {
 const NOT_UTF8: &str = "\u{f8ff}";
 
 /// How formats spell the arguments of a call, with the comma that goes with them.
-const ARGUMENTS: [&str; 8] = [
+const ARGUMENTS: [&str; 9] = [
+    r#","tool_kwargs":{}"#,
     r#","arguments":"{}""#,
     r#","arguments":{}"#,
     r#","arguments":{"command":"ls"}"#,

@@ -8,6 +8,7 @@
 //! | `$ID`, `$TOOL` | the call's id, and the name of its tool |
 //! | `$CALLS` | the calls of a message, by `call` or, if their results are in, by `answered` |
 //! | `$STARTS` | the same calls by `start` |
+//! | `$RESULTS` | their results, by `result`, where they stand beside the calls |
 //! | `$NN`, `$PP` | the number of the line, and of the line before it, in two digits |
 //! | `$TURN` | the number of the user's message |
 //! | `$MIME`, `$DATA` | what a picture claims to be, and its bytes in base64 |
@@ -100,6 +101,7 @@ const ROW: FormatSpelling = FormatSpelling {
 const CHAT_CALL: &str = r#"{"id":"$ID","type":"function","function":{"name":"$TOOL","arguments":"{}"}}"#;
 const BARE_CALL: &str = r#"{"id":"$ID","name":"$TOOL","arguments":"{}"}"#;
 const ANTHROPIC_CALL: &str = r#"{"type":"tool_use","id":"$ID","name":"$TOOL","input":{}}"#;
+const ATIF_CALL: &str = r#"{"tool_call_id":"$ID","function_name":"$TOOL","arguments":{}}"#;
 const GEMINI_CALL: &str = r#"{"functionCall":{"id":"$ID","name":"$TOOL","args":{}}}"#;
 
 pub(crate) const ROWS: &[FormatSpelling] = &[
@@ -156,6 +158,46 @@ pub(crate) const ROWS: &[FormatSpelling] = &[
         result: r#"{"type":"tool","data":{"content":"$TEXT","type":"tool","name":"$TOOL","tool_call_id":"$ID","status":"success"}}"#,
         shown: r#"{"type":"human","data":{"content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"type":"human"}}"#,
         seen: r#"{"type":"tool","data":{"content":[{"type":"text","text":"$TEXT"},{"type":"image_url","image_url":{"url":"data:$MIME;base64,$DATA"}}],"type":"tool","name":"$TOOL","tool_call_id":"$ID","status":"success"}}"#,
+        ..ROW
+    },
+    FormatSpelling {
+        name: "llamaindex",
+        user: r#"{"role":"user","additional_kwargs":{},"blocks":[{"block_type":"text","text":"$TEXT"}]}"#,
+        said: r#"{"role":"assistant","additional_kwargs":{},"blocks":[{"block_type":"text","text":"$TEXT"}]}"#,
+        asked: r#"{"role":"assistant","additional_kwargs":{},"blocks":[$CALLS]}"#,
+        call: r#"{"block_type":"tool_call","tool_call_id":"$ID","tool_name":"$TOOL","tool_kwargs":{}}"#,
+        result: r#"{"role":"tool","additional_kwargs":{"tool_call_id":"$ID","name":"$TOOL"},"blocks":[{"block_type":"text","text":"$TEXT"}]}"#,
+        ..ROW
+    },
+    FormatSpelling {
+        name: "autogen",
+        user: r#"{"content":"$TEXT","source":"user","type":"UserMessage"}"#,
+        said: r#"{"content":"$TEXT","thought":null,"source":"assistant","type":"AssistantMessage"}"#,
+        asked: r#"{"content":[$CALLS],"thought":null,"source":"assistant","type":"AssistantMessage"}"#,
+        call: BARE_CALL,
+        result: r#"{"content":[{"content":"$TEXT","name":"$TOOL","call_id":"$ID","is_error":false}],"type":"FunctionExecutionResultMessage"}"#,
+        ..ROW
+    },
+    FormatSpelling {
+        name: "atif",
+        user: r#"{"step_id":1$NN,"source":"user","message":"$TEXT"}"#,
+        said: r#"{"step_id":1$NN,"source":"agent","message":"$TEXT"}"#,
+        asked: r#"{"step_id":1$NN,"source":"agent","message":"","tool_calls":[$CALLS],"observation":{"results":[$RESULTS]}}"#,
+        call: ATIF_CALL,
+        answered: ATIF_CALL,
+        result: r#"{"source_call_id":"$ID","content":"$TEXT"}"#,
+        kind: FileForm::Whole,
+        ..ROW
+    },
+    FormatSpelling {
+        name: "claude-stream-json",
+        is_opaque: true,
+        head: r#"{"type":"system","subtype":"init","session_id":"s1","tools":["Bash"],"model":"claude-opus-4-6"}"#,
+        user: r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"$TEXT"}]},"parent_tool_use_id":null,"session_id":"s1"}"#,
+        said: r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"$TEXT"}]},"parent_tool_use_id":null,"session_id":"s1"}"#,
+        asked: r#"{"type":"assistant","message":{"role":"assistant","content":[$CALLS]},"parent_tool_use_id":null,"session_id":"s1"}"#,
+        call: ANTHROPIC_CALL,
+        result: r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":"$TEXT"}]},"parent_tool_use_id":null,"session_id":"s1"}"#,
         ..ROW
     },
     FormatSpelling {
@@ -531,6 +573,11 @@ impl FormatSpelling {
             ),
             (r#"{"type":"text","text":"$TEXT"}"#, r#"{"type":"text","text":"$TEXT"},{"type":"hologram"}"#),
             (r#"{"text":"$TEXT"}"#, r#"{"text":"$TEXT"},{"hologram":{}}"#),
+            (
+                r#"{"block_type":"text","text":"$TEXT"}"#,
+                r#"{"block_type":"text","text":"$TEXT"},{"block_type":"hologram"}"#,
+            ),
+            (r#""message":"$TEXT"}"#, r#""message":[{"type":"text","text":"$TEXT"},{"type":"hologram"}]}"#),
             (r#""part_kind":"user-prompt"}"#, r#""part_kind":"user-prompt"},{"part_kind":"hologram"}"#),
             (r#""attachments":[]"#, r#""attachments":[{"type":"hologram"}]"#),
             (r#""content":"$TEXT""#, r#""content":[{"type":"text","text":"$TEXT"},{"type":"hologram"}]"#),
@@ -632,7 +679,11 @@ impl Pen<'_> {
         let calls_spelled: Vec<String> = calls.iter().map(|call| spell(call, self.row.call)).collect();
         let starts: Vec<String> = calls.iter().map(|call| spell(call, self.row.start)).collect();
         let asked = self.row.asked.replace("$CALLS", &calls_spelled.join(self.row.between));
-        asked.replace("$STARTS", &starts.join("\n"))
+        let beside: Vec<String> = results
+            .iter()
+            .map(|(_, id, text)| self.row.result.replace("$ID", id).replace("$TEXT", text))
+            .collect();
+        asked.replace("$STARTS", &starts.join("\n")).replace("$RESULTS", &beside.join(","))
     }
 
     /// Numbers lines and adds them.

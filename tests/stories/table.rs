@@ -41,6 +41,7 @@ const ROWS_OF_DATASETS: &str = "anthropic-dataset gemini-dataset openai-dataset 
 const SAID_TWICE: &str = "what the user says is written twice";
 const ONE_OF_A_KIND: &str = "a line has one finding of this kind";
 const EACH_VERSION: &str = "each version of the record has the results so far";
+const WITHOUT_KIND: &str = "what a user says is a text, or pictures, whose kind is not named";
 const WITH_ITS_CALL: &str = "a result is in the record of its call";
 const UNKNOWN_ROW: &str = "nobody knows what a row of a dataset should say";
 const MAY_SEND: &str = "whoever has the file may be about to send the result";
@@ -49,8 +50,12 @@ const IN_ITS_RECORD: &str = "call and result cannot be told from the others in t
 
 /// Where a lost result of event 1 is not put in, or not there.
 const LOST: &[(&str, &str, &str)] = &[
-    ("ai-sdk-model langchain openai-chat openai-responses reasonix", "P1@1=asks", MAY_SEND),
-    ("ai-sdk-ui gemini-cli gemini-contents kimi-code opencode", "P1@1=reported", ANSWERED_WHEN_READ),
+    (
+        "ai-sdk-model autogen langchain llamaindex openai-chat openai-responses reasonix",
+        "P1@1=asks",
+        MAY_SEND,
+    ),
+    ("ai-sdk-ui atif gemini-cli gemini-contents kimi-code opencode", "P1@1=reported", ANSWERED_WHEN_READ),
     ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
     (
         "anthropic bedrock-converse droid pydantic-ai",
@@ -63,9 +68,13 @@ const LOST: &[(&str, &str, &str)] = &[
 
 /// The same for two results.
 const LOST_BOTH: &[(&str, &str, &str)] = &[
-    ("ai-sdk-model langchain openai-chat openai-responses reasonix", "P1@1=asks P1@1=asks", MAY_SEND),
     (
-        "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
+        "ai-sdk-model autogen langchain llamaindex openai-chat openai-responses reasonix",
+        "P1@1=asks P1@1=asks",
+        MAY_SEND,
+    ),
+    (
+        "ai-sdk-ui atif gemini-cli gemini-contents kimi-code opencode",
         "P1@1=reported P1@1=reported",
         ANSWERED_WHEN_READ,
     ),
@@ -121,7 +130,10 @@ fn from_v2_unknown_part() -> Vec<Story> {
         arguments: "--only content",
         tells: behind_a_pair(vec![StoryEvent::Strange("look".into())]),
         shows: "V2@4=reported",
-        but: &[("ai-sdk-model", "-", "by such a part the file is not recognised")],
+        but: &[
+            ("ai-sdk-model", "-", "by such a part the file is not recognised"),
+            ("autogen", "-", WITHOUT_KIND),
+        ],
         ..STORY
     }]
 }
@@ -138,7 +150,8 @@ fn from_e1_refused_block() -> Vec<Story> {
         shows: "E1@4=mended",
         but: &[
             ("ai-sdk-model", "-", "by such a part the file is not recognised"),
-            ("ai-sdk-ui opencode", "", WITH_ITS_CALL),
+            ("ai-sdk-ui atif opencode", "", WITH_ITS_CALL),
+            ("autogen", "-", WITHOUT_KIND),
             ("copilot-cli", "", "what is attached is not in the message"),
         ],
         ..STORY
@@ -220,7 +233,7 @@ fn from_b5_b6_b8_b11_odd_characters() -> Vec<Story> {
                     SAID_TWICE,
                 ),
                 (
-                    "ai-sdk-ui gemini-cli goose-legacy kimi-cli-wire kiro opencode",
+                    "ai-sdk-ui atif claude-stream-json gemini-cli goose-legacy kimi-cli-wire kiro opencode",
                     "B5@0=mended B11@2=reported B6@3=mended B8@4=mended",
                     "names and values of the result are not taken apart",
                 ),
@@ -390,11 +403,11 @@ fn from_p2_no_call() -> Vec<Story> {
             shows: "P2@1=mended",
             but: &[
                 (
-                    "ai-sdk-model anthropic bedrock-converse gemini-contents langchain openai-chat openai-responses reasonix pydantic-ai",
+                    "ai-sdk-model anthropic bedrock-converse gemini-contents autogen langchain llamaindex openai-chat openai-responses reasonix pydantic-ai",
                     "P2@1=asks",
                     "whoever has the file may put in the call",
                 ),
-                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("ai-sdk-ui atif gemini-cli opencode", "-", WITH_ITS_CALL),
                 ("anthropic-dataset gemini-dataset openai-dataset", "P2@1=held", UNKNOWN_ROW),
                 ("droid kimi-code picoclaw vibe", "P2@1=held", "lines may not go"),
                 ("sharegpt", "-", "calls have no ids"),
@@ -417,7 +430,7 @@ fn from_p2_no_call() -> Vec<Story> {
                     "",
                     "calls find their results by id wherever they are",
                 ),
-                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("ai-sdk-ui atif gemini-cli opencode", "-", WITH_ITS_CALL),
                 (ROWS_OF_DATASETS, "P4@3=reported", "nothing moves within a row of a dataset"),
                 ("droid picoclaw", "P4@3=held", "lines may not move"),
             ],
@@ -440,11 +453,11 @@ fn from_p5_invented_then_real() -> Vec<Story> {
             shows: "P5@2=mended",
             but: &[
                 (
-                    "ai-sdk-model anthropic bedrock-converse gemini-contents langchain openai-chat openai-responses reasonix pydantic-ai",
+                    "ai-sdk-model anthropic bedrock-converse gemini-contents autogen langchain llamaindex openai-chat openai-responses reasonix pydantic-ai",
                     "P5@2=asks",
                     "whoever has the file may want both",
                 ),
-                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("ai-sdk-ui atif gemini-cli opencode", "-", WITH_ITS_CALL),
                 ("anthropic-dataset gemini-dataset openai-dataset", "P5@2=held", UNKNOWN_ROW),
                 ("droid kimi-code picoclaw vibe", "P5@2=held", "lines may not go"),
                 ("sharegpt", "-", "calls have no ids"),
@@ -466,7 +479,7 @@ fn from_p5_invented_then_real() -> Vec<Story> {
             shows: "P6@5=asks",
             but: &[
                 (
-                    "ai-sdk-ui anthropic-dataset gemini-cli gemini-dataset openai-dataset opencode",
+                    "ai-sdk-ui anthropic-dataset atif gemini-cli gemini-dataset openai-dataset opencode",
                     "P6@5=held",
                     IN_ITS_RECORD,
                 ),
@@ -497,7 +510,7 @@ fn from_p6_p10_p11_calls() -> Vec<Story> {
             shows: "P6@5+6=mended P10@5=mended P11@9=reported",
             but: &[
                 (
-                    "ai-sdk-ui anthropic-dataset openai-dataset opencode",
+                    "ai-sdk-ui anthropic-dataset atif openai-dataset opencode",
                     "P6@5=held P10@5=mended P11@9=reported",
                     "as in the story of the reused id",
                 ),
@@ -528,7 +541,7 @@ fn from_p6_p10_p11_calls() -> Vec<Story> {
                     "",
                     "calls find their results by id wherever they are",
                 ),
-                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("ai-sdk-ui atif gemini-cli opencode", "-", WITH_ITS_CALL),
                 (ROWS_OF_DATASETS, "P8@1=reported", "nothing moves within a row of a dataset"),
                 ("droid picoclaw", "P8@1=held", "lines may not move"),
             ],
@@ -650,7 +663,7 @@ fn from_b3_nul_tail() -> Vec<Story> {
             shows: "B11@2=asks",
             but: &[
                 (
-                    "ai-sdk-ui anthropic-dataset gemini-cli gemini-dataset goose-legacy kimi-cli-wire kiro openai-dataset opencode sharegpt",
+                    "ai-sdk-ui anthropic-dataset atif claude-stream-json gemini-cli gemini-dataset goose-legacy kimi-cli-wire kiro openai-dataset opencode sharegpt",
                     "B11@2=reported",
                     "names and values of the result are not taken apart",
                 ),
@@ -855,7 +868,7 @@ fn from_p1_lost_both() -> Vec<Story> {
             shows: "P1@1=mended",
             but: &[
                 (
-                    "ai-sdk-ui gemini-cli gemini-contents kimi-code opencode",
+                    "ai-sdk-ui atif gemini-cli gemini-contents kimi-code opencode",
                     "P1@1=reported",
                     ANSWERED_WHEN_READ,
                 ),
@@ -905,7 +918,7 @@ fn from_p2_no_call_allowed() -> Vec<Story> {
             ],
             shows: "P2@1=mended",
             but: &[
-                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("ai-sdk-ui atif gemini-cli opencode", "-", WITH_ITS_CALL),
                 ("anthropic-dataset gemini-dataset openai-dataset", "P2@1=held", UNKNOWN_ROW),
                 ("droid kimi-code picoclaw vibe", "P2@1=held", "lines may not go"),
                 ("sharegpt", "-", "calls have no ids"),
@@ -924,7 +937,7 @@ fn from_p2_no_call_allowed() -> Vec<Story> {
             ],
             shows: "P5@3=mended",
             but: &[
-                ("ai-sdk-ui gemini-cli opencode", "-", WITH_ITS_CALL),
+                ("ai-sdk-ui atif gemini-cli opencode", "-", WITH_ITS_CALL),
                 ("anthropic-dataset gemini-dataset openai-dataset", "P5@3=held", UNKNOWN_ROW),
                 ("droid kimi-code picoclaw vibe", "P5@3=held", "lines may not go"),
                 ("sharegpt", "-", "calls have no ids"),
@@ -1052,13 +1065,13 @@ fn from_m1_empty_reply() -> Vec<Story> {
             shows: "M1@5=mended M7@6=reported",
             but: &[
                 (
-                    "ai-sdk-ui copilot-cli kimi-code opencode pydantic-ai",
+                    "ai-sdk-ui atif copilot-cli kimi-code opencode pydantic-ai",
                     "M7@6=reported",
                     "an empty message is left out when it is sent",
                 ),
                 ("droid picoclaw vibe", "M1@5=held M7@6=reported", "lines may not go"),
                 (
-                    "ai-sdk-model anthropic bedrock-converse gemini-cli gemini-contents langchain openai-chat openai-responses reasonix",
+                    "ai-sdk-model anthropic bedrock-converse gemini-cli gemini-contents autogen langchain llamaindex openai-chat openai-responses reasonix",
                     "M1@5=asks M7@6=reported",
                     "whoever has the file may put in the words",
                 ),
@@ -1076,7 +1089,7 @@ fn from_m1_empty_reply() -> Vec<Story> {
             shows: "M1@5=mended M7@6=reported",
             but: &[
                 (
-                    "ai-sdk-ui copilot-cli kimi-code opencode pydantic-ai",
+                    "ai-sdk-ui atif copilot-cli kimi-code opencode pydantic-ai",
                     "M7@6=reported",
                     "an empty message is left out when it is sent",
                 ),

@@ -7,6 +7,8 @@
 mod agent;
 mod ai_sdk;
 mod anthropic;
+mod atif;
+mod autogen;
 mod base;
 mod bedrock;
 mod claude_code;
@@ -24,6 +26,7 @@ mod grok_build;
 mod kimi_code;
 pub(crate) mod kinds;
 mod langchain;
+mod llamaindex;
 pub(crate) mod names;
 mod openai_chat;
 mod opencode;
@@ -61,6 +64,8 @@ pub const FORMATS: &[&Format] = &[
     &anthropic::FORMAT,
     &bedrock::FORMAT,
     &langchain::FORMAT,
+    &llamaindex::FORMAT,
+    &autogen::FORMAT,
     &pydantic_ai::FORMAT,
     &responses::FORMAT,
     &droid::FORMAT,
@@ -74,6 +79,7 @@ pub const FORMATS: &[&Format] = &[
     &ai_sdk::MODEL,
     &ai_sdk::SCREEN,
     &gemini_contents::FORMAT,
+    &atif::FORMAT,
     &opencode::FORMAT,
     &dataset::OPENAI,
     &dataset::ANTHROPIC,
@@ -84,12 +90,16 @@ pub const FORMATS: &[&Format] = &[
     &read_only::CURSOR,
     &read_only::KIRO,
     &read_only::GOOSE_LEGACY,
+    &read_only::CLAUDE_STREAM,
     #[cfg(test)]
     &otter::FORMAT,
 ];
 
 /// Objects that decide the format.
 const HEAD_OBJECTS: usize = 40;
+
+/// Columns in which tables of conversations have them as JSON texts.
+const TEXT_COLUMNS: &[&str] = &["messages", "conversations", "conversation", "trajectory"];
 
 /// Values that those objects may hold together, to bound memory.
 const HEAD_NODES: usize = 1 << 18;
@@ -134,6 +144,8 @@ pub(crate) struct Head {
     telling: usize,
     /// Those of them that have fields of other programs.
     dialect: usize,
+    /// Whether a conversation is a text in one of them, as in a column of a table.
+    in_text: bool,
 }
 
 /// A bit for each of [`FORMATS`].
@@ -152,6 +164,8 @@ impl Head {
     pub(crate) fn add(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
+        let column = TEXT_COLUMNS.iter().find_map(|name| doc.get(name));
+        self.in_text |= column.is_some_and(|text| text.prefix().starts_with(br#"[{\""#));
         let (mut own, mut like, mut fits, mut may_fit, mut corrupted) = (0, 0, 0, 0, false);
         for (n, format) in FORMATS.iter().enumerate() {
             match vote(format, doc) {
@@ -216,6 +230,10 @@ impl Head {
                 };
                 format!("{telling} of its first {objects} objects are of this format alone{more}")
             }
+            (None, [], []) if self.in_text => String::from(
+                "its conversations are JSON texts in a column; rows that hold them as lists can be read: \
+                 jq -c '{messages: (.messages | fromjson)}'",
+            ),
             (None, [], []) => String::new(),
             (None, [], likely) => format!(
                 "its objects may be as in {}, but nothing tells that for certain: --as FORMAT reads them so",

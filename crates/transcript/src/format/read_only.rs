@@ -90,6 +90,32 @@ pub(super) const KIRO: Format = Format {
     ..KEPT
 };
 
+/// What Claude Code prints with `--output-format stream-json` (2.1): it has the messages of the session, whose own file is what is
+/// loaded again, beside reports of the run.
+pub(super) const CLAUDE_STREAM: Format = Format {
+    name: "claude-stream-json",
+    written_by: "Claude Code's `--output-format stream-json`",
+    remark: "output of a run; the session has a file of its own",
+    agents: &[Agent::named("Claude Code")],
+    level: SupportLevel::ReadOnly(
+        "it is what a run of Claude Code printed; the session that is loaded again is the file named by its session_id",
+    ),
+    vote: |doc| {
+        let is_output = is_string(doc.get("session_id")) && doc.get("sessionId").is_none();
+        let role = doc.get("message").and_then(|message| message.get("role"));
+        let speaks = says_any(doc, "type", &["assistant", "user"])
+            && is_string(role)
+            && doc.get("parent_tool_use_id").is_some();
+        let ends = says(doc, "type", "result") && doc.get("num_turns").is_some();
+        match is_output {
+            true if speaks || ends => Vote::Own,
+            true if is_string(doc.get("type")) => Vote::Fits,
+            _ => Vote::Silent,
+        }
+    },
+    ..KEPT
+};
+
 /// Goose, before it moved to a database.
 pub(super) const GOOSE_LEGACY: Format = Format {
     name: "goose-legacy",

@@ -11,8 +11,8 @@ use memchr::memchr_iter;
 use spans::json::{self, Doc, Value, ValueKind as Json};
 use spans::source::{Fault, Source};
 
-/// Fields of a request, or of what a program keeps of one, that hold its messages.
-const LISTS: &[&str] = &["messages", "contents"];
+/// Fields of a request, or of what a program keeps of one, that hold its messages; and of an ATIF trajectory.
+const LISTS: &[&str] = &["messages", "contents", "steps"];
 
 /// Reads a document, which is taken for a format if one is told. Nothing of it is read if it is in none. A visitor has seen
 /// what its lines are alone, and forgets that.

@@ -80,7 +80,7 @@ const BLOCKS_KEPT: &[&str] = &[
 ];
 
 /// Lists of blocks in a message.
-const LISTS: &[&str] = &["content", "parts"];
+const LISTS: &[&str] = &["content", "parts", "blocks"];
 
 /// What stands before the name of a kind, or of a field, that is not known.
 const BEFORE_KINDS: &[&str] =
@@ -188,7 +188,8 @@ fn without(object: Value<'_>, name: &str) -> Option<Op> {
 
 /// Takes out the blocks of a kind, and the entry if its message has no others.
 fn without_blocks(session: &Session<'_>, entry: u32, message: Value<'_>, kind: &str) -> Fix {
-    let is_kind = |block: &Value<'_>| match block.get("type").or_else(|| block.get("part_kind")) {
+    let names = ["type", "part_kind", "block_type"];
+    let is_kind = |block: &Value<'_>| match block.pick(names).into_iter().flatten().next() {
         Some(own) => own.is(kind),
         None => block.get(kind).is_some(),
     };
