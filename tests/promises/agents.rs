@@ -171,17 +171,24 @@ pub(crate) fn ai_sdk_ui(rows: &[&Value]) -> Vec<RequestMessage> {
             messages.push(RequestMessage { assistant: false, parts: vec![ContentPart::Other] });
             continue;
         }
-        let parts = blocks(&row["parts"]);
+        // Before there were parts, or beside them in version 4.
+        let parts = blocks(&row[if row["parts"].is_null() { "toolInvocations" } else { "parts" }]);
         for step in parts.split(|part| part["type"] == "step-start") {
             let (mut spoken, mut results) = (Vec::new(), Vec::new());
             for part in step {
-                let kind = text(&part["type"]);
+                let (kind, part) = match part.get("toolInvocation") {
+                    Some(old) => ("dynamic-tool".to_string(), old),
+                    None if part["type"].is_null() => ("dynamic-tool".to_string(), part),
+                    None => (text(&part["type"]), part),
+                };
                 let name = kind.strip_prefix("tool-").map_or(part["toolName"].clone(), Value::from);
                 if !kind.starts_with("tool-") && kind != "dynamic-tool" {
                     spoken.extend(part["text"].as_str().map(|text| ContentPart::Text(text.into())));
                 } else if part["state"] != "input-streaming" {
-                    spoken.push(call(&part["toolCallId"], &name, &part["input"]));
-                    let said = [&part["output"], &part["errorText"]].into_iter().find(|said| !said.is_null());
+                    let given = if part["input"].is_null() { &part["args"] } else { &part["input"] };
+                    spoken.push(call(&part["toolCallId"], &name, given));
+                    let mut said = [&part["output"], &part["errorText"], &part["result"]].into_iter();
+                    let said = said.find(|said| !said.is_null());
                     results.extend(said.map(|said| result(&part["toolCallId"], said)));
                 }
             }

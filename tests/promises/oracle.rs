@@ -189,6 +189,14 @@ const CALL_IDS: [&str; 6] = ["toolCallId", "toolUseId", "tool_call_id", "tool_us
 pub(crate) fn said(dialect: Dialect, row: &Value) -> RequestMessage {
     let message = message(dialect, row);
     let role = role(message);
+    if let Some(together) = message.get("tool_responses").and_then(Value::as_array) {
+        // AG2 sends each by itself, and their order is the file's.
+        let own = |row: &Value| ContentPart::Result {
+            id: text(&row["tool_call_id"]),
+            text: texts(&row["content"]),
+        };
+        return RequestMessage { assistant: false, parts: together.iter().map(own).collect() };
+    }
     if ["toolResult", "tool"].contains(&role) {
         let id = CALL_IDS.iter().find_map(|key| message.get(key)).map(text).unwrap_or_default();
         let part = ContentPart::Result { id, text: texts(&message["content"]) };

@@ -55,7 +55,7 @@ const LOST: &[(&str, &str, &str)] = &[
         "P1@1=asks",
         MAY_SEND,
     ),
-    ("ai-sdk-ui atif gemini-cli gemini-contents kimi-code opencode", "P1@1=reported", ANSWERED_WHEN_READ),
+    ("atif gemini-cli gemini-contents kimi-code opencode", "P1@1=reported", ANSWERED_WHEN_READ),
     ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
     (
         "anthropic bedrock-converse droid pydantic-ai",
@@ -73,11 +73,7 @@ const LOST_BOTH: &[(&str, &str, &str)] = &[
         "P1@1=asks P1@1=asks",
         MAY_SEND,
     ),
-    (
-        "ai-sdk-ui atif gemini-cli gemini-contents kimi-code opencode",
-        "P1@1=reported P1@1=reported",
-        ANSWERED_WHEN_READ,
-    ),
+    ("atif gemini-cli gemini-contents kimi-code opencode", "P1@1=reported P1@1=reported", ANSWERED_WHEN_READ),
     ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported P1@1=reported", UNKNOWN_ROW),
     (
         "anthropic bedrock-converse droid pydantic-ai",
@@ -867,11 +863,7 @@ fn from_p1_lost_both() -> Vec<Story> {
             tells: vec![user("list"), asked(&[("call_A", "ls")]), user("well?"), said("Nothing.")],
             shows: "P1@1=mended",
             but: &[
-                (
-                    "ai-sdk-ui atif gemini-cli gemini-contents kimi-code opencode",
-                    "P1@1=reported",
-                    ANSWERED_WHEN_READ,
-                ),
+                ("atif gemini-cli gemini-contents kimi-code opencode", "P1@1=reported", ANSWERED_WHEN_READ),
                 ("anthropic-dataset gemini-dataset openai-dataset", "P1@1=reported", UNKNOWN_ROW),
                 (
                     "anthropic bedrock-converse droid pydantic-ai",

@@ -1,7 +1,7 @@
 //! Messages of Vercel's AI SDK, one per line: those for the model, and those for the screen.
 //!
 //! Read are those of its versions 4 to 7. It is not known which program wrote such a file. In messages for the screen, call and
-//! result are one part, so a missing result is never added. Facts: docs/format-facts.md.
+//! result are one part, whose `state` says how far the call is. Facts: docs/format-facts.md.
 
 use super::base::{
     Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Results, SupportLevel, Vote,
@@ -15,6 +15,7 @@ use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::Severity;
+use alloc::format;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
@@ -199,10 +200,11 @@ fn lacks_arguments(part: Value<'_>) -> bool {
 pub(super) const SCREEN: Format = Format {
     name: "ai-sdk-ui",
     written_by: "AI SDK, messages for the screen",
-    remark: "no result is put in",
+    remark: "a lost result goes into the part of its call",
     level: SupportLevel::Truncate,
     gates: &[],
     results: Results::WithCall,
+    answer: ResultPlace::Call("state"),
     arguments: Some(Arguments { at: &[&["toolInvocation", "args"], &["input"]], none: "{}" }),
     content: Content { empty: None, blank: None, ..Content::OPENAI },
     kinds: SCREEN_KINDS,
@@ -210,6 +212,7 @@ pub(super) const SCREEN: Format = Format {
     vote: screen_vote,
     read: screen_read,
     parts: screen_parts,
+    missing_result: screen_missing_result,
     ..BASE
 };
 
@@ -224,6 +227,14 @@ fn screen_vote(doc: &Doc) -> Vote {
         true if content.is_some() && only_keys(doc, SCREEN_KEYS) => Vote::Fits,
         _ => Vote::Silent,
     }
+}
+
+/// What becomes of a call's state: in version 4 there is no failed one.
+fn screen_missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    let is_old = lost.doc.get("toolInvocations").is_some()
+        || items(lost.doc.get("parts")).any(|part| part.get("toolInvocation").is_some());
+    let (state, text) = if is_old { ("result", "result") } else { ("output-error", "errorText") };
+    format!(r#""{state}","{text}":"{MISSING_RESULT}""#).into_bytes()
 }
 
 /// The calls of a message without parts, or its text.

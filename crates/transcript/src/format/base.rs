@@ -533,6 +533,8 @@ pub enum ResultPlace {
     LineIfAllowed,
     /// A block at the beginning of the next user message.
     NextUser,
+    /// In the object of the call itself, in place of the value of this field, which says how far the call is.
+    Call(&'static str),
     /// Nowhere: it is not added.
     Nowhere,
 }

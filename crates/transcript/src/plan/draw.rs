@@ -17,7 +17,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::array;
 use core::cell::RefCell;
-use spans::json::{self, Doc, ValueKind as Json};
+use spans::json::{self, Doc, Value, ValueKind as Json};
 use spans::source::{Fault, Span, read_span};
 
 /// Draws the plan of these steps.
@@ -30,6 +30,7 @@ pub(crate) fn draw(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) 
     match session.format.answer {
         ResultPlace::NextUser => drawing.answer_in_next_user()?,
         ResultPlace::Line | ResultPlace::LineIfAllowed => drawing.answer_with_lines(),
+        ResultPlace::Call(state) => drawing.answer_in_call(state)?,
         ResultPlace::Nowhere => {}
     }
     drawing.link()?;
@@ -239,6 +240,20 @@ impl<'a> Drawing<'a> {
                 with.push(b',');
             }
             self.replace.push((Span::new(at, at), with));
+        }
+        Ok(())
+    }
+
+    /// Puts results into the objects of their calls, in place of this field's value.
+    fn answer_in_call(&mut self, state: &str) -> Result<(), Fault> {
+        for call in core::mem::take(&mut self.answers) {
+            let (entry, id) = (self.session.call(call).entry, self.session.call(call).id_at());
+            let doc = self.doc(entry)?;
+            let is_own = |object: &Value<'_>| object.fields().any(|(_, value)| value.span() == id);
+            let own = doc.root().into_iter().flat_map(Value::descendants).find(is_own);
+            if let Some(state) = own.and_then(|call| call.get(state)) {
+                self.replace.push((state.span(), self.spell(call, "", b"")?));
+            }
         }
         Ok(())
     }

@@ -26,7 +26,8 @@ pub(super) static RULE: Rule = Rule {
                   before a compaction, or in the newest turn: those are legal. (Kimi CLI sends a call of the newest \
                   turn as it is if the tool was interrupted; --settle 0 answers it.) In a flat file a line is added \
                   only with --allow P1, because another file may count its lines. In data sets nothing is added, \
-                  because a model would learn it; a call in the last message of a line is what that line teaches.",
+                  because a model would learn it; a call in the last message of a line is what that line teaches. In messages \
+                  of the AI SDK's screen the call's own part says that it failed.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #10310, claude-code #8763",
         },
         groups: &[Group::Pairing],
@@ -48,7 +49,7 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> {
-    let mut answered = None;
+    let (mut answered, mut open) = (None, HashSet::new());
     let boundaries = OnceCell::new();
     let before_boundary = |entry| boundaries.get_or_init(|| before_boundaries(session)).contains(&entry);
     for (index, call) in (0..).zip(&session.transcript.calls) {
@@ -70,13 +71,15 @@ fn check(session: &Session<'_>, out: &mut FindingSink<'_>) -> Result<(), Fault> 
                 Fix::held(Held::Tangled)
             }
             _ if would_become_leaf(session, entry) => Fix::held(Held::Tangled),
+            // The second of two calls with one id is P6.
+            ResultPlace::Call(_) if !open.insert((session.turn(entry), call.key)) => Fix::held(Held::Tangled),
             ResultPlace::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
             // There is no message that could hold it, so a new one is needed.
             ResultPlace::NextUser if next_user(session, entry).is_none() => {
                 Fix::guarded(Guard::ChangesLineCount, ops)
             }
             ResultPlace::Nowhere => Fix::NONE,
-            ResultPlace::Line | ResultPlace::NextUser => Fix::safe(ops),
+            ResultPlace::Line | ResultPlace::NextUser | ResultPlace::Call(_) => Fix::safe(ops),
         };
         out.push(Finding {
             call: call.id,

@@ -44,7 +44,8 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
             Op::Move { .. } if matches!(session.format.counted, Some(OutsideCount::Number(_))) => false,
             Op::Move { entry, after } => entry < from || after < from,
             Op::Answer(call) => {
-                session.format.answer != ResultPlace::NextUser && session.call(call).entry < from
+                !matches!(session.format.answer, ResultPlace::NextUser | ResultPlace::Call(_))
+                    && session.call(call).entry < from
             }
             Op::Replace { at, ref with } if lines => changes_line_count(session, at, with)?,
             Op::Replace { .. } | Op::Cut { .. } | Op::DropBlock { .. } | Op::Keep(_) => false,
