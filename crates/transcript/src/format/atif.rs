@@ -30,7 +30,7 @@ const KEYS: &[&str] = &[
 
 pub(super) const FORMAT: Format = Format {
     name: "atif",
-    written_by: "ATIF trajectories of Harbor and Terminal-Bench",
+    written_by: "ATIF trajectories, as of Harbor",
     remark: "no step comes or goes",
     level: SupportLevel::Truncate,
     gates: &[],

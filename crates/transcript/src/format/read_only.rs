@@ -95,7 +95,7 @@ pub(super) const KIRO: Format = Format {
 pub(super) const CLAUDE_STREAM: Format = Format {
     name: "claude-stream-json",
     written_by: "Claude Code's `--output-format stream-json`",
-    remark: "output of a run; the session has a file of its own",
+    remark: "output of a run",
     agents: &[Agent::named("Claude Code")],
     level: SupportLevel::ReadOnly(
         "it is what a run of Claude Code printed; the session that is loaded again is the file named by its session_id",

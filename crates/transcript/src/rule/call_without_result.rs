@@ -26,8 +26,7 @@ pub(super) static RULE: Rule = Rule {
                   before a compaction, or in the newest turn: those are legal. (Kimi CLI sends a call of the newest \
                   turn as it is if the tool was interrupted; --settle 0 answers it.) In a flat file a line is added \
                   only with --allow P1, because another file may count its lines. In data sets nothing is added, \
-                  because a model would learn it; a call in the last message of a line is what that line teaches. In messages \
-                  of the AI SDK's screen the call's own part says that it failed.",
+                  because a model would learn it; a call in the last message of a line is what that line teaches.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #10310, claude-code #8763",
         },
         groups: &[Group::Pairing],
