@@ -249,10 +249,10 @@ fn screen_read(doc: &Doc, draft: &mut Draft<'_>) {
     let role = doc.get("role").and_then(Value::text);
     let user = role.as_deref() == Some(b"user");
     let [calls, content] = before_parts(doc);
-    if user {
-        content.into_iter().for_each(|text| draft.user_text(text));
-    } else {
-        content.into_iter().for_each(|text| draft.text(text));
+    match content {
+        Some(text) if user => draft.user_text(text),
+        Some(text) => draft.text(text),
+        None => {}
     }
     items(calls).for_each(|call| invocation(call, call, draft));
     for part in items(doc.get("parts")) {

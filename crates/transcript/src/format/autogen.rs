@@ -153,7 +153,7 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
 
 fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(EntryPart<'d>)) {
     let content = doc.get("content");
-    alone(content).into_iter().for_each(|text| each(EntryPart::Text(text)));
+    content_parts(alone(content), each);
     for item in items(content) {
         let [name, arguments, call, text] = item.pick(["name", "arguments", "call_id", "content"]);
         if call.is_some() {

@@ -72,7 +72,9 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     let content = doc.get("blocks").or(doc.get("content"));
     draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
         Some(b"user") => {
-            alone(content).into_iter().for_each(|text| draft.user_text(text));
+            if let Some(text) = alone(content) {
+                draft.user_text(text);
+            }
             for block in items(content) {
                 match block.get("text") {
                     Some(text) => draft.user_text(text),
@@ -82,7 +84,9 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
             Kind::Message(Role::User)
         }
         Some(b"assistant" | b"chatbot" | b"model") => {
-            alone(content).into_iter().for_each(|text| draft.text(text));
+            if let Some(text) = alone(content) {
+                draft.text(text);
+            }
             items(content).for_each(|block| said(block, draft));
             for call in items(calls_beside(doc)) {
                 let [name, arguments] = call.get("function").unwrap_or(call).pick(["name", "arguments"]);

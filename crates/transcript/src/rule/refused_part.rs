@@ -188,8 +188,8 @@ fn without(object: Value<'_>, name: &str) -> Option<Op> {
 
 /// Takes out the blocks of a kind, and the entry if its message has no others.
 fn without_blocks(session: &Session<'_>, entry: u32, message: Value<'_>, kind: &str) -> Fix {
-    let names = ["type", "part_kind", "block_type"];
-    let is_kind = |block: &Value<'_>| match block.pick(names).into_iter().flatten().next() {
+    let kinds = ["type", "part_kind", "block_type"];
+    let is_kind = |block: &Value<'_>| match block.pick(kinds).into_iter().flatten().next() {
         Some(own) => own.is(kind),
         None => block.get(kind).is_some(),
     };
