@@ -6,7 +6,7 @@ use crate::fixtures::Fixture;
 use crate::support::Dir;
 use serde_json::Value;
 use std::sync::Arc;
-use transcript::format::FORMATS;
+use transcript::format::{FORMATS, Format};
 use transcript::judge::{Judge, Judgement};
 use transcript::rule::RULES;
 use transcript::{Policy, Situation, examine, mend};
@@ -80,7 +80,7 @@ fn records_of_agents_are_no_document() {
         {
             let document = format!("[\n{}\n]\n", lines.join(",\n"));
             let found = examine(&document.as_bytes(), &Policy::default()).unwrap().facts;
-            assert!(found.format.is_none_or(|format| format.is_bare()), "{}", fixture.name);
+            assert!(found.format.is_none_or(Format::is_bare), "{}", fixture.name);
             count += 1;
         }
     }
