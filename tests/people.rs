@@ -258,6 +258,36 @@ fn what_a_repository_ignores_is_not_read_unless_that_is_asked_for() {
 }
 
 #[test]
+fn an_ignore_file_that_is_none_or_too_long_is_named_and_not_obeyed() {
+    let dir = Dir::new();
+    let path = dir.write("repo/sub/a.jsonl", BROKEN);
+    let folder = path.parent().unwrap();
+    let read = || {
+        let mut command = dir.command_of("timeout");
+        let done =
+            crate::support::run(command.args(["60", env!("CARGO_BIN_EXE_tailor"), "scan", "repo"]), b"");
+        (String::from_utf8(done.stdout).unwrap() + &done.stderr, done.status)
+    };
+    fs::write(folder.join("globs"), "a.jsonl\n").unwrap();
+    let name = folder.join(".gitignore");
+    let pipe = |name: &Path| assert!(Command::new("mkfifo").arg(name).status().unwrap().success());
+    let long = |name: &Path| fs::write(name, "a.jsonl\n".repeat(1 << 17) + "#").unwrap();
+    let link = |name: &Path| std::os::unix::fs::symlink("globs", name).unwrap();
+    for put in [&pipe as &dyn Fn(&Path), &long, &link] {
+        put(&name);
+        let (said, status) = read();
+        assert!(said.contains("a.jsonl") && said.contains(".gitignore: could not obey"), "{status}: {said}");
+        fs::remove_file(&name).unwrap();
+    }
+    fs::write(&name, "\u{feff}*.jsonl\n").unwrap();
+    assert!(read().0.contains("no transcripts found"));
+    // As for ripgrep, an inner file decides before an outer one, and `.ignore` before `.gitignore`.
+    fs::write(folder.join(".ignore"), "!a.jsonl\n").unwrap();
+    fs::write(dir.path("repo/.ignore"), "a.jsonl\n").unwrap();
+    assert!(!read().0.contains("no transcripts found"));
+}
+
+#[test]
 fn ctrl_c_at_the_question_ends_at_once() {
     let dir = Dir::new();
     let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");

@@ -189,6 +189,28 @@ fn nothing_is_kept_of_what_another_users_link_leads_to() {
     }
 }
 
+/// What lies beside sessions is read as the owner of the folder.
+#[test]
+fn a_link_in_place_of_an_ignore_file_is_not_followed() {
+    let Some((dir, roots)) = of_mallory(|dir, _| drop(dir.write("repo/sub/s.jsonl", BROKEN))) else { return };
+    fs::write(roots.join("secret"), "sub\n").unwrap();
+    fs::set_permissions(&roots, Permissions::from_mode(0o700)).unwrap();
+    let link = dir.path("repo/.gitignore");
+    for to in [&roots.join("secret"), Path::new("/dev/zero")] {
+        symlink(to, &link).unwrap();
+        lchown(&link, Some(MALLORY), Some(MALLORY)).unwrap();
+        let run = dir.tailor(&["fix", "--dry-run", "--settle", "0", "repo"]);
+        let said = run.text() + &run.stderr;
+        assert!(said.contains("sub/s.jsonl") && said.contains("could not obey"), "{said}");
+        fs::remove_file(&link).unwrap();
+    }
+    // Not even a file of root's with a second name in mallory's folder.
+    fs::hard_link(roots.join("secret"), &link).unwrap();
+    fs::set_permissions(&link, Permissions::from_mode(0o600)).unwrap();
+    let run = dir.tailor(&["fix", "--dry-run", "--settle", "0", "repo"]);
+    assert!((run.text() + &run.stderr).contains("Permission denied"), "{}", run.stderr);
+}
+
 /// `sudo` with the user's own home.
 #[test]
 fn a_vault_lies_in_no_folder_of_a_third_user() {

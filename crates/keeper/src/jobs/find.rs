@@ -1,15 +1,17 @@
 //! Folders to files, and what the name of a file says.
 
 use crate::ask::error::Error;
+use crate::disk::folder::Folder;
 use crate::jobs::stored;
 use crate::places::found::FoundFile;
 use crate::places::roots::is_home;
 use crate::places::store;
+use crate::platform::OFlags;
+use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use ignore::{DirEntry, WalkBuilder};
-use std::fs::FileType;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use walkdir::{DirEntry, WalkDir};
 
 /// Files that end in `.jsonl` and lie in agents' folders, but are not transcripts.
 const NOT_TRANSCRIPTS: &[&str] = &[".trajectory.jsonl", "resume-head.jsonl"];
@@ -19,6 +21,11 @@ const PACKED_END: &str = ".jsonl.zst";
 
 /// How deep folders may be nested below a root.
 pub const DEPTH_MAX: usize = 32;
+
+/// Names of files that say what is to be left out of their folder. One of the first name decides before all of the second one.
+const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
+/// Longer ones are not obeyed.
+const IGNORE_BYTES_MAX: u64 = 1 << 20;
 
 /// What is left out below a folder. A path that is named is not.
 #[derive(Clone, Debug, Default)]
@@ -66,19 +73,19 @@ impl LeftOut {
         self.globs.is_empty() && !self.ignored && self.elsewhere.is_none()
     }
 
-    fn walk(&self, root: &Path) -> ignore::Walk {
-        let mut walk = WalkBuilder::new(root);
-        walk.standard_filters(false).max_depth(Some(DEPTH_MAX)).sort_by_file_name(Ord::cmp);
+    /// What is found below a folder.
+    fn walk(&self, root: &Path) -> Vec<Result<FoundFile, Error>> {
         let ignores = self.ignored && !is_at_home(root);
-        if ignores {
-            walk.ignore(true).git_ignore(true).require_git(false);
-        }
-        let globs = self.globs_below(root);
-        walk.filter_entry(move |entry| {
-            let is_out = |globs: &FolderGlobs| entry.depth() > 0 && globs.match_path(entry.path());
-            !(ignores && is_hidden(entry) || globs.iter().any(is_out))
+        let (globs, mut inside) = (self.globs_below(root), Ignored::default());
+        let walk = WalkDir::new(root).max_depth(DEPTH_MAX).sort_by_file_name().into_iter();
+        let entries = walk.filter_entry(|entry| {
+            let is_hidden = ignores && is_hidden(entry);
+            entry.depth() == 0
+                || !(is_hidden || match_any(&globs, entry.path()) || ignores && inside.leave_out(entry))
         });
-        walk.build()
+        let mut found: Vec<_> = entries.flat_map(|entry| below(root, entry)).collect();
+        found.extend(inside.not_obeyed.into_iter().map(Err));
+        found
     }
 
     fn globs_below(&self, root: &Path) -> Vec<FolderGlobs> {
@@ -87,6 +94,64 @@ impl LeftOut {
         let own = own.and_then(|root| FolderGlobs::new(&root, &self.globs).ok());
         own.into_iter().chain(self.elsewhere.clone()).collect()
     }
+}
+
+/// What the ignore files on the way to where a walk is leave out.
+#[derive(Default)]
+struct Ignored {
+    /// The folders around it, the innermost one last, with the globs of each of [`IGNORE_FILES`].
+    folders: Vec<(PathBuf, [Gitignore; 2])>,
+    not_obeyed: Vec<Error>,
+}
+
+impl Ignored {
+    /// Whether an entry is left out. The folders around it have been asked about before.
+    fn leave_out(&mut self, entry: &DirEntry) -> bool {
+        let (path, is_folder) = (entry.path(), entry.file_type().is_dir());
+        let Some(parent) = path.parent() else { return false };
+        self.folders.retain(|(folder, _)| parent.starts_with(folder));
+        if self.folders.last().is_none_or(|(folder, _)| folder != parent) {
+            let globs = IGNORE_FILES.map(|name| self.read(parent, name));
+            self.folders.push((parent.to_path_buf(), globs));
+        }
+        for name in 0..IGNORE_FILES.len() {
+            for (folder, globs) in self.folders.iter().rev() {
+                match globs[name].matched(path.strip_prefix(folder).unwrap_or(path), is_folder) {
+                    Match::None => {}
+                    decided => return decided.is_ignore(),
+                }
+            }
+        }
+        false
+    }
+
+    fn read(&mut self, folder: &Path, name: &str) -> Gitignore {
+        globs_in(folder, name).unwrap_or_else(|cause| {
+            self.not_obeyed.push(Error::new(&folder.join(name), "obey this ignore file", cause));
+            Gitignore::empty()
+        })
+    }
+}
+
+fn match_any(globs: &[FolderGlobs], path: &Path) -> bool {
+    globs.iter().any(|globs| globs.match_path(path))
+}
+
+/// The globs of an ignore file. A link is not followed: Git does not follow one either (`gitignore(5)`).
+fn globs_in(folder: &Path, name: &str) -> io::Result<Gitignore> {
+    let file = Folder::at(folder)?.map(|folder| folder.open_file(name, OFlags::RDONLY)).transpose()?;
+    let Some(file) = file.flatten() else { return Ok(Gitignore::empty()) };
+    let mut text = Vec::new();
+    file.take(IGNORE_BYTES_MAX + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > IGNORE_BYTES_MAX {
+        return Err(io::Error::other(format!("it is longer than {IGNORE_BYTES_MAX} bytes")));
+    }
+    let mut globs = GitignoreBuilder::new("");
+    for line in String::from_utf8_lossy(&text).trim_start_matches('\u{feff}').lines() {
+        // Like Git, we pass over a line that is no glob.
+        let _ = globs.add_line(None, line);
+    }
+    globs.build().map_err(io::Error::other)
 }
 
 /// Whether a folder is that of an agent, or below it. Some people keep it in a repository, and their sessions out of it.
@@ -112,7 +177,7 @@ pub fn find_without(paths: &[impl AsRef<Path>], left_out: &LeftOut) -> Vec<Resul
     let mut all = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
         if path.is_dir() {
-            all.extend(left_out.walk(path).flat_map(|entry| below(path, entry)));
+            all.extend(left_out.walk(path));
         } else if store::may_be_read(path) && path.is_file() {
             all.extend(stored::sessions(path, None));
         } else {
@@ -124,11 +189,10 @@ pub fn find_without(paths: &[impl AsRef<Path>], left_out: &LeftOut) -> Vec<Resul
 }
 
 /// What an entry of a folder below `root` stands for.
-fn below(root: &Path, entry: Result<DirEntry, ignore::Error>) -> Vec<Result<FoundFile, Error>> {
-    let is = |entry: &DirEntry, kind: fn(&FileType) -> bool| entry.file_type().is_some_and(|own| kind(&own));
+fn below(root: &Path, entry: walkdir::Result<DirEntry>) -> Vec<Result<FoundFile, Error>> {
     match entry {
-        Ok(entry) if is(&entry, FileType::is_dir) => Vec::new(),
-        Ok(entry) if is(&entry, FileType::is_file) && store::is_read(entry.path()) => {
+        Ok(entry) if entry.file_type().is_dir() => Vec::new(),
+        Ok(entry) if entry.file_type().is_file() && store::is_read(entry.path()) => {
             stored::sessions(entry.path(), Some(root))
         }
         // Pipes and links are among them, to be refused by name.
@@ -137,26 +201,12 @@ fn below(root: &Path, entry: Result<DirEntry, ignore::Error>) -> Vec<Result<Foun
         }
         Ok(_) => Vec::new(),
         Err(error) => {
-            let at = path_of(&error).unwrap_or(root).to_path_buf();
+            let at = error.path().unwrap_or(root).to_path_buf();
             // As a whole it names the path once more.
             let whole = error.to_string();
-            let cause = error.into_io_error().and_then(inner).unwrap_or_else(|| io::Error::other(whole));
+            let cause = error.into_io_error().unwrap_or_else(|| io::Error::other(whole));
             vec![Err(Error::new(&at, "read the folder", cause))]
         }
-    }
-}
-
-/// The error of the system, without the path.
-fn inner(error: io::Error) -> Option<io::Error> {
-    error.downcast::<walkdir::Error>().map_or_else(Some, walkdir::Error::into_io_error)
-}
-
-/// The path that could not be read.
-fn path_of(error: &ignore::Error) -> Option<&Path> {
-    match error {
-        ignore::Error::WithPath { path, .. } => Some(path),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
-        _ => None,
     }
 }
 
