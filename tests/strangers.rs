@@ -1,8 +1,9 @@
 //! Root among the files of other users: what they put in the way leads no further than they could go themselves.
 
-use crate::support::{BROKEN, Dir, is_root, make_old, root, skipped};
+use crate::support::{BROKEN, Dir, is_root, make_old, root, run, skipped};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -225,6 +226,47 @@ fn a_vault_lies_in_no_folder_of_a_third_user() {
         assert_eq!(names.contains(&"runs".to_string()), status == 0, "{names:?}");
         assert!(names.iter().all(|name| fs::metadata(vault.join(name)).unwrap().uid() == owner));
     }
+}
+
+/// `sudo -E tailor watch`: its notes lie in the user's home.
+#[test]
+fn links_in_a_daemons_state_are_not_followed() {
+    let put = |dir: &Dir, roots: &Path| {
+        fs::write(roots.join("victim"), "root's").unwrap();
+        dir.write("sess/s.jsonl", BROKEN);
+        dir.write("state/other", "");
+    };
+    let Some((dir, roots)) = of_mallory(put) else { return };
+    let state = dir.path("state/tailor/watch");
+    let watch = || {
+        let mut command = dir.command_of("timeout");
+        command.env("XDG_STATE_HOME", dir.path("state")).args(["2", env!("CARGO_BIN_EXE_tailor")]);
+        run(command.args(["watch", "--mode", "observe", "sess"]), b"").status
+    };
+    assert_eq!(watch(), 124);
+    let names = names_in(&state);
+    let claim = state.join(names.iter().find(|name| name.ends_with(".pid")).unwrap());
+    assert_eq!(fs::metadata(&claim).unwrap().uid(), MALLORY);
+    fs::remove_file(&claim).unwrap();
+    symlink(roots.join("victim"), &claim).unwrap();
+    lchown(&claim, Some(MALLORY), Some(MALLORY)).unwrap();
+    watch();
+    assert_eq!(fs::read_to_string(roots.join("victim")).unwrap(), "root's");
+    assert!(fs::symlink_metadata(&claim).unwrap().is_symlink());
+}
+
+#[test]
+fn a_link_in_place_of_a_daemons_socket_leads_to_none_of_roots() {
+    let Some((dir, roots)) = of_mallory(|dir, _| drop(dir.write("run/other", ""))) else { return };
+    let listener = UnixListener::bind(roots.join("private.sock")).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let link = dir.path("run/status.sock");
+    symlink(roots.join("private.sock"), &link).unwrap();
+    lchown(&link, Some(MALLORY), Some(MALLORY)).unwrap();
+    fs::set_permissions(&roots, Permissions::from_mode(0o700)).unwrap();
+    let done = dir.tailor(&["status", "--socket", link.to_str().unwrap()]);
+    assert!(done.stderr.contains("Permission denied"), "{}", done.stderr);
+    assert!(listener.accept().is_err(), "root was led to its own socket");
 }
 
 /// Names are swapped as fast as can be while root works, for a second each; `.ci/long` does so for minutes.

@@ -14,7 +14,7 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 21_830),
+    ("keeper", 21_841),
     ("python", 1_610),
     ("spans", 2_295),
     ("tailor", 16_400),

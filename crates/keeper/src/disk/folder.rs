@@ -18,7 +18,7 @@ const UNFINISHED: &str = ".tmp-";
 
 /// An open folder.
 #[derive(Clone, Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     handle: Arc<Handle>,
     /// Who works in it, if we are root: its owner. Everybody else works as what they are.
     actor: Option<Arc<Actor>>,
@@ -50,8 +50,21 @@ impl Folder {
     /// Opens a folder of ours by its path. Creates it and its parents if they are missing, and makes their names durable. What root
     /// writes does not go into the folder of a user whom it does not concern.
     pub(crate) fn make(path: &Path) -> io::Result<Self> {
+        Self::make_if(path, Actor::is_expected)
+    }
+
+    /// Like [`Self::make`], but in the folder of a user it is made, and worked in, as that user.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made or opened, or if a link of another user is on its path.
+    pub fn make_as_owner(path: &Path) -> io::Result<Self> {
+        Self::make_if(path, |_| true)
+    }
+
+    fn make_if(path: &Path, may: fn(&Actor) -> bool) -> io::Result<Self> {
         if let Some((handle, actor, missing)) = acting::own_folder(path)? {
-            if !actor.is_expected() {
+            if !may(&actor) {
                 return Err(io::Error::other(format!("it lies in a folder of user {}", actor.user())));
             }
             let found = path.ancestors().nth(missing.len()).unwrap_or(path);
@@ -64,7 +77,8 @@ impl Folder {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(ErrorKind::NotFound.into());
         };
-        Self::make(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?.make_child(name)
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        Self::make_if(parent, may)?.make_child(name)
     }
 
     /// Opens a folder in this one; `None` if there is none.
@@ -116,6 +130,15 @@ impl Folder {
         if file.metadata()?.is_file() { Ok(Some(file)) } else { Err(io::Error::other("it is not a file")) }
     }
 
+    /// Opens a regular file for reading and writing. Creates it, for its owner alone, if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// If it is a link or anything else that is no file, or cannot be opened.
+    pub fn open_or_create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        self.open_file(name, OFlags::RDWR | OFlags::CREATE)?.ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
     /// Creates a file that only its owner can read.
     pub(crate) fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.open(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
@@ -157,7 +180,11 @@ impl Folder {
     }
 
     /// All names in the folder that are UTF-8 (ours are ASCII), sorted.
-    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn names(&self) -> io::Result<Vec<String>> {
         let _acting = self.act()?;
         let mut names = system::names(&self.handle)?;
         names.sort();
@@ -198,7 +225,12 @@ impl Folder {
         system::link(&self.handle, name.as_ref(), new.as_ref())
     }
 
-    pub(crate) fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+    /// Removes a file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be removed.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         let _acting = self.act()?;
         system::remove(&self.handle, name.as_ref())
     }
@@ -218,6 +250,18 @@ impl Folder {
 /// The folder of a path, as far as the path says.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Does something by a path below a folder of ours. As root we do it as the owner of the folder, so a link leads no further than the
+/// owner could go.
+///
+/// # Errors
+///
+/// Those of `work`; or a link of another user is on the path of the folder.
+pub fn as_owner_of<T>(folder: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let owner = acting::own_folder(folder)?;
+    let _acting = owner.map(|(_, actor, _)| actor.act()).transpose()?;
+    work()
 }
 
 /// Where a transcript is: its folder, and its name in that.

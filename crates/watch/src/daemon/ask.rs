@@ -7,7 +7,7 @@
 use crate::config::Listen;
 use crate::daemon::event::{Event, StatusAnswer};
 use crate::status::Status;
-use keeper::plain;
+use keeper::{as_owner_of, folder_of, plain};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::fmt;
@@ -66,7 +66,8 @@ fn no_answer(socket: &Path, cause: &dyn fmt::Display) -> String {
 
 fn ask_one(socket: &Path) -> Result<Status, String> {
     let fail = |cause: &dyn fmt::Display| no_answer(socket, cause);
-    let stream = UnixStream::connect(socket).map_err(|cause| match cause.kind() {
+    let connect = || UnixStream::connect(socket);
+    let stream = as_owner_of(folder_of(socket), connect).map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => fail(&"is it running?"),
         _ => fail(&cause),
     })?;

@@ -1,11 +1,10 @@
 //! Allows one daemon per root: a file names the root, and is locked as long as its daemon lives.
 
-use keeper::lock_holder;
+use keeper::{Folder, lock_holder};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::fmt;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The claim to a root, until it is dropped.
@@ -39,7 +38,7 @@ impl fmt::Display for NotClaimed {
     }
 }
 
-const ENDING: &str = "pid";
+const ENDING: &str = ".pid";
 
 /// Longest claim file that is read.
 const BYTES_MAX: u64 = 8 * 1024;
@@ -47,24 +46,20 @@ const BYTES_MAX: u64 = 8 * 1024;
 /// Claims a root for this process.
 pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, NotClaimed> {
     let unknown = |cause| NotClaimed::Unknown { path: state.to_path_buf(), cause };
-    DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(unknown)?;
+    let folder = Folder::make_as_owner(state).map_err(unknown)?;
     let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
-    let name = &blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex()[..16];
-    let path = state.join(name).with_extension(ENDING);
+    let name = format!("{}{ENDING}", &blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex()[..16]);
     // Each locks before it looks, so two that start at the same moment on nested roots see each other.
-    let mut own = open(&path).map_err(unknown)?;
+    let mut own = folder.open_or_create(&name).map_err(unknown)?;
     if flock(&own, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(read(&mut own).unwrap_or_else(|| NotClaimed::By { root, pid: "unknown".to_string() }));
     }
     let text = format!("{}\n{}\n", std::process::id(), root.display());
     let written = own.set_len(0).and_then(|()| own.seek(SeekFrom::Start(0)));
     written.and_then(|_| own.write_all(text.as_bytes())).map_err(unknown)?;
-    for entry in std::fs::read_dir(state).map_err(unknown)?.flatten() {
-        let other = entry.path();
-        if other == path || other.extension().is_none_or(|ending| ending != ENDING) {
-            continue;
-        }
-        let Ok(mut file) = open(&other) else { continue };
+    let names = folder.names().map_err(unknown)?;
+    for other in names.iter().filter(|other| **other != name && other.ends_with(ENDING)) {
+        let Ok(mut file) = folder.open_or_create(other) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
             continue;
         }
@@ -97,10 +92,6 @@ fn lock_folder(root: &Path) -> Result<Option<File>, NotClaimed> {
         Err(_) => Ok(None),
         Ok(()) => Ok(Some(folder)),
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 fn read(file: &mut File) -> Option<NotClaimed> {

@@ -1,22 +1,22 @@
 //! Which long files are being read, noted on the disk: what a daemon had in hand when it was killed is not the first thing that the
 //! next one reads. And long files may not take all workers.
 
-use keeper::Stamp;
+use keeper::{Folder, Stamp};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Shorter files are not noted.
 const NOTED_BYTES_MIN: u64 = 1 << 20;
-/// Longer files are read by only some of the workers at a time.
-const LONG_BYTES_MIN: u64 = 64 << 20;
+/// Longer files are read by only some of the workers at a time: four of 59 MB that consist of calls alone took more than 512 MB.
+const LONG_BYTES_MIN: u64 = 32 << 20;
 /// How many long files are read at a time.
 const LONG_MAX: usize = 2;
 /// How long a long file waits until another one is read.
@@ -28,7 +28,7 @@ const KILLED_PAUSE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest file of notes that is read.
 const NOTES_BYTES_MAX: u64 = 1 << 20;
 
-const ENDING: &str = "reading";
+const ENDING: &str = ".reading";
 
 /// A file that is being read, or was when a daemon was killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +44,15 @@ struct Note {
 pub(crate) struct Reading {
     began: Instant,
     /// `None` if notes cannot be written.
-    file: Option<(PathBuf, File)>,
+    notes: Option<Notes>,
     state: Mutex<State>,
+}
+
+/// Where notes are written.
+struct Notes {
+    folder: Folder,
+    name: String,
+    file: File,
 }
 
 #[derive(Default)]
@@ -65,15 +72,11 @@ pub(crate) struct BeingRead<'r> {
 impl Reading {
     /// Reads what daemons that were killed had in hand, and begins notes of this one.
     pub(crate) fn open(state: &Path) -> Self {
-        let suspects = left(state);
-        let path = state.join(std::process::id().to_string()).with_extension(ENDING);
-        let file = File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let file = file.ok().filter(|file| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok());
-        let reading = Self {
-            began: Instant::now(),
-            file: file.map(|file| (path, file)),
-            state: Mutex::new(State { suspects, ..State::default() }),
-        };
+        // At a first start there is no such folder yet.
+        let folder = Folder::make_as_owner(state).ok();
+        let suspects = folder.as_ref().map(left).unwrap_or_default();
+        let state = Mutex::new(State { suspects, ..State::default() });
+        let reading = Self { began: Instant::now(), notes: folder.and_then(Notes::begin), state };
         // Suspects stay known until they were read, however often the daemon starts.
         reading.write(&reading.state());
         reading
@@ -123,9 +126,9 @@ impl Reading {
         let mut state = self.state();
         state.now.clear();
         if state.suspects.is_empty()
-            && let Some((path, _)) = &self.file
+            && let Some(Notes { folder, name, .. }) = &self.notes
         {
-            drop(std::fs::remove_file(path));
+            drop(folder.remove(name));
         } else {
             self.write(&state);
         }
@@ -133,7 +136,7 @@ impl Reading {
 
     /// What the next daemon is to know if this one is killed now. The kernel keeps it, so it need not be synced.
     fn write(&self, state: &State) {
-        let Some((_, file)) = &self.file else { return };
+        let Some(Notes { file, .. }) = &self.notes else { return };
         let read = state.now.iter().map(|note| line(note, 1));
         let text: String = read.chain(state.suspects.iter().map(|note| line(note, 0))).collect();
         // A line that is not whole says nothing.
@@ -142,6 +145,15 @@ impl Reading {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Notes {
+    fn begin(folder: Folder) -> Option<Self> {
+        let name = format!("{}{ENDING}", std::process::id());
+        let file = folder.open_or_create(&name).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some(Self { folder, name, file })
     }
 }
 
@@ -180,20 +192,16 @@ fn note(line: &str) -> Option<Note> {
 }
 
 /// What daemons left that do not run any more. Their notes are removed.
-fn left(state: &Path) -> Vec<Note> {
+fn left(folder: &Folder) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
-    for entry in std::fs::read_dir(state).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.extension().is_none_or(|ending| ending != ENDING) {
-            continue;
-        }
-        let Ok(file) = File::options().read(true).open(&path) else { continue };
+    for name in folder.names().unwrap_or_default().iter().filter(|name| name.ends_with(ENDING)) {
+        let Ok(file) = folder.open_or_create(name) else { continue };
         let mut text = String::new();
         if flock(&file, FlockOperation::NonBlockingLockShared).is_ok()
             && file.take(NOTES_BYTES_MAX).read_to_string(&mut text).is_ok()
         {
             notes.extend(text.lines().filter_map(note));
-            drop(std::fs::remove_file(&path));
+            drop(folder.remove(name));
         }
     }
     notes
@@ -210,16 +218,18 @@ mod tests {
         let stamp =
             |bytes| Stamp { file: FileId { device: 1, inode: 1 }, bytes, modified: (7, -1), changed: (8, 0) };
         let path = PathBuf::from(OsString::from_vec(b"/s/\xff bad\nname.jsonl".to_vec()));
+        // At a first start there is no folder.
+        let state = dir.path().join("tailor/watch");
         let kill = |reading: Reading| {
             // As the kernel does it: what is written stays, and the lock goes.
-            let own = reading.file.as_ref().unwrap().0.clone();
+            let own = state.join(&reading.notes.as_ref().unwrap().name);
             let text = std::fs::read(&own).unwrap();
             drop(reading);
             std::fs::remove_file(&own).unwrap();
             std::fs::write(own.with_file_name("1.reading"), text).unwrap();
         };
         for (killed, wait) in [(0, 0), (1, 10), (2, 20), (3, 40)] {
-            let reading = Reading::open(dir.path());
+            let reading = Reading::open(&state);
             let suspects = reading.suspects();
             assert_eq!(suspects.len(), usize::from(killed > 0));
             assert!(suspects.iter().all(|(known, after)| *known == path && after.as_secs() == wait * 60));
@@ -236,11 +246,11 @@ mod tests {
             kill(begun);
         }
         // Once it has changed, and once the daemon has ended by itself, nothing is known of it.
-        let reading = Reading::open(dir.path());
+        let reading = Reading::open(&state);
         drop(reading.begin(&path, stamp(3 << 20), 0).unwrap());
         reading.end();
         drop(reading);
-        assert!(Reading::open(dir.path()).suspects().is_empty());
+        assert!(Reading::open(&state).suspects().is_empty());
     }
 
     #[test]
