@@ -13,6 +13,9 @@ const REFUSED: &str = "invalid|unsupported|not supported|not support|not valid|n
     unexpected|illegal|rejected|denied|cannot|could not|failed|must|turn off|not applicable|not available|unavailable|\
     deprecated|disabled|mandatory|conflict|should|may not|undefined|unrecognized|incompatible|only|needs|requires|required|\
     unable|not implemented|not found|missing";
+/// That something is not there, or is not for everybody.
+const UNKNOWN: &str = "invalid|unsupported|not supported|not support|not allowed|not permitted|unknown|denied|not available|\
+    unavailable|deprecated|disabled|undefined|unrecognized|required|requires|not found|missing|cannot use|only support";
 /// That something is more than may be.
 const EXCEEDED: &str = "exceed|exceeds|exceeded|exceeding|too long|too large|too big|too many|longer than|larger than|\
     greater than|more than|beyond|limit is|supports up to|limited to|overflow|full";
@@ -212,9 +215,9 @@ const ROWS: &[Row] = &[
     },
     Row {
         family: "setting",
-        things: "provider|providers|agent|client|capability",
+        things: "provider|agent|client|capability|instance",
         faults: &[
-            "configure at least|not configured|no default|does not support|not provided|not specified|not set",
+            "configure at least|not configured|no default|does not support|not provided|not specified|not set|not found|is required",
         ],
     },
     Row {
@@ -239,7 +242,7 @@ const ROWS: &[Row] = &[
     Row {
         family: "model",
         things: "model|deployment|endpoint|page|route|engine|entity|entities|api base|base url|url",
-        faults: &[REFUSED, "no|not exist|none|unloaded|not loaded|verify|not accessible"],
+        faults: &[UNKNOWN, "no|not exist|none|unloaded|not loaded|verify|not accessible"],
     },
     Row {
         family: "training",

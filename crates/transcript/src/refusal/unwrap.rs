@@ -20,6 +20,7 @@ const BEFORE_STATUS: &[&str] =
 
 /// What stands after a number that is an HTTP status.
 const REASONS: &[&str] = &[
+    " status code",
     " Bad Request",
     " Unauthorized",
     " Payment Required",
