@@ -532,9 +532,8 @@ fn a_field_means_the_same_wherever_it_stands() {
     let mut repeated = 0;
     for (kind, part) in schema["$defs"].as_object().unwrap() {
         for (name, field) in part["properties"].as_object().into_iter().flatten() {
-            // A line of a data set that is no session has no code; the log's level is not that of a recovery; what is said of rows
-            // names no database, and has places in rows.
-            let excepted = [("row", "code"), ("log", "level"), ("rows", "path"), ("rows", "objections")];
+            // A line of a data set that is no session has no code; the log's level is not that of a recovery.
+            let excepted = [("row", "code"), ("log", "level")];
             if name == "type" || excepted.contains(&(kind.as_str(), name.as_str())) {
                 continue;
             }
