@@ -244,8 +244,8 @@ fn links_in_a_daemons_state_are_not_followed() {
         run(command.args(["watch", "--mode", "observe", "sess"]), b"").status
     };
     assert_eq!(watch(), 124);
-    let names = names_in(&state);
-    let claim = state.join(names.iter().find(|name| name.ends_with(".pid")).unwrap());
+    let mut made = names_in(&state).into_iter().map(|name| state.join(name));
+    let claim = made.find(|path| path.extension().is_some_and(|ending| ending == "pid")).unwrap();
     assert_eq!(fs::metadata(&claim).unwrap().uid(), MALLORY);
     fs::remove_file(&claim).unwrap();
     symlink(roots.join("victim"), &claim).unwrap();
