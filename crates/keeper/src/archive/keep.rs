@@ -351,13 +351,12 @@ impl Kept {
         }
         let mut last = Vec::new();
         for part in parts.split_off(whole) {
-            match self.chunks.get(&part) {
-                Ok(text) => last.extend(text),
+            if let Ok(text) = self.chunks.get(&part) {
+                last.extend(text);
+            } else {
                 // It stays as it is, lost or not, and the others do not wait for it.
-                Err(_) => {
-                    self.put_piece(&mut last, &mut parts)?;
-                    parts.push(part);
-                }
+                self.put_piece(&mut last, &mut parts)?;
+                parts.push(part);
             }
         }
         self.put_piece(&mut last, &mut parts)?;

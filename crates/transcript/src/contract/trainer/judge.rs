@@ -380,7 +380,7 @@ impl RowJudge<'_> {
             match clause.term {
                 RowTerm::Roles(fields) => self.roles(clause, turns, fields),
                 RowTerm::Fields(names) => self.fields(clause, turns, names),
-                RowTerm::Said(fields, content) => self.said(clause, turns, (fields, content)),
+                RowTerm::Said(fields, content) => self.said(clause, turns, fields, content),
                 RowTerm::SystemFirst => {
                     let inside = turns.iter().skip(1).filter(|turn| turn.is(Speaker::System));
                     inside.for_each(|turn| {
@@ -494,8 +494,13 @@ impl RowJudge<'_> {
         }
     }
 
-    fn said(&mut self, clause: &'static Clause<RowTerm>, turns: &[Turn<'_>], asked: (&[&str], Content)) {
-        let (fields, content) = asked;
+    fn said(
+        &mut self,
+        clause: &'static Clause<RowTerm>,
+        turns: &[Turn<'_>],
+        fields: &[&str],
+        content: Content,
+    ) {
         for turn in turns {
             let said = fields.iter().find_map(|field| turn.value.get(field));
             let lacks = match (content, said) {
