@@ -53,7 +53,7 @@ impl Folder {
         Self::make_if(path, Actor::is_expected)
     }
 
-    /// Like [`Self::make`], but in the folder of a user it is made, and worked in, as that user.
+    /// Like `make`, but in the folder of a user it is made, and worked in, as that user.
     ///
     /// # Errors
     ///
