@@ -426,6 +426,16 @@ fn one_document_is_told_as_that() {
     }
 }
 
+/// As tables of conversations have them that were exported as text. The command that is named makes rows that are read.
+#[test]
+fn conversations_that_are_texts_are_named_with_their_column() {
+    let dir = Dir::new();
+    let text = r#"[{\"role\":\"user\",\"content\":\"hi\"}]"#;
+    dir.write("s.jsonl", format!("{{\"conversations\":\"{text}\"}}\n"));
+    let run = dir.tailor(&["scan", "--json", "s.jsonl"]);
+    assert_reason(&run, "unsupported", "jq -c '{messages: (.conversations | fromjson)}'");
+}
+
 #[test]
 fn a_file_that_is_still_being_written() {
     let dir = Dir::new();

@@ -144,8 +144,8 @@ pub(crate) struct Head {
     telling: usize,
     /// Those of them that have fields of other programs.
     dialect: usize,
-    /// Whether a conversation is a text in one of them, as in a column of a table.
-    in_text: bool,
+    /// Which of [`TEXT_COLUMNS`] holds a conversation as a text in one of them.
+    text_column: Option<usize>,
 }
 
 /// A bit for each of [`FORMATS`].
@@ -164,8 +164,8 @@ impl Head {
     pub(crate) fn add(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
-        let column = TEXT_COLUMNS.iter().find_map(|name| doc.get(name));
-        self.in_text |= column.is_some_and(|text| text.prefix().starts_with(br#"[{\""#));
+        let is_text = |name: &&str| doc.get(name).is_some_and(|text| text.prefix().starts_with(br#"[{\""#));
+        self.text_column = self.text_column.or_else(|| TEXT_COLUMNS.iter().position(is_text));
         let (mut own, mut like, mut fits, mut may_fit, mut corrupted) = (0, 0, 0, 0, false);
         for (n, format) in FORMATS.iter().enumerate() {
             match vote(format, doc) {
@@ -230,11 +230,13 @@ impl Head {
                 };
                 format!("{telling} of its first {objects} objects are of this format alone{more}")
             }
-            (None, [], []) if self.in_text => String::from(
-                "its conversations are JSON texts in a column; rows that hold them as lists can be read: \
-                 jq -c '{messages: (.messages | fromjson)}'",
-            ),
-            (None, [], []) => String::new(),
+            (None, [], []) => match self.text_column.and_then(|index| TEXT_COLUMNS.get(index)) {
+                Some(name) => format!(
+                    "its conversations are JSON texts in the column `{name}`; rows that hold them as lists can be read: \
+                     jq -c '{{messages: (.{name} | fromjson)}}'"
+                ),
+                None => String::new(),
+            },
             (None, [], likely) => format!(
                 "its objects may be as in {}, but nothing tells that for certain: --as FORMAT reads them so",
                 likely.join(" or ")

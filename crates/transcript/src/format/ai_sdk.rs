@@ -3,9 +3,7 @@
 //! Read are those of its versions 4 to 7. It is not known which program wrote such a file. In messages for the screen, call and
 //! result are one part, whose `state` says how far the call is. Facts: docs/format-facts.md.
 
-use super::base::{
-    Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Results, SupportLevel, Vote,
-};
+use super::base::{Arguments, Content, EntryPart, Format, Lost, NO_AGENT, ResultPlace, Results, Vote};
 use super::common::{
     alone, asked, block_types, content_parts, has_block, has_untyped_block, is_string, items, only_keys,
     says_any,
@@ -65,8 +63,6 @@ pub(super) const MODEL: Format = Format {
     name: "ai-sdk-model",
     written_by: "AI SDK, messages for the model",
     remark: "lines come and go only with `--allow`",
-    level: SupportLevel::Truncate,
-    gates: &[],
     results: Results::Blocks,
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(ARGUMENTS),
@@ -79,7 +75,7 @@ pub(super) const MODEL: Format = Format {
     read: model_read,
     parts: model_parts,
     missing_result: model_missing_result,
-    ..BASE
+    ..NO_AGENT
 };
 
 fn model_vote(doc: &Doc) -> Vote {
@@ -201,8 +197,6 @@ pub(super) const SCREEN: Format = Format {
     name: "ai-sdk-ui",
     written_by: "AI SDK, messages for the screen",
     remark: "a lost result goes into the part of its call",
-    level: SupportLevel::Truncate,
-    gates: &[],
     results: Results::WithCall,
     answer: ResultPlace::Call("state"),
     arguments: Some(Arguments { at: &[&["toolInvocation", "args"], &["input"]], none: "{}" }),
@@ -213,7 +207,7 @@ pub(super) const SCREEN: Format = Format {
     read: screen_read,
     parts: screen_parts,
     missing_result: screen_missing_result,
-    ..BASE
+    ..NO_AGENT
 };
 
 fn screen_vote(doc: &Doc) -> Vote {

@@ -3,8 +3,7 @@
 //! Lines have no envelope and no id: their order is the conversation.
 
 use super::base::{
-    Arguments, BASE, Broken, Content, EntryPart, Estimate, Format, Lost, ResultPlace, Results, SupportLevel,
-    Vote,
+    Arguments, Broken, Content, EntryPart, Estimate, Format, Lost, NO_AGENT, ResultPlace, Results, Vote,
 };
 use super::claude_code::{blocks, spoken};
 use super::common::{
@@ -75,8 +74,6 @@ pub(super) const FORMAT: Format = Format {
     name: "anthropic",
     written_by: "bare Anthropic messages",
     remark: "a lost result goes into the next user message",
-    level: SupportLevel::Truncate,
-    gates: &[],
     results: Results::Blocks,
     answer: ResultPlace::NextUser,
     arguments: Some(Arguments::INPUT),
@@ -92,7 +89,7 @@ pub(super) const FORMAT: Format = Format {
     broken,
     missing_result,
     compaction: summary_message,
-    ..BASE
+    ..NO_AGENT
 };
 
 fn vote(doc: &Doc) -> Vote {

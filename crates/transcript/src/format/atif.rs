@@ -4,7 +4,7 @@
 //! Steps are numbered from 1 without gaps, and a result names a call of its own step, so no step and no result comes or goes. No
 //! agent resumes from it. Facts: harbor 0.26.0 (`harbor.models.trajectories`), its own validator called.
 
-use super::base::{Arguments, BASE, EntryPart, Format, Results, SupportLevel, Vote};
+use super::base::{Arguments, EntryPart, Format, NO_AGENT, Results, Vote};
 use super::common::{alone, content_parts, is_string, items, says_any};
 use super::kinds::Kinds;
 use crate::model::draft::Draft;
@@ -32,8 +32,6 @@ pub(super) const FORMAT: Format = Format {
     name: "atif",
     written_by: "ATIF trajectories, as of Harbor",
     remark: "no step comes or goes",
-    level: SupportLevel::Truncate,
-    gates: &[],
     results: Results::WithCall,
     arguments: Some(Arguments { at: &[&["arguments"]], none: "{}" }),
     takes_ids_again: true,
@@ -45,7 +43,7 @@ pub(super) const FORMAT: Format = Format {
     vote,
     read,
     parts,
-    ..BASE
+    ..NO_AGENT
 };
 
 fn vote(doc: &Doc) -> Vote {

@@ -4,9 +4,7 @@
 //! Calls are the content of a message, and all results of a turn that of the next one. `AutoGen` sends a history as it is, and the
 //! API refuses a call without a result. Facts: autogen-core and autogen-agentchat 0.7.5, their own functions called.
 
-use super::base::{
-    Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Results, SupportLevel, Vote,
-};
+use super::base::{Arguments, Content, EntryPart, Format, Lost, NO_AGENT, ResultPlace, Results, Vote};
 use super::common::{alone, content_parts, is_any, is_string, items};
 use super::kinds::Kinds;
 use super::names::{FieldNames, Form, needs, text};
@@ -37,8 +35,7 @@ const RESULTS: &[&str] = &["FunctionExecutionResultMessage", "ToolCallExecutionE
 const SPOKEN: &[&str] =
     &["TextMessage", "MultiModalMessage", "StopMessage", "HandoffMessage", "ToolCallSummaryMessage"];
 
-const KINDS: &[Kinds] = &[
-    Kinds::at(&["type"])
+const TYPES: Kinds = Kinds::at(&["type"])
         .sent(
             "UserMessage AssistantMessage SystemMessage FunctionExecutionResultMessage TextMessage MultiModalMessage StopMessage \
              HandoffMessage ToolCallSummaryMessage ToolCallRequestEvent ToolCallExecutionEvent StructuredMessage",
@@ -46,28 +43,25 @@ const KINDS: &[Kinds] = &[
         .silent(
             "ThoughtEvent UserInputRequestedEvent MemoryQueryEvent ModelClientStreamingChunkEvent SelectSpeakerEvent SelectorEvent \
              CodeGenerationEvent CodeExecutionEvent",
-        ),
-];
+        );
 
 pub(super) const FORMAT: Format = Format {
     name: "autogen",
     written_by: "AutoGen messages and events",
     remark: "lines come and go only with `--allow`",
-    level: SupportLevel::Truncate,
-    gates: &[],
     results: Results::Blocks,
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" }),
     takes_ids_again: true,
     content: Content { empty: Content::OPENAI.empty, ..Content::NONE },
     names: &[FieldNames::all(&[text("type"), needs("content", Form::TextOrList)])],
-    kinds: KINDS,
+    kinds: &[TYPES],
     fields: KEYS,
     vote,
     read,
     parts,
     missing_result,
-    ..BASE
+    ..NO_AGENT
 };
 
 fn is_of(doc: &Doc, types: &[&str]) -> bool {
@@ -86,7 +80,7 @@ fn vote(doc: &Doc) -> Vote {
         true if is_of(doc, CALLS) && holds(doc, ["name", "arguments"]) => Vote::Own,
         true if is_of(doc, RESULTS) && holds(doc, ["call_id", "content"]) => Vote::Own,
         true if is_of(doc, &["UserMessage", "AssistantMessage"]) && is_string(doc.get("source")) => Vote::Own,
-        true if is_event && doc.get("type").is_some_and(|kind| KINDS[0].has(kind)) => Vote::Own,
+        true if is_event && doc.get("type").is_some_and(|kind| TYPES.has(kind)) => Vote::Own,
         true if is_of(doc, &["SystemMessage"]) && is_string(content) => Vote::Fits,
         true if is_of(doc, RESULTS) && content.is_some_and(|content| content.kind() == Json::Array) => {
             Vote::Fits
@@ -125,7 +119,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         Kind::Message(Role::Tool)
     } else if is_of(doc, &["SystemMessage"]) {
         Kind::Message(Role::System)
-    } else if doc.get("type").is_some_and(|kind| KINDS[0].has(kind)) {
+    } else if doc.get("type").is_some_and(|kind| TYPES.has(kind)) {
         Kind::Note
     } else {
         Kind::Opaque

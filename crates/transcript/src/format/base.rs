@@ -194,6 +194,9 @@ pub(super) const BASE: Format = Format {
     compaction: |_| Vec::new(),
 };
 
+/// What no agent writes or locks: messages that some program has put into a file.
+pub(super) const NO_AGENT: Format = Format { level: SupportLevel::Truncate, gates: &[], ..BASE };
+
 impl Format {
     /// Whether its files are the messages of an API and nothing else, which no agent wrote for itself.
     pub fn is_bare(&self) -> bool {

@@ -4,9 +4,7 @@
 //! Lines have no envelope and no id that is sent: their order is the conversation. The API refuses a call without a result in the
 //! next user message, and a result without a call in the message before. Facts: the API's model in botocore 1.44.8.
 
-use super::base::{
-    Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Results, SupportLevel, Vote,
-};
+use super::base::{Arguments, Content, EntryPart, Format, Lost, NO_AGENT, ResultPlace, Results, Vote};
 use super::common::{content_parts, has_key_like, items, only_keys, says_any};
 use super::kinds::Kinds;
 use super::names::{FieldNames, Form, has, needs, text};
@@ -49,8 +47,6 @@ pub(super) const FORMAT: Format = Format {
     name: "bedrock-converse",
     written_by: "bare Bedrock Converse messages, Strands",
     remark: "a lost result goes into the next user message",
-    level: SupportLevel::Truncate,
-    gates: &[],
     results: Results::Blocks,
     answer: ResultPlace::NextUser,
     arguments: Some(Arguments { at: &[&["toolUse", "input"]], none: "{}" }),
@@ -68,7 +64,7 @@ pub(super) const FORMAT: Format = Format {
     read,
     parts,
     missing_result,
-    ..BASE
+    ..NO_AGENT
 };
 
 fn vote(doc: &Doc) -> Vote {

@@ -3,7 +3,7 @@
 //! The API counts calls and results of neighbouring turns, so a missing result is never added. Facts:
 //! docs/format-facts.md.
 
-use super::base::{BASE, Content, EntryPart, Format, Results, SupportLevel, Vote};
+use super::base::{Content, EntryPart, Format, NO_AGENT, Results, Vote};
 use super::common::{is_string, items, only_keys, says_any};
 use super::kinds::Kinds;
 use super::names::{FieldNames, Form, needs, text};
@@ -23,8 +23,6 @@ pub(super) const FORMAT: Format = Format {
     name: "gemini-contents",
     written_by: "bare Gemini messages",
     remark: "no result is put in",
-    level: SupportLevel::Truncate,
-    gates: &[],
     results: Results::Blocks,
     calls_have_ids: false,
     content: Content::GEMINI,
@@ -34,7 +32,7 @@ pub(super) const FORMAT: Format = Format {
     vote,
     read,
     parts,
-    ..BASE
+    ..NO_AGENT
 };
 
 fn vote(doc: &Doc) -> Vote {

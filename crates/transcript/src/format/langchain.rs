@@ -4,9 +4,7 @@
 //! The order of lines is the conversation, and a result is a message of its own. `LangGraph` refuses a history in which a call has no
 //! result (`INVALID_CHAT_HISTORY`), and so do the providers. Facts: langchain-core 1.8.3, its own functions called.
 
-use super::base::{
-    Arguments, BASE, Compaction, Content, EntryPart, Format, Lost, ResultPlace, SupportLevel, Vote,
-};
+use super::base::{Arguments, Compaction, Content, EntryPart, Format, Lost, NO_AGENT, ResultPlace, Vote};
 use super::common::{answered, asked, content_parts, is_any, is_string, items, listed_calls};
 use super::kinds::Kinds;
 use super::writing::Writing;
@@ -60,8 +58,6 @@ pub(super) const FORMAT: Format = Format {
     name: "langchain",
     written_by: "LangChain and LangGraph messages",
     remark: "lines come and go only with `--allow`",
-    level: SupportLevel::Truncate,
-    gates: &[],
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(Arguments { at: &[&["args"]], none: "{}" }),
     content: Content::OPENAI,
@@ -72,7 +68,7 @@ pub(super) const FORMAT: Format = Format {
     parts,
     missing_result,
     compaction,
-    ..BASE
+    ..NO_AGENT
 };
 
 /// Messages that `LangGraph` removes others by steer what is sent.

@@ -4,9 +4,7 @@
 //! Calls are blocks or in `additional_kwargs`, which counts only if no block is one. A result is a message of its own. Facts:
 //! llama-index-core 0.14.25 and llama-index-llms-openai, their own functions called.
 
-use super::base::{
-    Arguments, BASE, Compaction, Content, EntryPart, Format, Lost, ResultPlace, SupportLevel, Vote,
-};
+use super::base::{Arguments, Compaction, Content, EntryPart, Format, Lost, NO_AGENT, ResultPlace, Vote};
 use super::common::{alone, content_parts, is_string, items, listed_calls, says, says_any};
 use super::kinds::Kinds;
 use super::names::{FieldNames, Form, needs, text};
@@ -31,8 +29,6 @@ pub(super) const FORMAT: Format = Format {
     name: "llamaindex",
     written_by: "LlamaIndex chat messages",
     remark: "lines come and go only with `--allow`",
-    level: SupportLevel::Truncate,
-    gates: &[],
     answer: ResultPlace::LineIfAllowed,
     // Arguments of a block may be a text as well.
     arguments: Some(Arguments { at: &[&["function", "arguments"], &["tool_kwargs"]], none: "\"{}\"" }),
@@ -46,7 +42,7 @@ pub(super) const FORMAT: Format = Format {
     parts,
     missing_result,
     compaction,
-    ..BASE
+    ..NO_AGENT
 };
 
 fn vote(doc: &Doc) -> Vote {

@@ -5,7 +5,7 @@
 //! it is: a call without a result is refused by the provider. Facts: pydantic-ai 2.68.0, its own adapter called.
 
 use super::base::{
-    Arguments, BASE, Compaction, Content, EntryPart, Format, Lost, ResultPlace, Results, SupportLevel, Vote,
+    Arguments, Compaction, Content, EntryPart, Format, Lost, NO_AGENT, ResultPlace, Results, Vote,
 };
 use super::common::{alone, content_parts, is_any, is_string, items, says_any};
 use super::kinds::Kinds;
@@ -52,8 +52,6 @@ pub(super) const FORMAT: Format = Format {
     name: "pydantic-ai",
     written_by: "Pydantic AI messages",
     remark: "a lost result goes into the next request",
-    level: SupportLevel::Truncate,
-    gates: &[],
     results: Results::Blocks,
     answer: ResultPlace::NextUser,
     arguments: Some(Arguments { at: &[&["args"]], none: "{}" }),
@@ -67,7 +65,7 @@ pub(super) const FORMAT: Format = Format {
     missing_result,
     results_message: |parts| Writing::new().list("parts", parts).text("kind", b"request").end(),
     compaction,
-    ..BASE
+    ..NO_AGENT
 };
 
 const NAMES: &[FieldNames] = &[FieldNames::all(&[text("kind"), needs("parts", Form::Objects).with(PART)])];

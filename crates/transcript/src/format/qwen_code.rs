@@ -247,31 +247,35 @@ pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut
     items(message.and_then(|message| message.get("parts"))).for_each(|part| content_part(part, each));
 }
 
-/// The parts of a message whose names are these, or the same ones in Python, which also writes `null` for what is not there.
-fn given<'d, const N: usize>(part: Value<'d>, names: [[&str; 2]; N]) -> [Option<Value<'d>>; N] {
-    let mut found = part.pick(names.map(|[name, _]| name));
-    for (found, other) in found.iter_mut().zip(part.pick(names.map(|[_, name]| name))) {
+/// The fields of these names, or of the same ones in Python, which also writes `null` for what is not there.
+fn given<'d, const N: usize>(part: Value<'d>, names: [&str; N]) -> [Option<Value<'d>>; N] {
+    let mut found = part.pick(names);
+    for (found, other) in found.iter_mut().zip(part.pick(names.map(in_python))) {
         *found = found.filter(|value| !value.is_null()).or(other).filter(|value| !value.is_null());
     }
     found
 }
 
-const TEXT: [&str; 2] = ["text", "text"];
-const THOUGHT: [&str; 2] = ["thought", "thought"];
-const CALL: [&str; 2] = ["functionCall", "function_call"];
-const ANSWER: [&str; 2] = ["functionResponse", "function_response"];
-const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
-const ID: [&str; 2] = ["id", "id"];
-const NAME: [&str; 2] = ["name", "name"];
+/// What google-genai calls a field.
+fn in_python(name: &str) -> &str {
+    match name {
+        "functionCall" => "function_call",
+        "functionResponse" => "function_response",
+        "thoughtSignature" => "thought_signature",
+        "inlineData" => "inline_data",
+        "fileData" => "file_data",
+        other => other,
+    }
+}
 
 /// Whether a part is a call.
 pub(super) fn is_call(part: Value<'_>) -> bool {
-    given(part, [CALL])[0].is_some()
+    given(part, ["functionCall"])[0].is_some()
 }
 
 /// One such part.
 pub(super) fn content_part<'d>(part: Value<'d>, each: &mut dyn FnMut(EntryPart<'d>)) {
-    let [text, thought, call, answer] = given(part, [TEXT, THOUGHT, CALL, ANSWER]);
+    let [text, thought, call, answer] = given(part, ["text", "thought", "functionCall", "functionResponse"]);
     if let Some(call) = call {
         each(EntryPart::Call { name: call.get("name"), arguments: call.get("args") });
     }
@@ -279,21 +283,17 @@ pub(super) fn content_part<'d>(part: Value<'d>, each: &mut dyn FnMut(EntryPart<'
         content_parts(text, each);
     }
     response_parts(answer, each);
-    if given(part, [["inlineData", "inline_data"], ["fileData", "file_data"]])
-        .into_iter()
-        .flatten()
-        .next()
-        .is_some()
-    {
+    if given(part, ["inlineData", "fileData"]).iter().any(Option::is_some) {
         each(EntryPart::Image);
     }
 }
 
 /// Reads a part of an assistant message.
 pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
-    let [text, thought, call, signature] = given(part, [TEXT, THOUGHT, CALL, SIGNATURE]);
+    let [text, thought, call, signature] =
+        given(part, ["text", "thought", "functionCall", "thoughtSignature"]);
     if let Some(call) = call {
-        let [id, name] = given(call, [ID, NAME]);
+        let [id, name] = given(call, ["id", "name"]);
         let id = id.or_else(|| written_over(call, "id", draft));
         draft.call(part, id, name, false);
         if signature.is_some_and(is_altered) {
@@ -315,7 +315,7 @@ pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
 /// Reads a part of a user message, and returns whether it is a result. `by_place` says whether a result without an id
 /// finds its call by its place.
 pub(super) fn asked(part: Value<'_>, by_place: bool, draft: &mut Draft<'_>) -> bool {
-    let [text, answer] = given(part, [TEXT, ANSWER]);
+    let [text, answer] = given(part, ["text", "functionResponse"]);
     match (text, answer) {
         (Some(text), _) => {
             draft.user_text(text);
@@ -329,7 +329,7 @@ pub(super) fn asked(part: Value<'_>, by_place: bool, draft: &mut Draft<'_>) -> b
 
 /// Reads a result.
 fn answered(part: Value<'_>, answer: Value<'_>, by_place: bool, draft: &mut Draft<'_>) {
-    let [id, name] = given(answer, [ID, NAME]);
+    let [id, name] = given(answer, ["id", "name"]);
     let id = id.or_else(|| written_over(answer, "id", draft));
     let failed = answer.get("response").is_some_and(|response| response.get("error").is_some());
     draft.result(part, id.or(name.filter(|_| by_place)), name, failed);

@@ -4,9 +4,7 @@
 //! What an item means is read as in Codex's rollouts, which hold the same items. The API refuses a call without an output, and an
 //! output without a call. Facts: the types of openai 3.57.0 (`ResponseInputItem`); docs/format-facts.md.
 
-use super::base::{
-    Arguments, BASE, Content, EntryPart, Format, Lost, ResultPlace, Shape, SupportLevel, Vote,
-};
+use super::base::{Arguments, Content, EntryPart, Format, Lost, NO_AGENT, ResultPlace, Shape, Vote};
 use super::codex;
 use super::common::{block_types, has_key_like, has_untyped_block, is_string, summary_message};
 use super::kinds::Kinds;
@@ -84,8 +82,6 @@ pub(super) const FORMAT: Format = Format {
     name: "openai-responses",
     written_by: "items of OpenAI's Responses, its Agents SDK",
     remark: "lines come and go only with `--allow`",
-    level: SupportLevel::Truncate,
-    gates: &[],
     shape: Shape::Log,
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" }),
@@ -100,7 +96,7 @@ pub(super) const FORMAT: Format = Format {
     parts,
     missing_result,
     compaction: summary_message,
-    ..BASE
+    ..NO_AGENT
 };
 
 fn vote(doc: &Doc) -> Vote {
