@@ -58,13 +58,13 @@ pub fn read(text: &str) -> Refusal {
     let inner = inner.as_deref().map(folded);
     let (inner, whole) = (inner.as_deref(), folded(&unwrap::without_keys(&text)));
     let says_whose = |family: &&Family| family.blame != Blame::Untold;
-    let untold = phrase(&whole, facts).filter(|family| !says_whose(family));
+    let of_whole = phrase(&whole, facts);
     let family = inner
         .and_then(|inner| phrase(inner, facts))
         .filter(says_whose)
-        .or_else(|| phrase(&whole, facts).filter(says_whose))
+        .or(of_whole.filter(says_whose))
         .or_else(|| inner.and_then(|inner| clause::family(inner, facts)))
-        .or(untold)
+        .or(of_whole)
         .or_else(|| clause::family(&whole, facts))
         .or_else(|| inner.and_then(|inner| hint(inner, facts)))
         .or_else(|| hint(&whole, facts))
