@@ -28,47 +28,55 @@ pub(super) fn run(paths: &[PathBuf], target: &str, json: bool) -> CommandResult 
     let mut status = ExitStatus::Clean;
     for path in paths {
         one_session(path, "read the conversation")?;
-        let judge = |source: &dyn Source| of_source(source, door.as_ref(), trainer);
+        let judge = |source: &dyn Source| judged(source, door.as_ref(), trainer);
         let judged = if path == Path::new("-") {
             spool(io::stdin().lock(), judge)
         } else {
             keeper::read(path, None, judge)
         };
-        let refused = match (judged.map_err(|stop| unread(path, &stop))?, &door, trainer) {
-            ((Some(verdict), _), Some(target), _) => tell(path, target, &verdict, json),
-            ((_, Some(rows)), _, Some(trainer)) => trains::tell(path, trainer, &rows, json),
-            (_, _, Some(_)) => {
-                let path = path.display();
-                return Err(format!("{path}: could not read the rows: an array that is torn or too long; `jq -c '.[]'` makes lines of a whole one").into());
-            }
-            _ => {
-                let path = path.display();
-                let why = "its lines are not those of one session";
-                return Err(format!("{path}: could not read the conversation: {why}").into());
-            }
-        };
-        status = status.max(refused);
+        status = status.max(match judged.map_err(|stop| unread(path, &stop))? {
+            Some(Judged::Session(target, verdict)) => tell(path, target, &verdict, json),
+            Some(Judged::Rows(trainer, verdict)) => trains::tell(path, trainer, &verdict, json),
+            None => return Err(not_judged(path, trainer.is_some()).into()),
+        });
     }
     Ok(status)
 }
 
-/// What a provider makes of a session, and a trainer of what is none.
-type Judged = (Option<Verdict>, Option<RowsVerdict>);
+/// What a provider makes of a session, or a trainer of what is none.
+enum Judged<'t> {
+    Session(&'t Target<'t>, Verdict),
+    Rows(&'static Trainer, RowsVerdict),
+}
 
-fn of_source(
+fn judged<'t>(
     source: &dyn Source,
-    door: Option<&Target<'_>>,
+    door: Option<&'t Target<'t>>,
     trainer: Option<&'static Trainer>,
-) -> Result<Judged, Fault> {
-    let session = door.map(|target| judge(&Reading::new(source)?, target)).transpose()?.flatten();
-    let of_rows = trainer.filter(|_| session.is_none());
-    let rows = of_rows.map(|trainer| trainer::judge(source, trainer)).transpose()?.flatten();
-    Ok((session, rows))
+) -> Result<Option<Judged<'t>>, Fault> {
+    if let Some(target) = door
+        && let Some(verdict) = judge(&Reading::new(source)?, target)?
+    {
+        return Ok(Some(Judged::Session(target, verdict)));
+    }
+    let Some(trainer) = trainer else { return Ok(None) };
+    Ok(trainer::judge(source, trainer)?.map(|verdict| Judged::Rows(trainer, verdict)))
+}
+
+fn not_judged(path: &Path, are_rows: bool) -> String {
+    let path = path.display();
+    if are_rows {
+        format!(
+            "{path}: could not read the rows: an array that is torn or too long; `jq -c '.[]'` makes lines of a whole one"
+        )
+    } else {
+        format!("{path}: could not read the conversation: its lines are not those of one session")
+    }
 }
 
 /// Prints what a provider makes of a session.
 fn tell(path: &Path, target: &Target<'_>, verdict: &Verdict, json: bool) -> ExitStatus {
-    let status = if is_refused(verdict) { ExitStatus::Findings } else { ExitStatus::Clean };
+    let status = status(refusal_of(verdict));
     if json {
         return status.max(print_json(&VerdictLine::new(path, target, verdict)));
     }
@@ -76,26 +84,31 @@ fn tell(path: &Path, target: &Target<'_>, verdict: &Verdict, json: bool) -> Exit
     status
 }
 
-fn is_refused(verdict: &Verdict) -> bool {
-    verdict.objections.iter().any(|objection| objection.reaction == Reaction::Refuses)
+/// The worst of these reactions, if it is a refusal.
+pub(super) fn refusal(reactions: impl Iterator<Item = Reaction>) -> Option<Reaction> {
+    reactions.min().filter(|worst| matches!(worst, Reaction::Refuses | Reaction::MayRefuse))
 }
 
-/// The outcome, as programs read it.
-fn outcome(verdict: &Verdict) -> &'static str {
-    let has = |reaction| verdict.objections.iter().any(|objection| objection.reaction == reaction);
-    match (has(Reaction::Refuses), has(Reaction::MayRefuse)) {
-        (true, _) => "refused",
-        (false, true) => "may-be-refused",
-        (false, false) => "no-objection",
-    }
+/// The exit status of a refusal.
+pub(super) fn status(refusal: Option<Reaction>) -> ExitStatus {
+    if refusal == Some(Reaction::Refuses) { ExitStatus::Findings } else { ExitStatus::Clean }
+}
+
+/// A refusal, as programs read it.
+pub(super) fn outcome(refusal: Option<Reaction>) -> &'static str {
+    refusal.map_or("no-objection", Reaction::word)
+}
+
+fn refusal_of(verdict: &Verdict) -> Option<Reaction> {
+    refusal(verdict.objections.iter().map(|objection| objection.reaction))
 }
 
 fn print(path: &Path, target: &Target<'_>, verdict: &Verdict) {
     let path = spelled_out(&path.display().to_string());
-    let what = match outcome(verdict) {
-        "refused" => "would refuse this session",
-        "may-be-refused" => "may refuse this session",
-        _ => "has no known objection to this session",
+    let what = match refusal_of(verdict) {
+        Some(Reaction::Refuses) => "would refuse this session",
+        Some(_) => "may refuse this session",
+        None => "has no known objection to this session",
     };
     out(format_args!("{path}: {} {what} ({} messages)\n", target.contract.title, verdict.messages));
     let own = |recorded: &Recorded| recorded.contract != Some(target.contract.name);
@@ -173,7 +186,7 @@ impl<'v> VerdictLine<'v> {
             path: portable_text(path),
             contract: target.contract.name,
             asked_model: target.model,
-            verdict: outcome(verdict),
+            verdict: outcome(refusal_of(verdict)),
             request_messages_total: verdict.messages,
             answered_by: verdict.recorded.iter().map(answerer).collect(),
             objections: verdict.objections.iter().map(line).collect(),

@@ -1,11 +1,13 @@
 //! `tailor scan --for TRAINER`: which rows of a file a trainer would refuse or drop, and where in the row the reason is.
 
+use super::accepts::{outcome, refusal, status};
 use crate::amount::{grouped, plural};
 use crate::place::portable_text;
 use crate::say::{out, print_json};
 use crate::status::ExitStatus;
 use crate::terminal::spelled_out;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::Path;
 use transcript::contract::Reaction;
 use transcript::contract::trainer::{RowObjection, RowsVerdict, Trainer};
@@ -25,26 +27,20 @@ struct SameObjection<'v> {
 
 /// Prints what a trainer makes of a file.
 pub(super) fn tell(path: &Path, trainer: &Trainer, verdict: &RowsVerdict, json: bool) -> ExitStatus {
-    let mut told: Vec<SameObjection<'_>> = Vec::new();
-    for (row, objection) in &verdict.objections {
-        match told.iter_mut().find(|own| own.objection == objection) {
-            Some(own) => own.rows.push(*row),
-            None => told.push(SameObjection { objection, rows: [*row].into() }),
-        }
-    }
-    let status = if verdict.refused > 0 { ExitStatus::Findings } else { ExitStatus::Clean };
+    let told = by_objection(verdict);
+    let refusal = refusal(told.iter().map(|own| own.objection.reaction));
+    let status = status(refusal);
     if json {
-        return status.max(print_json(&RowsLine::new(path, trainer, verdict, &told)));
+        return status.max(print_json(&RowsLine::new(path, trainer, verdict, outcome(refusal), &told)));
     }
     let (path, title) = (spelled_out(&path.display().to_string()), trainer.title);
     let rows = plural(verdict.rows, "row");
-    match (verdict.refused, told.is_empty()) {
-        (0, true) => out(format_args!("{path}: {title} has no known objection to these {rows}\n")),
-        (0, false) => out(format_args!("{path}: {title} may refuse or drop some of {rows}\n")),
-        (refused, _) => {
-            out(format_args!("{path}: {title} would refuse or drop {} of {rows}\n", grouped(refused)));
-        }
-    }
+    let what = match refusal {
+        None => format!("has no known objection to these {rows}"),
+        Some(Reaction::Refuses) => format!("would refuse or drop {} of {rows}", grouped(verdict.refused)),
+        Some(_) => format!("may refuse or drop some of {rows}"),
+    };
+    out(format_args!("{path}: {title} {what}\n"));
     for (reaction, title) in GROUPS {
         let mut of_group = told.iter().filter(|own| own.objection.reaction == *reaction).peekable();
         if of_group.peek().is_some() {
@@ -58,6 +54,19 @@ pub(super) fn tell(path: &Path, trainer: &Trainer, verdict: &RowsVerdict, json: 
         }
     }
     status
+}
+
+/// What is objected to, in the order in which it was found.
+fn by_objection(verdict: &RowsVerdict) -> Vec<SameObjection<'_>> {
+    let (mut all, mut known) = (Vec::new(), HashMap::new());
+    for (row, objection) in &verdict.objections {
+        let at = *known.entry(objection).or_insert(all.len());
+        if at == all.len() {
+            all.push(SameObjection { objection, rows: Vec::new() });
+        }
+        all[at].rows.push(*row);
+    }
+    all
 }
 
 /// Rows, as people read them.
@@ -94,7 +103,13 @@ struct RowObjectionLine<'v> {
 }
 
 impl<'v> RowsLine<'v> {
-    fn new(path: &Path, trainer: &Trainer, verdict: &RowsVerdict, told: &'v [SameObjection<'v>]) -> Self {
+    fn new(
+        path: &Path,
+        trainer: &Trainer,
+        verdict: &RowsVerdict,
+        outcome: &'static str,
+        told: &'v [SameObjection<'v>],
+    ) -> Self {
         let line = |SameObjection { objection, rows }: &'v SameObjection<'v>| RowObjectionLine {
             group: objection.reaction.word(),
             about: objection.about,
@@ -106,11 +121,7 @@ impl<'v> RowsLine<'v> {
         Self {
             path: portable_text(path),
             trainer: trainer.name,
-            verdict: match (verdict.refused, told.is_empty()) {
-                (0, true) => "no-objection",
-                (0, false) => "may-be-refused",
-                _ => "refused",
-            },
+            verdict: outcome,
             rows_total: verdict.rows,
             rows_refused: verdict.refused,
             row_objections: told.iter().map(line).collect(),

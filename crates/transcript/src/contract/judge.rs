@@ -20,7 +20,7 @@ use spans::source::Fault;
 const ITEM_ID_MAX: usize = 64;
 
 /// How a door reacts to something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reaction {
     /// It refuses the request for certain.
     Refuses,

@@ -14,7 +14,7 @@ use spans::literal::decode;
 use spans::source::{Fault, Source, Span, WINDOW_BYTES, read_span};
 
 /// Something in a row that a trainer would not take.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RowObjection {
     /// How the trainer reacts.
     pub reaction: Reaction,
