@@ -14,11 +14,11 @@ const PACKAGES_MAX: usize = 220;
 /// Lines of production code in each crate, without blank lines and tests. A change may lower a number; whoever raises one gives the
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
-    ("keeper", 21_841),
+    ("keeper", 21_845),
     ("python", 1_610),
     ("spans", 2_295),
-    ("tailor", 16_400),
-    ("transcript", 37_880),
+    ("tailor", 16_410),
+    ("transcript", 37_845),
     ("watch", 4_300),
 ];
 

@@ -47,7 +47,7 @@ pub use base::interruption::stop_reading;
 pub use base::policies::Policies;
 pub use base::refusal::Refusal;
 pub use base::shown::{is_shown_escaped, plain};
-pub use disk::folder::{Folder, as_owner_of, folder_of};
+pub use disk::folder::{Folder, as_owner_of, folder_of, is_missing};
 pub use jobs::compact::{Compacting, closed, compact};
 pub use jobs::find::{DEPTH_MAX, FolderGlobs, LeftOut, find, find_without, is_candidate};
 pub use jobs::follow::{Remembered, follow};

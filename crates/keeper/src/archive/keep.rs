@@ -93,9 +93,10 @@ fn open_as_owner(path: &Path) -> io::Result<(File, Metadata)> {
         return Err(io::Error::other("another file has come there meanwhile"));
     }
     if has_more_holes(&file, found.len(), HOLES_BYTES_MAX) {
-        return Err(io::Error::other(
-            "it is not kept: more than 64 MiB of it are holes, in which nothing was written",
-        ));
+        let most = HOLES_BYTES_MAX >> 20;
+        return Err(io::Error::other(format!(
+            "it is not kept: more than {most} MiB of it are holes, in which nothing was written"
+        )));
     }
     Ok((file, found))
 }

@@ -252,6 +252,11 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Whether nothing is at a path. What cannot be looked at may be there.
+pub fn is_missing(path: &Path) -> bool {
+    matches!(path.try_exists(), Ok(false))
+}
+
 /// Does something by a path below a folder of ours. As root we do it as the owner of the folder, so a link leads no further than the
 /// owner could go.
 ///

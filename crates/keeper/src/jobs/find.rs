@@ -78,11 +78,9 @@ impl LeftOut {
         let ignores = self.ignored && !is_at_home(root);
         let (globs, mut inside) = (self.globs_below(root), Ignored::default());
         let walk = WalkDir::new(root).max_depth(DEPTH_MAX).sort_by_file_name().into_iter();
-        let entries = walk.filter_entry(|entry| {
-            let is_hidden = ignores && is_hidden(entry);
-            entry.depth() == 0
-                || !(is_hidden || match_any(&globs, entry.path()) || ignores && inside.leave_out(entry))
-        });
+        let mut is_ignored = |entry: &DirEntry| ignores && (is_hidden(entry) || inside.leave_out(entry));
+        let mut is_left = |entry: &DirEntry| !match_any(&globs, entry.path()) && !is_ignored(entry);
+        let entries = walk.filter_entry(|entry| entry.depth() == 0 || is_left(entry));
         let mut found: Vec<_> = entries.flat_map(|entry| below(root, entry)).collect();
         found.extend(inside.not_obeyed.into_iter().map(Err));
         found

@@ -5,7 +5,7 @@ use crate::archive::{
     acting_as_owner, is_absent,
 };
 use crate::ask::error::Error;
-use crate::disk::folder::{Folder, Place, folder_of};
+use crate::disk::folder::{Folder, Place, as_owner_of, folder_of};
 use crate::places::store::real_path;
 use crate::platform::acting;
 use crate::vault::Vault;
@@ -171,12 +171,11 @@ pub fn put_back(
 ) -> Result<u64, Error> {
     const VERB: &str = "restore the session";
     let links = if to == generation.path { Links::Refused } else { Links::Followed };
-    let written = acting_as_owner(nearest_folder(to))
-        .and_then(|_acting| write_new(to, links, &mut |file| copy_to(kept, generation, bytes, partly, file)));
+    let mut fill = |file: &File| copy_to(kept, generation, bytes, partly, file);
+    let written = as_owner_of(folder_of(to), || write_new(to, links, &mut fill));
     written.map_err(|cause| match cause.kind() {
         ErrorKind::AlreadyExists => Error::new(to, VERB, io::Error::other("there is a file"))
             .with_way_out("nothing is replaced; pass --to PATH to put it elsewhere"),
-        ErrorKind::Other => Error::new(to, VERB, cause).with_way_out("pass --to PATH to put it elsewhere"),
         ErrorKind::InvalidData => {
             Error::new(to, VERB, cause).with_way_out("pass --partly to restore the rest")
         }
@@ -192,7 +191,9 @@ fn copy_to(
     file: &File,
 ) -> io::Result<u64> {
     if acting::is_another() && !generation.attributes.are_of_the_owner_of(file)? {
-        return Err(io::Error::other("the folder belongs to somebody else than the session did"));
+        return Err(io::Error::other(
+            "the folder belongs to somebody else than the session did; --to PATH puts it elsewhere",
+        ));
     }
     let mut out = BufWriter::new(file);
     let lost = kept.copy(generation, bytes, &mut out)?;

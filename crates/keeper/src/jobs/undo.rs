@@ -8,6 +8,7 @@ use crate::ask::gate::Pass;
 use crate::ask::outcome::{Ending, Guarantee, Outcome};
 use crate::ask::stop::Stop;
 use crate::base::refusal::Refusal;
+use crate::disk::folder::is_missing;
 use crate::disk::new_text::NewText;
 use crate::jobs::carry::gone_is_back;
 use crate::jobs::leave::{could_write, may_be_in_turn, may_be_remembered, may_write};
@@ -238,7 +239,7 @@ fn restore_and_record(
     let done = replace(snapshot, &text, vault, keep, enter)?;
     // If the run was over another file that still exists, or may, its record stays as it is for that file.
     let of = &runs.target.path;
-    if *of == snapshot.path || of.try_exists().is_ok_and(|exists| !exists) {
+    if *of == snapshot.path || is_missing(of) {
         vault.undone(&runs.target);
     }
     Ok(done)

@@ -1,6 +1,6 @@
 //! Sessions that are on the disk no more, and kept: what `doctor` and `explain` say of them.
 
-use super::keep::{GenerationLine, gone, is_missing, local};
+use super::keep::{GenerationLine, gone, local};
 use crate::amount::plural;
 use crate::args::DoctorArgs;
 use crate::config::Loaded;
@@ -8,7 +8,7 @@ use crate::place::shown_word;
 use crate::sessions::Candidate;
 use crate::table::TableWriter;
 use crate::terminal::{self, Screen};
-use keeper::{Archive, Generation, Stray, real_path};
+use keeper::{Archive, Generation, Stray, is_missing, real_path};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::io::{self, Write};

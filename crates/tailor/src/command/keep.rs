@@ -9,7 +9,7 @@ use crate::status::ExitStatus;
 use crate::terminal::{Screen, plain};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use keeper::{Archive, Change, Generation, Keeper, Kept, Vault, find, is_stored, put_back};
+use keeper::{Archive, Change, Generation, Keeper, Kept, Vault, find, is_missing, is_stored, put_back};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -109,11 +109,6 @@ fn sessions<'k>(kept: &'k Kept, text: Option<&str>) -> BTreeMap<&'k Path, Vec<&'
 fn is_gone(generations: &[&Generation]) -> bool {
     let is_gone = |last: &&Generation| last.ended.is_some() || last.bytes == 0 || is_missing(&last.path);
     generations.last().is_some_and(is_gone)
-}
-
-/// Whether nothing is at a path. What cannot be looked at may be there.
-pub(super) fn is_missing(path: &Path) -> bool {
-    matches!(path.try_exists(), Ok(false))
 }
 
 /// The last generation with something in it of each session that is gone. What cannot be read is left out.
