@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Shorter files are not noted.
 const NOTED_BYTES_MIN: u64 = 1 << 20;
-/// Longer files are read by only some of the workers at a time: four of 59 MB that consist of calls alone took more than 512 MB.
-const LONG_BYTES_MIN: u64 = 32 << 20;
+/// Longer files are read by only some of the workers at a time.
+const LONG_BYTES_MIN: u64 = 64 << 20;
 /// How many long files are read at a time.
 const LONG_MAX: usize = 2;
 /// How long a long file waits until another one is read.
