@@ -83,7 +83,7 @@ impl Columns {
 
     /// Rows with all their columns but those with bytes, or those of a column of texts, which hold a row each.
     pub(crate) fn whole(fields: &[FieldRef], asked: Option<&str>) -> Result<Self, String> {
-        if asked.is_some() || fields.len() == 1 && is_text(fields[0].data_type()) {
+        if asked.is_some() || (fields.len() == 1 && is_text(fields[0].data_type())) {
             return Self::find(fields, asked);
         }
         Ok(Self((0..fields.len()).filter(|&at| !holds_binary(fields[at].data_type())).collect()))

@@ -85,21 +85,19 @@ impl Input {
     /// A list of messages is one session. One of lists, or of dicts that name no role, is rows: each a conversation, or an object
     /// with one.
     fn list(list: &Bound<'_, PyList>) -> PyResult<Self> {
-        let first = list.iter().next();
-        let Some(first) = first.filter(|first| first.is_instance_of::<PyList>() || holds_conversation(first))
-        else {
+        let Some(first) = list.iter().next() else { return Ok(Self::Messages(Vec::new())) };
+        let are_conversations = first.is_instance_of::<PyList>();
+        if !are_conversations && !holds_conversation(&first) {
             return Ok(Self::Messages(lines_of(list)?));
-        };
-        let key = first.is_instance_of::<PyList>().then_some("messages");
+        }
         let mut rows = Vec::new();
         for row in list {
-            let row = match key {
-                Some(key) => {
-                    let named = PyDict::new(row.py());
-                    named.set_item(key, row)?;
-                    named.into_any()
-                }
-                None => row,
+            let row = if are_conversations {
+                let named = PyDict::new(row.py());
+                named.set_item("messages", row)?;
+                named.into_any()
+            } else {
+                row
             };
             let mut line = lines_of(&PyList::new(row.py(), [row])?)?;
             line.pop();
@@ -235,7 +233,11 @@ fn run(py: Python<'_>, task: Task, given: Input, options: &TaskOptions) -> PyRes
         Input::Rows(rows) => GivenBatches::texts(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), ROW),
         Input::Arrow(arrow) => GivenBatches::arrow(arrow)?,
     };
-    let find = if matches!(task, Task::Train(_)) { Columns::whole } else { Columns::find };
+    let is_training = matches!(task, Task::Train(_));
+    if options.trainer.is_some() && !is_training {
+        return Err(PyTypeError::new_err("`trainer` is an option of check"));
+    }
+    let find = if is_training { Columns::whole } else { Columns::find };
     let columns = find(given.fields(), options.column.as_deref()).map_err(PyTypeError::new_err)?;
     let threads = match options.threads {
         Some(0) => available_parallelism().map_or(1, NonZero::get),

@@ -165,6 +165,8 @@ def test_a_trainer_says_of_rows_what_the_program_says(tailor):
             assert {(one["row"], one["column"], one["code"], one["message"]) for one in found} == told, trainer
     with pytest.raises(ValueError, match="no such trainer"):
         session_tailor.check(table, trainer="nobody")
+    with pytest.raises(TypeError, match="an option of check"):
+        session_tailor.mend(table, trainer="trl")
 
 
 def test_a_data_set_of_hugging_face_is_its_rows():
