@@ -240,7 +240,7 @@ fn links_in_a_daemons_state_are_not_followed() {
     let state = dir.path("state/tailor/watch");
     let watch = || {
         let mut command = dir.command_of("timeout");
-        command.env("XDG_STATE_HOME", dir.path("state")).args(["2", env!("CARGO_BIN_EXE_tailor")]);
+        command.env("XDG_STATE_HOME", dir.path("state")).args(["5", env!("CARGO_BIN_EXE_tailor")]);
         run(command.args(["watch", "--mode", "observe", "sess"]), b"").status
     };
     assert_eq!(watch(), 124);
