@@ -101,19 +101,23 @@ fn said(session: &Session<'_>, issues: &[ContentIssue]) -> Result<Option<Finding
     }))
 }
 
+/// What stands in the place of all of a result: of its value, in its list, where Converse wants a block, or inside its text.
+fn no_output(at: Span, block: Span) -> Vec<u8> {
+    let list_start = Span::new(block.start + 1, block.start + 1);
+    if at == block {
+        [b"\"", NO_OUTPUT.as_bytes(), b"\""].concat()
+    } else if at == list_start {
+        [b"{\"text\":\"", NO_OUTPUT.as_bytes(), b"\"}"].concat()
+    } else {
+        NO_OUTPUT.into()
+    }
+}
+
 /// Blank texts in results.
 fn results(session: &Session<'_>, issues: &[ContentIssue], out: &mut FindingSink<'_>) {
     let of = |issue: &ContentIssue| match issue.kind {
         ContentIssueKind::BlankResult(result, text) => Some((result as usize, text, issue.block)),
         _ => None,
-    };
-    let in_its_place = |at: Span, block: Span| match at {
-        _ if at == block => [b"\"", NO_OUTPUT.as_bytes(), b"\""].concat(),
-        // The list of a result of Converse, in which there is no block.
-        _ if at == Span::new(block.start + 1, block.start + 1) => {
-            [b"{\"text\":\"", NO_OUTPUT.as_bytes(), b"\"}"].concat()
-        }
-        _ => NO_OUTPUT.into(),
     };
     let mut blanks = issues.iter().filter_map(of).peekable();
     while let Some((result, text, _)) = blanks.peek().copied() {
@@ -124,7 +128,7 @@ fn results(session: &Session<'_>, issues: &[ContentIssue], out: &mut FindingSink
         let all = session.transcript.bodies_of(result).len() + found.images as usize;
         let mut ops: Vec<Op> = own.iter().map(|&block| Op::DropBlock { entry: found.entry, block }).collect();
         if own.len() >= all {
-            ops[0] = Op::Replace { at: text, with: in_its_place(text, own[0]) };
+            ops[0] = Op::Replace { at: text, with: no_output(text, own[0]) };
         }
         let severity = severity(session, found.entry, session.format.content.blank);
         let message = "a result that is empty or only white space".to_string();
