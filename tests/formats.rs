@@ -217,7 +217,8 @@ fn the_page_lists_each_format() {
     let (above, rest) = page.split_once("|---|---|---|---|\n").unwrap();
     let (_, below) = rest.split_once("\n\n").unwrap();
     let row = |format: &&Format| {
-        let Format { name, written_by, remark, level, .. } = format;
+        let Format { name, written_by, level, .. } = format;
+        let remark = format.remarks();
         assert!(!written_by.is_empty(), "{name}");
         format!("| `{name}` | {written_by} | {} | {remark} |", level.name())
     };

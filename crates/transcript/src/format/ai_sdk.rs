@@ -62,7 +62,6 @@ const SCREEN_KINDS: &[Kinds] = &[
 pub(super) const MODEL: Format = Format {
     name: "ai-sdk-model",
     written_by: "AI SDK, messages for the model",
-    remark: "lines come and go only with `--allow`",
     results: Results::Blocks,
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(ARGUMENTS),

@@ -48,7 +48,6 @@ const TYPES: Kinds = Kinds::at(&["type"])
 pub(super) const FORMAT: Format = Format {
     name: "autogen",
     written_by: "AutoGen messages and events",
-    remark: "lines come and go only with `--allow`",
     results: Results::Blocks,
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" }),

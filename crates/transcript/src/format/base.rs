@@ -22,7 +22,7 @@ pub struct Format {
     pub name: &'static str,
     /// The programs that write such files, for the table in docs/formats.md.
     pub written_by: &'static str,
-    /// What users should know about it, in a few words, for the same table.
+    /// What users should know about it beside what [`Format::remarks`] tells, in a few words, for the same table.
     pub remark: &'static str,
     /// The agents among them. The first one is assumed, unless the session is in another one's folder.
     pub agents: &'static [Agent],
@@ -198,6 +198,14 @@ pub(super) const BASE: Format = Format {
 pub(super) const NO_AGENT: Format = Format { level: SupportLevel::Truncate, gates: &[], ..BASE };
 
 impl Format {
+    /// What users should know about it.
+    pub fn remarks(&self) -> &'static str {
+        match self.answer {
+            ResultPlace::LineIfAllowed if self.remark.is_empty() => "lines come and go only with `--allow`",
+            _ => self.remark,
+        }
+    }
+
     /// Whether its files are the messages of an API and nothing else, which no agent wrote for itself.
     pub fn is_bare(&self) -> bool {
         !self.fields.is_empty()

@@ -57,7 +57,6 @@ const KEYS: &[&str] = &[
 pub(super) const FORMAT: Format = Format {
     name: "langchain",
     written_by: "LangChain and LangGraph messages",
-    remark: "lines come and go only with `--allow`",
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(Arguments { at: &[&["args"]], none: "{}" }),
     content: Content::OPENAI,

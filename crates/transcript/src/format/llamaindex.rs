@@ -28,7 +28,6 @@ const KINDS: &[Kinds] = &[
 pub(super) const FORMAT: Format = Format {
     name: "llamaindex",
     written_by: "LlamaIndex chat messages",
-    remark: "lines come and go only with `--allow`",
     answer: ResultPlace::LineIfAllowed,
     // Arguments of a block may be a text as well.
     arguments: Some(Arguments { at: &[&["function", "arguments"], &["tool_kwargs"]], none: "\"{}\"" }),

@@ -42,7 +42,6 @@ const CHAT: Format = Format {
 pub(super) const BARE: Format = Format {
     name: "openai-chat",
     written_by: "bare OpenAI chat messages",
-    remark: "lines come and go only with `--allow`",
     level: SupportLevel::Truncate,
     gates: &[],
     content: Content { reasons_beside: true, ..Content::OPENAI },
@@ -176,7 +175,6 @@ pub(super) const HERMES: Format = Format {
 pub(super) const REASONIX: Format = Format {
     name: "reasonix",
     written_by: "Reasonix",
-    remark: "lines come and go only with `--allow`",
     vote: |doc| {
         let is_own = |call: Value<'_>| call.get("function").is_none() && is_string(call.get("name"));
         let calls = items(doc.get("tool_calls")).any(is_own);

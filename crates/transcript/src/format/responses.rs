@@ -81,7 +81,6 @@ const KINDS: &[Kinds] = &[
 pub(super) const FORMAT: Format = Format {
     name: "openai-responses",
     written_by: "items of OpenAI's Responses, its Agents SDK",
-    remark: "lines come and go only with `--allow`",
     shape: Shape::Log,
     answer: ResultPlace::LineIfAllowed,
     arguments: Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" }),
