@@ -15,11 +15,11 @@ const PACKAGES_MAX: usize = 220;
 /// reason in the commit.
 const CODE_LINES_MAX: &[(&str, usize)] = &[
     ("keeper", 21_845),
-    ("python", 1_610),
+    ("python", 1_606),
     ("spans", 2_295),
     ("tailor", 16_410),
-    ("transcript", 37_845),
-    ("watch", 4_300),
+    ("transcript", 37_840),
+    ("watch", 4_298),
 ];
 
 /// All files in the repository, relative to its root.

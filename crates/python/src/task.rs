@@ -170,11 +170,8 @@ impl TaskJob {
                 told.add([Some(row), Some(*line), *saves_bytes, Some(*more)], at, words);
             }
             if let Some(why) = why {
-                told.add(
-                    [Some(row), None, None, Some(0)],
-                    column,
-                    [None, Some("error"), Some(&why), Some("none")],
-                );
+                let words = [None, Some("error"), Some(&*why), Some("none")];
+                told.add([Some(row), None, None, Some(0)], column, words);
             }
         }
         Ok(told.finish())
@@ -200,11 +197,8 @@ impl TaskJob {
                     }
                 }
                 Err(why) => {
-                    told.add(
-                        [Some(row), None, None, Some(0)],
-                        None,
-                        [None, Some("error"), Some(&why), Some("none")],
-                    );
+                    let words = [None, Some("error"), Some(&*why), Some("none")];
+                    told.add([Some(row), None, None, Some(0)], None, words);
                 }
             }
         }

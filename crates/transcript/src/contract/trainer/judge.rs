@@ -412,16 +412,11 @@ impl RowJudge<'_> {
                 RowTerm::Arguments => turns.iter().for_each(|turn| self.arguments(clause, turn)),
                 RowTerm::CallTexts => turns.iter().for_each(|turn| self.call_texts(clause, turn)),
                 RowTerm::ToolsListed => {
-                    if let Some(turn) = turns
-                        .iter()
-                        .find(|turn| turn.has_calls() || turn.is(Speaker::Caller))
-                        .filter(|_| !self.lists_tools())
-                    {
-                        self.object(
-                            clause,
-                            &turn.place,
-                            "calls, and no `tools` beside the conversation".to_string(),
-                        );
+                    let mut callers =
+                        turns.iter().filter(|turn| turn.has_calls() || turn.is(Speaker::Caller));
+                    if let Some(turn) = callers.next().filter(|_| !self.lists_tools()) {
+                        let what = "calls, and no `tools` beside the conversation";
+                        self.object(clause, &turn.place, what.to_string());
                     }
                 }
                 RowTerm::OneAnswer { in_list } if part == Part::Answer && column != "completion" => {
@@ -485,11 +480,8 @@ impl RowJudge<'_> {
         for turn in turns {
             let all = turn.value.fields().filter_map(|(name, _)| in_words(name));
             for name in all.filter(|name| !names.contains(&name.as_str())) {
-                self.object(
-                    clause,
-                    &format!("{}.{name}", turn.place),
-                    "a field that is not known".to_string(),
-                );
+                let place = format!("{}.{name}", turn.place);
+                self.object(clause, &place, "a field that is not known".to_string());
             }
         }
     }
